@@ -1,15 +1,16 @@
-"""What every source of bounds cost, and what it brought.
+"""Accounts of the cost and the gain of every source of bounds.
 
-A source of bounds is anything that narrows subproblems (gamma, tau, fold). Each has an account under its name, and so
-have the MIOs of a backend. Cost and gain are the differences between the search before and after (`Accounts.of`).
-What no source asked for is booked to `OTHER_WORK`, so that the seconds of a run add up to those it took.
+A source of bounds is anything that narrows subproblems (gamma, tau, fold). Each source has an account under its name,
+and so have the MIOs of a backend. Cost and gain are the differences between the search before and after
+(`Accounts.of`). Work that no source requested is booked to `OTHER_WORK`, so that the seconds of the accounts add up to
+the seconds of the run.
 
-Work is counted in two numbers that repeat themselves on one thread without a limit: nodes of trees, and *problems*, the
-ridge problems that were set up (the rows of a fold, or all rows, at one gamma). What a problem or a node costs depends
-on the source:
+Work is counted in two numbers that are reproducible on one thread without a limit: nodes of trees, and *problems*. A
+problem is a ridge problem that was set up: the training rows of a fold, or the full data, at one gamma. The cost of a
+problem or a node depends on the source:
 
 ======================================  ===============================================================================
-source                                  cost, of n rows, q columns, T taus, the largest size s, K folds
+source                                  cost, with n rows, q columns, T taus, largest size s, K folds
 ======================================  ===============================================================================
 initial, fold and first supports        O(q s^2) a walk over the sizes, some walks a problem; bounds nothing
 full-data relaxations                   O(q^3) a problem, O(q s) a step of a Newton iteration
@@ -21,12 +22,12 @@ subproblem trees                        O(q^3) a problem, O(q^2) a node
 fold roots, enclosures                  O(q^3) a problem
 fold relaxations                        O(q^3) a problem, O(q) a step of a Newton iteration and tau
 weighted relaxations, weighted trees    O(q^3) a problem, O(q^2) a node
-MIOs of a backend                       whatever it takes
+MIOs of a backend                       unknown, depends on the backend
 ======================================  ===============================================================================
 
-The relative gap is that of the grid, `(ceiling - floor) / ceiling`: `floor` the least lower bound of a pair, `ceiling`
-the least upper one; 1 while nothing is known. A cell is *ruled out* once the lower bound of its pair is at least the
-ceiling, less the gap asked for; it may be decided later all the same.
+The relative gap is the gap of the grid, `(ceiling - floor) / ceiling`. `floor` is the smallest lower bound of a pair
+and `ceiling` the smallest upper bound. The gap is 1 while nothing is known. A subproblem is *ruled out* (excluded by
+bound) once the lower bound of its pair is at least the ceiling, less the requested gap. It may still be solved later.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import REPORT_SHARE
 
-OTHER_WORK = "other work"  # the account of what no source asked for
+OTHER_WORK = "other work"  # the account of work that no source requested
 
 
-COURSE_STEPS = 200  # of the course of the gap that are kept
+COURSE_STEPS = 200  # number of steps of the course of the gap that are stored
 
 
 @dataclass
 class Account:
-    """What a source cost and brought so far; as :class:`~sparsecv_mio.certificate.parts.SourceWork`."""
+    """Cost and gain of a source so far, with the fields of :class:`~sparsecv_mio.certificate.parts.SourceWork`."""
 
     slices: int = 0
     problems: int = 0
@@ -69,12 +70,12 @@ class Account:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was done and nothing came of it."""
+        """True if the source did nothing and had no gain."""
         return not (self.problems or self.nodes or self.decided or self.ruled_out or self.gap_closed)
 
 
 class _Clocks(NamedTuple):
-    """Seconds, by the wall and by the processor, nodes and problems at a moment."""
+    """Wall-clock seconds, processor seconds, nodes and problems at a moment."""
 
     seconds: float
     cpu_seconds: float
@@ -84,7 +85,7 @@ class _Clocks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Standing:
-    """What is known of the cells at a moment: how many are decided, the gap, and the pairs (G, T) that are out."""
+    """State of the subproblems at a moment: number of solved folds, gap, and pairs (G, T) excluded by bound."""
 
     decided: IntArray
     gap: float
@@ -92,14 +93,16 @@ class _Standing:
 
 
 class Accounts:
-    """The account of every source that a run asked. One thread books, any thread reads.
+    """The accounts of all sources of a run. One thread books, any thread reads.
 
-    Clocks and counts are read at every slice; the cells, O(G T K), where another source is asked than before, and after
-    so many slices of the same one. What narrows cells outside of any source is the gain of the one asked last.
+    Clocks and counts are read at every work unit. The subproblems, O(G T K), are read when another source begins, and
+    from time to time while one source goes on. If subproblems narrow outside of any source, the gain is booked to the
+    source that ran last.
 
     Parameters
     ----------
     state : SearchState
+        State of the search whose work is booked.
     """
 
     def __init__(self, state: SearchState) -> None:
@@ -107,20 +110,21 @@ class Accounts:
         self._accounts: dict[str, Account] = {}
         self._course: list[GapStep] = []
         self._open: list[str] = []
-        self._last: str = OTHER_WORK  # whose gain the cells have not been looked at for
-        self._look_due = 0.0  # moment of the next look, where the same source goes on
+        self._last: str = OTHER_WORK  # the source whose gain is not booked yet
+        self._look_due = 0.0  # moment of the next look at the subproblems while the same source goes on
         self._lock = threading.RLock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
     @contextmanager
     def of(self, source: str, n_slices: int = 1) -> Iterator[None]:
-        """Book what is done meanwhile to a source; a source within another one is booked by itself.
+        """Book the work within the context to a source; a source inside another one is booked separately.
 
         Parameters
         ----------
         source : str
+            Name of the source.
         n_slices : int
-            Slices of work that this is.
+            Number of work units.
         """
         with self._lock:
             self._book_cost()
@@ -137,15 +141,16 @@ class Accounts:
                     self._turn_to(self._open[-1])
 
     def took(self, source: str, cpu_seconds: float) -> None:
-        """Book to a source what threads did for it while the one that books waited, which was other work until now.
+        """Move the cost of worker threads from other work to a source, after the booking thread waited for them.
 
-        Seconds go along in proportion.
+        Wall-clock seconds move in proportion to processor seconds.
 
         Parameters
         ----------
         source : str
+            Name of the source.
         cpu_seconds : float
-            Of these threads.
+            Processor seconds of the worker threads.
         """
         with self._lock:
             self._book_cost()
@@ -157,9 +162,9 @@ class Accounts:
                 setattr(account, clock, getattr(account, clock) + moved)
 
     def table(self) -> tuple[SourceWork, ...]:
-        """Return what each source cost and brought until now, in the order in which they were first asked.
+        """Return the cost and gain of each source so far, in the order of their first work.
 
-        The moments of one that had nothing to do are other work.
+        The cost of a source that had no work and no gain is booked to other work.
         """
         with self._lock:
             self._book_cost()
@@ -173,12 +178,12 @@ class Accounts:
             return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
 
     def n_slices(self, source: str) -> int:
-        """Return the number of slices of work that a source did."""
+        """Return the number of work units that a source did."""
         with self._lock:
             return self._account(source).slices
 
     def course(self) -> tuple[GapStep, ...]:
-        """Return how the gap fell: for each step who worked until when, and the gap then."""
+        """Return the course of the gap: for each step, the source, the moment of its end, and the gap then."""
         with self._lock:
             return tuple(self._course)
 
@@ -187,7 +192,7 @@ class Accounts:
             return self._accounts.setdefault(str(source), Account())
 
     def _turn_to(self, source: str) -> None:
-        """Look at the cells, unless the same source goes on and looks would take more than their share of the time."""
+        """Book the gain, unless the same source goes on and looks would take more than their share of the time."""
         if source != self._last or time.monotonic() >= self._look_due:
             self._book_gain()
         self._last = source
@@ -198,7 +203,7 @@ class Accounts:
         return _Clocks(time.monotonic(), time.process_time() + there, counts.nodes, counts.problems)
 
     def _book_cost(self) -> None:
-        """Book the time and work since the last time to the source that is being asked."""
+        """Book the time and work since the last booking to the current source."""
         before, now = self._clocks, self._clocks_now()
         account = self._account(self._open[-1] if self._open else OTHER_WORK)
         account.seconds += now.seconds - before.seconds
@@ -208,7 +213,7 @@ class Accounts:
         self._clocks = now
 
     def _book_gain(self) -> None:
-        """Book what is known of the cells beyond what was known last to the source that was asked last. O(G T K)."""
+        """Book the progress of the subproblems since the last look to the last source. O(G T K)."""
         began, before, now = time.monotonic(), self._known, self._standing(self._known.out)
         account = self._account(self._last)
         account.decided += int((now.decided - before.decided).sum())
@@ -219,7 +224,7 @@ class Accounts:
         self._note(str(self._last), now.gap)
 
     def _standing(self, out_before: BoolArray) -> _Standing:
-        """Return what is known of the cells, where some pairs are out already."""
+        """Return the state of the subproblems, with some pairs already excluded by bound."""
         state, cells = self.state, self.state.cells
         lower, upper = cells.lower.sum(axis=2), cells.upper.sum(axis=2)
         best = np.unravel_index(int(upper.argmin()), upper.shape)
@@ -232,7 +237,7 @@ class Accounts:
         return _Standing(cells.decided.sum(axis=2), gap, out)
 
     def _note(self, source: str, gap: float) -> None:
-        """Lengthen the last step of the course, or begin another one; of too many that with the least fall goes."""
+        """Extend the last step of the course or append one; of too many steps remove that with the smallest fall."""
         seconds, course = self.state.context.deadline.seconds, self._course
         if course:
             before = course[-2] if len(course) > 1 else GapStep(source, 0.0, 1.0)
@@ -247,7 +252,7 @@ class Accounts:
     # -- a checkpoint ------------------------------------------------------------------------------------------------
 
     def archive(self) -> Archive:
-        """Return what was booked."""
+        """Return the accounts as the content of a checkpoint."""
         return {"accounts": np.array(json.dumps([asdict(work) for work in self.table()]))}
 
     def check(self, stored: Archive) -> None:
@@ -255,7 +260,7 @@ class Accounts:
         _accounts_in(stored)
 
     def restore(self, stored: Archive) -> None:
-        """Add what was booked before the run was stored; what its cells were narrowed by then is no gain of now."""
+        """Add the accounts of a stored run; the stored progress of subproblems is not booked as gain."""
         with self._lock:
             self._clocks, self._known = self._clocks_now(), self._standing(self._known.out)
             for before in _accounts_in(stored):
@@ -270,7 +275,7 @@ def _accounts_in(stored: Archive) -> list[SourceWork]:
 
 
 def added(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:
-    """Return two tables of sources as one: what each source cost and brought in both.
+    """Return the sum of two tables of sources: the cost and gain of each source in both.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Who does the steps of a search: the thread of the loop, or threads beside it."""
+"""The executor of steps, which runs them in the thread of the loop or in worker threads."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import Findings, Step
 
-MAX_QUEUED_STEPS = 16  # steps of a turn on one thread: the state is read again after them
+MAX_QUEUED_STEPS = 16  # steps of a turn on one thread; the order reads the state again after them
 
 
 class Executor:
-    """Does steps, and returns their findings in the order in which the steps end.
+    """An executor that runs steps and returns their findings in the order in which the steps end.
 
-    On one thread a step is done when its findings are asked for: the same steps in the same order each time. On
-    several, steps are submitted for idle threads only, since a queue would be chosen by an old state. Where the steps
-    of all threads are waited for, a search repeats itself on several threads too.
+    On one thread a step runs when its findings are requested, so that a search has the same steps in the same order
+    each time. On several threads a step is submitted only if a thread is idle, since a queue would have been chosen
+    from an old state. If the executor waits for the steps of all threads, a search is reproducible on several threads
+    too.
 
     Parameters
     ----------
     problems : Problems
+        Problems that the steps work on.
     n_threads : int
+        Number of threads.
     is_expired : callable
-        True once running steps have to end.
+        Function that returns True once running steps have to end.
     waits_for_all : bool
         True if findings are returned once all threads have ended their steps.
     """
@@ -48,7 +51,7 @@ class Executor:
 
     @property
     def n_idle(self) -> int:
-        """Number of steps to submit: for idle threads, or a few of one order to do one after the other."""
+        """Number of steps to submit: one for each idle thread, or `MAX_QUEUED_STEPS` on one thread."""
         if self.n_threads == 1:
             return 0 if self._running else MAX_QUEUED_STEPS
         n_busy = sum(
@@ -58,13 +61,13 @@ class Executor:
         return max(self.n_threads - n_busy, 0)
 
     def submit(self, step: Step) -> None:
-        """Begin a step."""
+        """Submit a step."""
         if self.n_threads > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads)
         self._running.append((self._pool.submit(self._run_timed, step) if self._pool else None, step))
 
     def finished(self) -> list[Findings]:
-        """Return the findings of ended steps; wait for one where none has ended, or for all."""
+        """Return the findings of ended steps; if none has ended, wait for one, or for all if `waits_for_all`."""
         if self._pool is None:
             steps, self._running = self.running, []
             return [self._run_timed(step) for step in steps]
@@ -75,7 +78,7 @@ class Executor:
         return [future.result() for future in ended]
 
     def stop(self) -> list[Findings]:
-        """Ask running steps to end, wait for all of them, and return what they have proved."""
+        """Stop the running steps, wait for all of them, and return their findings."""
         findings: list[Findings] = []
         self._stopped.set()
         while self._running:
@@ -85,7 +88,7 @@ class Executor:
         return findings
 
     def close(self) -> None:
-        """Let the threads go; steps that still run end soon, and what they find is lost."""
+        """Shut the threads down; steps that still run end soon, and their findings are lost."""
         if self._running:
             self._stopped.set()
             self._running.clear()

@@ -1,4 +1,4 @@
-"""Goals of a search: which pairs have to be solved, and when the search is settled."""
+"""Goals of a search: they choose the pairs to solve and settle the end of the search."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sparsecv_mio.units import TIE_RTOL
 
 
 class SearchGoal(Protocol):
-    """What a search is for."""
+    """The protocol of a goal of a search."""
 
     def is_settled(self, state: GridState) -> bool:
         """Return True once nothing is left to do for the goal."""
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): pairs to solve next, whatever their bounds; none where an order chooses pairs by their bounds."""
+        """(G, T): pairs to solve next, whatever their bounds; none if an order chooses pairs by their bounds."""
 
 
 class CertifiedChoice:
@@ -33,7 +33,7 @@ class CertifiedChoice:
         return (state.proved() and not self.pairs(state).any()) or bool(state.cells.final.all())
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): the pair with the best estimate, once the choice is certified within the gap by another pair."""
+        """(G, T): the pair with the best estimate, if another pair certifies the choice within the gap."""
         now, mask = state.bounds(), np.zeros(state.context.shape[:2], dtype=bool)
         winner = likely_winner(now)
         if now.proved(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
@@ -42,14 +42,14 @@ class CertifiedChoice:
 
 
 class AllPairs:
-    """Every pair, solved: gap 0."""
+    """All pairs, solved with gap 0."""
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if no pair is left to solve."""
         return not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): pairs with open subproblems that may still be solved."""
+        """(G, T): pairs with open subproblems that more tries may solve."""
         return state.tried.lowest_tries < DONE
 
 
@@ -61,7 +61,7 @@ class OneStandardError:
         return not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): open pairs to solve next for the rule to be sure of its pair."""
+        """(G, T): open pairs to solve next so that the choice of the rule is certified."""
         context, now = state.context, state.bounds()
         rule = one_se_rule(
             now, now.best, context.grid.gammas, context.grid.taus, context.scored, context.data.y_unit**2
@@ -94,10 +94,10 @@ class StablePair:
 
 
 class Estimates:
-    """An estimate of the CV error of every pair from supports that the folds found themselves."""
+    """Estimates of the CV error of every pair, by supports from the training rows of each fold."""
 
     def is_settled(self, state: GridState) -> bool:
-        """Return True if the folds of every open pair have searched."""
+        """Return True if all folds were searched, or every pair is solved."""
         return int(state.tried.fold_passes) == DONE or not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
@@ -109,7 +109,7 @@ class FullDataModel:
     """The best subset of the full data at the pair to report."""
 
     def is_settled(self, state: GridState) -> bool:
-        """Return True if that subset is certified optimal, or no tree can say more."""
+        """Return True if that subset is certified optimal, or more nodes cannot improve its bounds."""
         return not (is_scored(state) and needs_full_tree(state)[state.reported_pair()])
 
     def pairs(self, state: GridState) -> BoolArray:
@@ -120,7 +120,7 @@ class FullDataModel:
 
 
 def needs_full_tree(state: GridState) -> BoolArray:
-    """(G, T): pairs whose best subset of the full data is not known, and more work may tell."""
+    """(G, T): pairs whose best subset of the full data is not known and may be found by more work."""
     return ~state.all_rows.solved_pairs() & (state.tried.full_tries < DONE)
 
 
@@ -130,13 +130,14 @@ def is_scored(state: GridState) -> bool:
 
 
 def goals_beyond_choice(state: GridState, context: Context) -> list[SearchGoal]:
-    """Return the goals of a question beyond the certified choice, in the order in which they are worked on.
+    """Return the goals of a search beyond the certified choice, in the order of work.
 
     Parameters
     ----------
     state : GridState
+        State of the search.
     context : Context
-        With the request; that of the state, or of a descent over several grids.
+        Context with the request: that of the state, or of a descent over several grids.
     """
     goals = list[SearchGoal]()
     if context.gap == 0.0:

@@ -1,10 +1,10 @@
-"""The search over a grid: one loop of steps, whatever the loss, the goal and the order.
+"""The search over a grid: one loop of steps for all losses, goals and orders.
 
     goal -> order -> steps -> executor -> findings -> writer -> state
 
-An order reads the state and yields the next steps, which sources propose. The executor does them in threads; a step is
-pure. The state changes within `Writer.take` alone, which also lets the source of a step count what the step tried. So a
-record, a checkpoint and a repeated run need no code in sources.
+An order reads the state and yields the next steps, which sources propose. The executor runs them in threads. A step is
+pure. Only `Writer.take` changes the state; it also lets the source of a step count its tries. So a source needs no code
+for records, checkpoints and reproducible runs.
 """
 
 from __future__ import annotations
@@ -68,26 +68,27 @@ ORDERS: dict[str, Order] = {
 def search_grid(
     goal: SearchGoal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
 ) -> Iterator[None]:  # fmt: skip
-    """Search until the goal is settled, the deadline has expired, or no step is left; yields after each turn.
+    """Search until the goal is settled, the deadline has expired, or no step is left; yield after each turn.
 
-    A turn chooses steps from one state, for every idle thread and up to `MAX_QUEUED_STEPS` on one thread, and takes
-    what the finished ones found.
+    A turn chooses steps from one state: one for every idle thread, or up to `MAX_QUEUED_STEPS` on one thread. It then
+    takes the findings of the finished steps.
 
     Parameters
     ----------
     goal : SearchGoal
-        When the search is settled.
+        Goal that settles the search.
     order : callable
-        Which steps come next.
+        Order that yields the next steps.
     state : GridState
-        What is known; the writer changes it.
+        State of the search; only the writer changes it.
     plan : Plan
-        Every number that decides what runs.
+        Plan with every number that decides what runs.
     executor : Executor
-        Who does the steps.
+        Executor of the steps.
     writer : Writer
+        Writer of the state.
     signals : Signals
-        Observers: progress, trace, checkpoint.
+        Signals to the observers: progress, trace, checkpoint.
     """
     deadline = state.context.deadline
     with blas_on_one_thread(), closing(executor):  # steps are the parallelism
@@ -107,16 +108,18 @@ def search_grid(
             signals.progressed()
             signals.safe_point()
             yield
-        writer.take(executor.stop())  # a step that was stopped states what it has proved
+        writer.take(executor.stop())  # a stopped step states what it has proved
 
 
 class GridSearch(Watched):
-    """A search over a grid, with what others see of it.
+    """A search over a grid, with the interface for its observers.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and limits of the search.
     signals : Signals
+        Signals to the observers.
     """
 
     is_always_valid = True
@@ -138,8 +141,8 @@ class GridSearch(Watched):
     def turns(self) -> Iterator[None]:
         """Search for one goal after the other; every turn leaves a valid state.
 
-        The first answers come first, and then the certified choice. A part of a time limit is kept for the model of the
-        full data, and the search goes on in what that leaves.
+        The first answers come first, and then the certified choice. A part of a time limit is reserved for the model of
+        the full data. The search then goes on in the remaining time.
         """
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
@@ -156,7 +159,7 @@ class GridSearch(Watched):
         self.problems.clear()
 
     def _first_orders(self, choice: SearchGoal) -> Iterator[None]:
-        """Search by the orders before the last one that have not come to their end."""
+        """Search by the orders of the plan except the last one, as far as they have not ended."""
         for order in self.plan.orders[int(self.state.tried.n_orders_done) : -1]:
             yield from self._search(choice, ORDERS[order])
             if not self.context.deadline.expired():
@@ -167,16 +170,16 @@ class GridSearch(Watched):
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
 
     def model_is_open(self) -> bool:
-        """Return True if a pair is scored, and the best subset of the full data at the pair to report is not known."""
+        """Return True if a pair is scored and the best subset of the full data at the pair to report is not known."""
         return is_scored(self.state) and bool(needs_full_tree(self.state)[self.state.reported_pair()])
 
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
-        """Return what is known of the full data at a pair."""
+        """Return the known best subset of the full data at a pair, with its bounds."""
         return self.state.all_rows.best[g].by_size[tau]
 
     @property
     def reported(self) -> GridSearch:
-        """The search whose subproblems the record is made of: this one."""
+        """The search whose subproblems are in the record: this search."""
         return self
 
     def _show_again(self, gamma: int, numbers: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
@@ -192,7 +195,7 @@ class GridSearch(Watched):
     # -- as other methods are driven ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take the first turns: those of all orders but the last."""
+        """Take the first turns: those of all orders except the last one."""
         n_first = len(self.plan.orders) - 1
         while int(self.state.tried.n_orders_done) < n_first and not (self._is_over or self.context.deadline.expired()):
             self.step()
@@ -203,12 +206,12 @@ class GridSearch(Watched):
         return self._is_over
 
     def step(self) -> None:
-        """Do a turn."""
+        """Take a turn."""
         self._is_over = next(self._turns, self) is self
         self._note_proved_sizes()
 
     def _note_proved_sizes(self) -> None:
-        """Note under a limit, once a second at most, up to which size the grid is proved: it tells a longer limit."""
+        """Note under a limit, at most once a second, up to which size the grid is proved, to suggest a longer limit."""
         deadline, grid, reached = self.context.deadline, self.context.grid, self.state.counts.reached
         if deadline.limit is None or deadline.seconds < self._look_at_sizes:
             return
@@ -224,7 +227,7 @@ class GridSearch(Watched):
                 pass
 
     def score_reported_pair(self) -> None:
-        """Score the pair to report in every fold, and bound it there, where a limit came before."""
+        """Score and bound the pair to report in every fold if the limit ended the search before."""
         state, taus = self.state, self.context.grid.taus
         if not (self.plan.bounds_reported and state.has_supports.any() and self.context.deadline.expired()):
             return
@@ -238,12 +241,12 @@ class GridSearch(Watched):
             self.writer.take([SubproblemTrees().bound(step, self.problems)])
 
     def snapshot(self, over: bool = False) -> Snapshot:
-        """Return copies of all that the record is made of, for any thread.
+        """Return copies of the data of the record, for any thread.
 
         Parameters
         ----------
         over : bool
-            True if nothing will be written any more: subproblems are not copied then.
+            True if nothing will be written any more; subproblems are then not copied.
         """
         state = self.state
         cells = state.cells if over else state.cells.copy()
@@ -254,14 +257,14 @@ class GridSearch(Watched):
 
     @property
     def n_trees(self) -> int:
-        """Number of subproblems that trees solved; where MIOs are counted, of those handed to branch and bound."""
+        """Number of subproblems solved by trees; if MIOs are counted, number of those given to branch and bound."""
         cells, tries = self.state.cells, self.state.tried.tree_tries
         if not self.plan.counts_mios:
             return int(np.asarray(cells.decided & cells.branched).sum())
         return int(self.state.tried.n_mios) + int(np.asarray(cells.decided & cells.branched & (tries == 0)).sum())
 
     def progress(self) -> Progress:
-        """Return how far the search is."""
+        """Return the progress of the search."""
         return progress_of(self.state, self.n_trees, self.signals.phase)
 
     def trace_line(self) -> dict[str, Any]:
@@ -269,11 +272,11 @@ class GridSearch(Watched):
         return trace_line_of(self.state, self.n_trees)
 
     def checkpoint(self) -> Archive:
-        """Return all that a checkpoint holds."""
+        """Return the content of a checkpoint."""
         return archive_state(self.state) | prefixed("accounts", self.accounts.archive())
 
     def resume(self, stored: Archive) -> None:
-        """Take over a checkpoint of the same search, which is checked before anything changes."""
+        """Restore a checkpoint of the same search, which is checked before anything changes."""
         accounts = {"accounts": np.array("[]")} | below("accounts", stored)  # a checkpoint may be without them
         check_archive(self.state, stored)
         self.accounts.check(accounts)

@@ -1,4 +1,4 @@
-"""All that a search over a grid knows: subproblems, the full data, and what was tried."""
+"""The state of a search over a grid: subproblems, bounds on the full data, and the tries of each source."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sparsecv_mio.trees.subsets import BestSubset
 
 @dataclass
 class SourceRecord:
-    """What the ranked steps of a source promised and brought, and what they were to take and took.
+    """The promised and actual gains of the ranked steps of a source, with their planned and actual cost.
 
     Attributes
     ----------
     promised, kept : float
-        Rises of pairs, in shares of what they missed.
+        Promised and actual rises of pairs, as shares of the distances to their cutoffs.
     work : float
-        Nodes that steps were allowed.
+        Number of nodes that the steps were allowed.
     seconds : float
-        CPU seconds that they took.
+        CPU seconds that the steps took.
     """
 
     promised: float = 0.0
@@ -35,7 +35,7 @@ class SourceRecord:
     seconds: float = 0.0
 
     def expect_rates(self, promised: float, work: float) -> tuple[float, float]:
-        """Return the rise of a step to expect a CPU second, inf if the source was not tried; and a node."""
+        """Return the rise to expect of a step per CPU second (inf if the source was not tried), and per node."""
         is_tried = self.promised > 0.0 and self.seconds > 0.0
         calibration = self.kept / self.promised * self.work / self.seconds if is_tried else np.inf
         return promised / work * calibration, promised / work
@@ -54,15 +54,15 @@ class GridState(SearchState):
     has_supports : (G,) bool array
         Gammas at which the full data has supports of its own.
     records : dict of str to SourceRecord
-        By source, what it promised and kept.
+        Promised and actual gains by source.
     slip : float
-        Rounding of sums of losses over a fold and its training rows, beyond what bounds include.
+        Bound on the rounding error of sums of losses over a fold and its training rows, beyond what bounds include.
     weighted : dict of int to (W, G, T) array
-        By fold, lower bounds on objective + weight * held-out loss.
+        Lower bounds on objective + weight * held-out loss, by fold.
     offered : set
         Pairs and supports, as bytes, that were fitted in every fold.
     computed_bars, computed : dict
-        Cutoffs that were computed since the writer took something.
+        Cutoffs that were computed since the writer last took findings.
     latest_bounds : list
         Bounds of all pairs, if they were computed since then.
     """
@@ -80,14 +80,14 @@ class GridState(SearchState):
 
     @classmethod
     def unknown(cls, known: SearchState, slip: float = 0.0, stores_objectives: bool = True) -> GridState:
-        """Return the state in which nothing is known.
+        """Return the state before any work.
 
         Parameters
         ----------
         known : SearchState
             Tables of subproblems and of the full data, empty.
         slip : float
-            As of the class.
+            Attribute of the class.
         stores_objectives : bool
             False if bounds on the full data exclude no pair.
         """
@@ -103,13 +103,13 @@ class GridState(SearchState):
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:
-        """Return the bounds of all pairs; O(G T K) once for each time that the writer takes something."""
+        """Return the bounds of all pairs; O(G T K), once each time that the writer takes findings."""
         if not self.latest_bounds:
             self.latest_bounds.append(super().bounds())
         return self.latest_bounds[0]
 
     def forget_computed(self) -> None:
-        """Forget what was computed of the subproblems, which have changed."""
+        """Clear the numbers computed from subproblems after the subproblems have changed."""
         self.computed.clear()
         self.computed_bars.clear()
         self.latest_bounds.clear()
@@ -121,11 +121,11 @@ class GridState(SearchState):
         return self.full_subset(pair).support
 
     def full_subset(self, pair: Pair) -> BestSubset:
-        """Return what is known of the full data at a pair."""
+        """Return the known best subset of the full data at a pair, with its bounds."""
         return self.all_rows.best[pair[0]].by_size[int(self.context.grid.taus[pair[1]])]
 
     def full_subsets(self, gamma: int) -> list[BestSubset]:
-        """Return what is known of the full data at a gamma, by size."""
+        """Return the known best subsets of the full data at a gamma, by size."""
         by_size = self.all_rows.best[gamma].by_size
         return [by_size[tau] for tau in self.context.grid.taus.tolist()]
 
@@ -134,7 +134,7 @@ class GridState(SearchState):
         return bool(np.isfinite(self.cells.upper[pair]).all())
 
     def pair_with_most_folds(self) -> Pair:
-        """Return the pair whose folds show most held-out losses, of several that with the smallest in those folds."""
+        """Return the pair with the most folds that show a loss; of several, the one with the smallest sum of losses."""
         shown = np.asarray(self.cells.nominal)
         missing = ~np.isfinite(shown)
         sums, counts = np.where(missing, 0.0, shown).sum(axis=2), missing.sum(axis=2)
@@ -143,13 +143,13 @@ class GridState(SearchState):
         return int(g), int(t)
 
     def open_folds(self, pair: Pair, max_tries: int = DONE) -> IntArray:
-        """Return the open folds of a pair with at most some number of trees."""
+        """Return the open folds of a pair with at most `max_tries` trees."""
         return np.flatnonzero(
             ~np.asarray(self.cells.final[pair]) & (np.asarray(self.tried.tree_tries[pair]) <= max_tries)
         )
 
     def unsearched_folds(self, pair: Pair) -> IntArray:
-        """Return the open folds of a pair without a local search of their own."""
+        """Return the open folds of a pair that had no local search."""
         return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.tried.is_searched[pair]))
 
     def supports_near(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
@@ -167,7 +167,7 @@ class GridState(SearchState):
         return self.records.setdefault(source, SourceRecord())
 
     def rise_by_full_data(self, gamma: int, taus: list[int], bars: FloatArray) -> float:
-        """Return the shares of what pairs miss to their bars, by which best subsets of the full data may raise them."""
+        """Return the sum over pairs of the share of the distance to the cutoff that full-data trees may close."""
         if not np.isfinite(self.objective_upper[gamma, taus]).all():
             return 0.0
         upper = np.array([self.full_subset((gamma, t)).upper for t in taus])
@@ -177,10 +177,10 @@ class GridState(SearchState):
         return float(np.minimum(rise / room, 1.0).sum())
 
     def bars_in_question(self) -> FloatArray:
-        """(G, T): sums of lower bounds from which on a pair is not in question; inf for the best pair itself.
+        """(G, T): sums of lower bounds at which a pair is no longer in question; inf for the best pair.
 
-        A pair is compared with the best pair of the grid once that is solved; before, with the best one of no larger
-        tau: a proof among small sizes needs no more.
+        A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
+        pair of no larger tau, because a proof for small sizes needs no more.
         """
         if "bars" not in self.computed_bars:
             upper = self.bounds().upper
@@ -199,14 +199,14 @@ class GridState(SearchState):
         return np.asarray(self.open & ~is_beaten[:, :, None])
 
     def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
-        """(G, T): bounds on the full data that exclude a pair, whose lower bounds then sum to its bar; inf for none."""
+        """(G, T): full-data bounds at which the lower bounds of a pair sum to its cutoff in `bars`; inf for none."""
         key = bars.tobytes()
         if key not in self.computed:
             self.computed[key] = self.enough_to_exclude(self.objective_upper, bars, self.slip)
         return self.computed[key]
 
     def find_lowest_tries(self, pairs: BoolArray) -> None:
-        """Compute `lowest_tries` of some pairs (G, T) anew; O(K) a pair."""
+        """Compute `lowest_tries` of some pairs (G, T) from the tables; O(K) a pair."""
         if not self.tried.tree_tries.has_rows_of_pairs:
             self.tried.lowest_tries[pairs] = np.where(self.cells.final[pairs], DONE, self.tried.tree_tries[pairs]).min(
                 axis=-1

@@ -1,4 +1,4 @@
-"""From the data in standard coordinates to the record: the requested method, driven to its end under observers."""
+"""The way from the data in standard coordinates to the record: the requested method runs under observers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
 
 
 def with_threads(context: Context, options: SearchOptions) -> Context:
-    """Return the context of a search with the threads that the data and the backend allow.
+    """Return the context of a search with the number of threads that the data and the backend allow.
 
     Parameters
     ----------
     context : Context
-        As many folds are worked on at once as its `hands` do slices, if that are more than its threads.
+        Context of the search. If its `hands` run more work units at once than it has threads, their number counts.
     options : SearchOptions
+        Options of the search.
     """
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     data = context.data
@@ -57,14 +58,16 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
 
 
 def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
-    """Return the method that is asked for, not begun.
+    """Return the requested method before its first step.
 
     Parameters
     ----------
     context : Context
+        Context of the search.
     options : SearchOptions
+        Options of the search.
     signals : Signals
-        Where it will say that it has come further.
+        Signals by which the method reports its progress.
     """
     method = method_for(options)
     if method is Method.DESCENT:
@@ -77,26 +80,26 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 
 
 class RowMaker:
-    """Makes runs over other pairs of the same data and folds.
+    """A maker of searches over other pairs of the same data and folds.
 
     Parameters
     ----------
     context : Context
-        Of the search that they belong to.
+        Context of the search that the new searches belong to.
     """
 
     def __init__(self, context: Context) -> None:
         self.context = context
 
     def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
-        """Return a run over some pairs, not begun.
+        """Return a search over some pairs before its first step.
 
         Parameters
         ----------
         gammas, taus : sequences
-            The grid of the run.
+            Grid of the search.
         signals : Signals, optional
-            Where it says that it has come further; nobody listens by default.
+            Signals by which the search reports its progress; nobody listens by default.
         """
         data, folds = self.context.data, self.context.folds
         threads = self.context.threads
@@ -111,19 +114,19 @@ class RowMaker:
 
 
 def search(running: RunningSearch, context: Context) -> Record:
-    """Search by the method that is asked for, and make the record.
+    """Search by the requested method, and build the record.
 
     Parameters
     ----------
     running : RunningSearch
-        Is given the method, from which the thread that waits can make a record meanwhile.
+        Running search. It receives the method, from which the waiting thread can build a record at any time.
     context : Context
-        That of `running`.
+        Context of `running`.
 
     Raises
     ------
     BadInput
-        For options that do not go together, or a checkpoint of another run.
+        If options cannot be combined, or the checkpoint belongs to another run.
     """
     options, hooks = running.question.options, running.question.hooks
     signals = Signals()
@@ -133,7 +136,7 @@ def search(running: RunningSearch, context: Context) -> Record:
     drive(method, signals, hooks, running.keeper, running.stored)
     running.deadline.check_wanted()
     if context.data.dataset.X.size > CHUNK_ELEMENTS:
-        give_back_memory()  # the record is made of refits of all rows
+        give_back_memory()  # the record is built from refits of the full data
     snapshot, reported = method.snapshot(over=True), method.reported
     if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
         return running.record()
@@ -141,32 +144,33 @@ def search(running: RunningSearch, context: Context) -> Record:
     state, running.reported = reported.state, snapshot
     nodes = state.counts.nodes
     record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
-    spent = state.counts.nodes - nodes  # on all rows at the reported pair
+    spent = state.counts.nodes - nodes  # nodes on the full data at the reported pair
     return replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
 
 
 def drive(
     method: Search, signals: Signals, hooks: Hooks, keeper: Checkpoint | None = None, stored: Stored | None = None
 ) -> None:
-    """Run a method from the start, or from a checkpoint, to the end, observers attached.
+    """Run a method with its observers to the end, from the start or from a checkpoint.
 
     Parameters
     ----------
     method : Search
+        Method to run.
     signals : Signals
-        Those of the method.
+        Signals of the method.
     hooks : Hooks
-        Progress, trace and checkpoint; `lost` is called with what could not be written.
+        Places and functions for progress, trace and checkpoint; `lost` receives failures to write.
     keeper : Checkpoint, optional
-        Writes the checkpoint; made here by default.
+        Writer of the checkpoint; built here by default.
     stored : mapping and Archive, optional
-        What the checkpoint to carry on holds, where that is read already.
+        Content of the checkpoint to resume, if it was read already.
     """
     trace = Trace(hooks.trace) if hooks.trace is not None else None
     if keeper is None and hooks.place_to_store is not None:
         keeper = Checkpoint(hooks.place_to_store)
     carried_on = hooks.resume is not None and resume(method, hooks.resume, stored)
-    if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
+    if trace is not None:  # a resumed run is traced only after its state is restored
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = _reporter(method, signals, hooks, carried_on)
     _begin(method, signals, keeper, carried_on)
@@ -182,9 +186,9 @@ def drive(
 
 
 def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_on: bool) -> None:
-    """Let a method take its first steps, unless it is carried on; store it from when its state is valid."""
+    """Take the first steps of a method unless it is resumed, and store it as soon as its state is valid."""
     if not carried_on:
-        if keeper is not None:  # should the limit come while the run begins
+        if keeper is not None:  # the limit may expire while the run begins
             keeper.write(method, begun=False)
             if method.is_always_valid:
                 _store(method, signals, keeper)
@@ -194,14 +198,14 @@ def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_
 
 
 def _tell_lost(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:
-    """Say what could not be written."""
+    """Report the failures to write."""
     for writer in writers:
         if hooks.lost is not None and writer is not None and writer.failure is not None:
             hooks.lost(writer.failure)
 
 
 def _reporter(method: Search, signals: Signals, hooks: Hooks, carried_on: bool) -> Reporter | None:
-    """Return who reports progress, listening already; None where nobody wants to know."""
+    """Return the reporter of progress, already listening; None if nobody requested progress."""
     if hooks.progress is None:
         return None
     reporter = Reporter(hooks.progress, method.progress)
@@ -213,7 +217,7 @@ def _reporter(method: Search, signals: Signals, hooks: Hooks, carried_on: bool) 
 
 
 def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
-    """Write a first checkpoint, and others at safe points before the limit."""
+    """Write a first checkpoint, and further ones at safe points before the limit."""
 
     def visit() -> None:
         if not method.context.deadline.expired():

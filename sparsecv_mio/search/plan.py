@@ -1,4 +1,4 @@
-"""Every number that decides what a search runs, evaluated once. Plain data: printed, stored, changed by tests."""
+"""The plan of a search: every number that decides what runs. It is plain data, printed, stored and changed by tests."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from sparsecv_mio.thresholds import (
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
 from sparsecv_mio.words import Method
 
-CELLS_AT_ONCE = 1 << 18  # some 16 MB
-MIN_ROWS_OF_COLUMN = 10  # training rows per column from which on supports of the full data estimate errors of folds
+CELLS_AT_ONCE = 1 << 18  # subproblems whose bounds are stated together, about 16 MB
+MIN_ROWS_OF_COLUMN = 10  # training rows per column from which full-data supports estimate the errors of folds
 
 ORDERS_OF_METHODS = {
     "algorithm1": ("algorithm 1",), "bounds": ("algorithm 1",), "grid": ("grid",),
@@ -41,9 +41,9 @@ ORDERS_OF_METHODS = {
 }  # fmt: skip
 
 
-PARTS_PER_WORKER = 3  # of a cluster, that the gammas of all folds are split into at least
-SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more supports is solved first
-SETTINGS_OF_SOURCES = {  # that are False where a source of bounds is switched off; others ask `Plan.uses`
+PARTS_PER_WORKER = 3  # minimum number of parts per worker of a cluster into which the gammas of all folds are split
+SUPPORTS_OF_SMALL = 1 << 17  # a size with at most this number of supports is solved first
+SETTINGS_OF_SOURCES = {  # settings that are False if a source is switched off; other code calls `Plan.uses`
     "fold supports": ("searches_folds",), "fold searches": ("searches_all_folds",), "fold samples": ("samples_folds",),
     "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out", "stores_sums"),
     "left-out trees": ("leaves_folds_out",), "enclosures": ("encloses_folds",),
@@ -58,7 +58,7 @@ def _setting(default: Any, unit: str, reason: str) -> Any:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a search runs, and with which limits. `metadata` of a field has its unit, and why it has its value."""
+    """Settings of a search and its limits. The `metadata` of a field has the unit and the reason of its value."""
 
     orders: tuple[str, ...] = _setting(
         ("first answers", "winner first"), "names", "together: cheap trees; winner first: expensive trees of folds"
@@ -151,8 +151,9 @@ class Plan:
         Parameters
         ----------
         context : Context
+            Data, grid, folds and limits of the search.
         full : FoldProblem
-            Problem of the full data, asked for its capabilities.
+            Problem of the full data, whose capabilities decide.
         """
         if Capability.SHARED_TREE in full.capabilities:
             plan = cls._of_shared_trees(context, full)._for_method(context, full)
@@ -219,7 +220,7 @@ class Plan:
         )
 
     def _for_method(self, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan with the order of the method; those that count MIOs solve each subproblem by one of them."""
+        """Return the plan with the order of the method; if MIOs are counted, each subproblem is solved by one MIO."""
         request, restricted = context.request, bool(context.data.restrictions.beyond_forcing)
         solver, budget, method = request.backend or NATIVE, request.mio_budget, request.method_used
         can, q, few_folds = full.capabilities, context.data.q, context.folds.k <= FEW_FOLDS
@@ -254,7 +255,7 @@ class Plan:
 
     @classmethod
     def _of_screened_trees(cls, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan for problems with very many columns, by rows."""
+        """Return the plan for problems with very many columns, which are solved from the rows."""
         folds, taus, request = context.folds, context.grid.taus.tolist(), context.request
         solves_all, searches_folds = request.method_used == Method.GRID, folds.k <= MANY_FOLDS_BY_ROWS
         return cls(
@@ -272,17 +273,17 @@ class Plan:
         )
 
     def without(self, sources: Iterable[str]) -> Plan:
-        """Return the plan with some sources of bounds switched off, by name."""
+        """Return the plan with some sources of bounds, given by name, switched off."""
         off = tuple(sources)
         changes: dict[str, Any] = {name: False for source in off for name in SETTINGS_OF_SOURCES.get(source, ())}
         return replace(self, sources_off=off, **changes)
 
     def uses(self, source: str) -> bool:
-        """Return True if a source of bounds, by name, is not switched off."""
+        """Return True if a source of bounds, given by name, is not switched off."""
         return source not in self.sources_off
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:
-        """Return the nodes of a tree of a target that was tried so often, in place of those of some folds."""
+        """Return the node limit of a target after `tries` tries, for a tree with the nodes of `n_folds` folds."""
         return int(min(self.first_node_limit * self.node_growth**tries * n_folds, UNLIMITED))
 
     def settings(self) -> tuple[PlanSetting, ...]:
@@ -297,19 +298,19 @@ class Plan:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a value as JSON has it: None for an infinite limit."""
+    """Return a value in its JSON form: None for an infinite limit."""
     value = plain_scalar(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return None if is_number and value >= UNLIMITED else value
 
 
 def _parts_of_fold(n_folds: int, n_workers: int) -> int:
-    """Return the parts into which the gammas of a fold are split: 10 folds on 8 workers take 1.07 times their share."""
+    """Return the number of parts of the gammas of a fold: 10 folds on 8 workers take 1.07 times the ideal time."""
     return max(1, -(-PARTS_PER_WORKER * n_workers // n_folds)) if n_workers > 1 else 1
 
 
 def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
-    """Return the indices of the sizes with few supports: the smallest ones, and that of all columns."""
+    """Return the indices of the sizes with few supports: the smallest sizes, and the size of all columns."""
     choice = context.data.choice
     sizes, n_others = choice.sizes(context.grid.taus.tolist()), len(choice.others)
     counts = [comb(n_others, min(size, n_others)) for size in sizes]
@@ -318,7 +319,7 @@ def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
 
 
 def _goes_by_size(context: Context) -> bool:
-    """Return True if sizes of many columns are solved fold by fold, the smallest first."""
+    """Return True if the sizes of a problem with many columns are solved fold by fold, the smallest first."""
     q, grid = context.data.q, context.grid
     has_few_pairs = context.all_asked_for or (len(grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
     is_limited = bool(np.isfinite(context.deadline.at))
@@ -326,7 +327,7 @@ def _goes_by_size(context: Context) -> bool:
 
 
 def _can_leave_folds_out(context: Context, full: FoldProblem) -> bool:
-    """Return True if folds are many and small, so that fits of the full data bound all of them at once."""
+    """Return True if folds are so many and small that fits of the full data bound all of them at once."""
     folds = context.folds
     is_many = folds.k >= FEWEST_FOLDS * folds.times_scored and context.data.q <= PATH_TREE_COLUMNS
     return bool(is_many and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in full.capabilities)

@@ -1,16 +1,16 @@
-"""A search while it runs, as two threads see it: the one that searches, and the one that waits for it.
+"""A running search as two threads see it: the thread that searches, and the thread that waits for it.
 
-Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.deadline`). The calling thread must
-be able to return a record at any moment, whatever the search is doing then:
+Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`). The calling thread must be
+able to return a record at any moment, whatever the search is doing then:
 
 ==============================  =====================================================================================
-The limit comes                 The record is made of
+The limit expires               The record is built from
 ==============================  =====================================================================================
 before standard coordinates     nothing: `OutOfTime`
 before there is a method        the quick answer alone, intervals [0, inf)
-before a checkpoint is restored the intervals that the checkpoint holds
-before a pair is scored         the intervals of the method, with the quick answer where it has none
-later                           what the method holds
+before a checkpoint is restored the intervals of the checkpoint
+before a pair is scored         the intervals of the method, and the quick answer for its missing supports
+later                           the state of the method
 ==============================  =====================================================================================
 """
 
@@ -41,29 +41,32 @@ from sparsecv_mio.words import Model
 
 @dataclass(eq=False)
 class RunningSearch:
-    """A question whose grid is checked, and a search of it, of which a record can be made while it runs.
+    """A question with a checked grid, and its search, from which a record can be built while the search runs.
 
     Attributes
     ----------
     question : Question
+        Question to answer.
     grid : Grid
-        Of the question, or of all of its pairs.
+        Grid of the question, or of all of its pairs.
     deadline : Deadline
+        Deadline of the search.
     hands : Hands
-        Who does the slices of work.
+        Executor of the work units.
     context : Context, optional
-        Once the data are in standard coordinates; written by the thread that searches, as is `method`.
+        Context of the search, once the data are in standard coordinates; the searching thread writes it, as well as
+        `method`.
     method : Watched, optional
-        The method that searches, once there is one.
+        Method that searches, once there is one.
     quick : QuickAnswer, optional
-        Supports for the pairs of one gamma, where the method has scored no pair in every fold; written by the thread
-        that waits.
+        Supports for the pairs of one gamma, if the method has scored no pair in every fold; the waiting thread writes
+        them.
     reported : Snapshot, optional
-        What the record that is returned was made of.
+        Snapshot from which the returned record was built.
     stored : mapping and Archive, optional
-        What the checkpoint holds that is carried on; its cells are the least that a record says.
+        Content of the checkpoint to resume; a record never has wider intervals than the checkpoint.
     keeper : Checkpoint, optional
-        Writes checkpoints.
+        Writer of checkpoints.
     """
 
     question: Question
@@ -80,7 +83,7 @@ class RunningSearch:
     _finding: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def standardize(self) -> Context:
-        """Bring the data to standard coordinates; from here on a record can be made."""
+        """Transform the data to standard coordinates; afterwards a record can be built."""
         question, options = self.question, self.question.options
         data = standardize(question.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         most = most_columns(data, int(self.grid.taus.max()))
@@ -91,11 +94,11 @@ class RunningSearch:
             data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown
         )
         self.context = context
-        _ = question.dataset.fingerprint  # of the record: after the limit there is no time for it
+        _ = question.dataset.fingerprint  # the record needs it, and there is no time to compute it after the limit
         if question.hooks.resume is not None:
             self.stored = key, _ = read_checkpoint(question.hooks.resume)
             own = key_of(context, key.get("method", ""))
-            check_same(question.hooks.resume, key, own)  # before a limit may come
+            check_same(question.hooks.resume, key, own)  # before the limit can expire
             try:
                 self._known_before = stored_cells(context, self.stored)
             except CorruptStore as error:
@@ -103,23 +106,23 @@ class RunningSearch:
         return context
 
     def store_end(self) -> None:
-        """Write a last checkpoint after a limit, once the answer is made: what is proved is stored."""
+        """Write a last checkpoint after a limit, once the answer is built, so that everything proved is stored."""
         if self.keeper is None or self.method is None or not self.deadline.expired():
             return
         if self.method.carried_on or self.question.hooks.resume is None:
             self.keeper.write(self.method)
 
     def go_on_by(self, method: Watched) -> None:
-        """Keep the method, from which the thread that waits can make a record meanwhile."""
+        """Store the method, from which the waiting thread can build a record at any time."""
         self.method = method
 
     def prepare_answer(self, until: float) -> None:
-        """Find the quick answer if no pair is scored in every fold yet; a little before the limit.
+        """Find the quick answer shortly before the limit if no pair is scored in every fold yet.
 
         Parameters
         ----------
         until : float
-            Moment of `time.monotonic` to be done by.
+            End of the time for the answer on the clock of `time.monotonic`, in seconds.
         """
         if self.context is not None:
             snapshot = self._snapshot(self.context)
@@ -127,18 +130,18 @@ class RunningSearch:
                 self._find_quick_answer(snapshot.context, until)
 
     def _find_quick_answer(self, context: Context, until: float) -> None:
-        """Find the quick answer of a grid, unless there is one; of two threads the second takes the first one's."""
+        """Find the quick answer of a grid unless there is one; of two threads the second takes the first one's."""
         with self._finding:
             if self.quick is None or self.quick.gamma not in context.grid.gammas:
                 self.quick = find_quick_answer(context.data, context.folds, context.grid, until)
 
     def record(self) -> Record:
-        """Return the record of what is known now, from any thread.
+        """Return the record of the present state, from any thread.
 
         Raises
         ------
         OutOfTime
-            If the data are not even in standard coordinates.
+            If the data are not in standard coordinates yet.
         """
         snapshot = self._snapshot(prepared(self.context))
         if not snapshot.scored:
@@ -147,7 +150,7 @@ class RunningSearch:
         return build_record(self.reported)
 
     def _snapshot(self, context: Context) -> Snapshot:
-        """Return what the method knows now; nothing where there is none yet."""
+        """Return the present state of the method; without a method, a state without any bounds."""
         method = self.method
         snapshot = method.snapshot() if method is not None else None
         if self._known_before is not None and not (method is not None and method.carried_on):
@@ -157,26 +160,28 @@ class RunningSearch:
 
 
 def with_quick_answer(snapshot: Snapshot, quick: QuickAnswer | None) -> Snapshot:
-    """Return a snapshot with the quick answer where it has none.
+    """Return a snapshot to which the quick answer is added if no pair is scored in every fold.
 
-    Its intervals stay; no answer changes nothing.
+    The intervals of the snapshot stay unchanged. If the quick answer is None, the snapshot is returned unchanged.
 
     Parameters
     ----------
     snapshot : Snapshot
-        Its cells are written: they are copies.
+        Snapshot whose subproblems are changed, since they are copies.
     quick : QuickAnswer or None
+        Quick answer of a gamma.
 
     Returns
     -------
     Snapshot
+        Snapshot with the supports of the quick answer.
     """
     if quick is None:
         return snapshot
     cells, grid = snapshot.cells, snapshot.context.grid
     place = np.flatnonzero(grid.gammas == quick.gamma)
     if len(place) and not cells.scored_pairs().any():
-        numbers: dict[int, int] = {}  # sizes share supports: the same array then
+        numbers: dict[int, int] = {}  # sizes that share supports share one array
         for t, supports in enumerate(quick.supports):
             for support in supports:
                 if id(support) not in numbers:

@@ -1,7 +1,7 @@
-"""Steps of a search, and what they state. Both are data: a step carries all that it reads of the state.
+"""Steps of a search and their findings. Both are data: a step carries copies of everything it reads of the state.
 
-A step is a unit of work that a source proposes. Its findings depend on the step and the problems alone, so that they
-are the same in any thread or process.
+A step is a unit of work that a source proposes. Its findings depend only on the step and the problems, so that they are
+the same in any thread or process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.trees.subsets import BestSubsets
 
-FULL_DATA = (-1,)  # in place of folds
+FULL_DATA = (-1,)  # instead of folds: the full data
 ALL_FOLDS: tuple[int, ...] = ()  # every fold at once
-ARRAYS_OF_FOLDS: dict[str, Any] = {  # of bounds on folds, with what says nothing
+ARRAYS_OF_FOLDS: dict[str, Any] = {  # arrays of bounds on folds, with the values that stand for no information
     "best": np.int32(-1), "held_out": np.nan, "objective": np.inf, "objective_lower": 0.0, "objective_upper": np.inf,
     "lower": 0.0, "upper": np.inf, "tie": 0.0, "is_solved": False, "is_final": False, "is_branched": False,
 }  # fmt: skip
@@ -42,45 +42,45 @@ class Step:
     Attributes
     ----------
     source : str
-        Name of the source that does it.
+        Name of the source that runs the step.
     gamma : int
-        Index of the gamma; -1 for several, those of `wanted`.
+        Index of the gamma; -1 for several gammas, those of `wanted`.
     taus : tuple of int
         Indices of the sizes.
     folds : tuple of int
         Indices of the folds, `FULL_DATA` or `ALL_FOLDS`.
     sizes : tuple of int
-        The sizes themselves.
+        Values of the sizes.
     warm_starts : tuple of int arrays
-        Supports to begin from.
+        Supports to start from.
     node_limit : int
-        Nodes of a tree; 0 for local search alone.
+        Node limit of a tree; 0 for local search alone.
     cutoff : float
-        Of the full data: a lower bound that is enough. Of lists: the sum of lower bounds to reach. inf: solve.
+        Sufficient lower bound of a step on the full data; sum of lower bounds to reach of a list. inf: solve.
     n_threads : int
-        Threads that the step uses itself.
+        Number of threads of the step.
     tries : int
-        Number of earlier tries of its target.
+        Number of earlier tries of the target.
     exchanges : bool
-        True if warm starts are improved by exchanges of columns first.
+        True if warm starts are first improved by exchanges of columns.
     is_known_in_folds : bool
-        True if its first warm start was fitted in every fold before.
+        True if the first warm start was fitted in every fold before.
     wanted : (G, T) bool array, optional
-        The pairs, of a step at several gammas.
+        Pairs of a step at several gammas.
     starts : dict of int to tuple of int arrays
-        Supports to begin from by the index of the gamma, of a step at several gammas, or by that of the size.
+        Supports to start from, by the index of the gamma in a step at several gammas, or by the index of the size.
     cutoffs : (G, T) array, optional
-        Of the full data at several pairs: lower bounds that are enough.
+        Sufficient lower bounds of a step on the full data at several pairs.
     seconds : float
-        Time after which the step ends with what it has found.
+        Time in seconds after which the step ends and returns its findings.
     promised : float
-        Pairs that the step is expected to bring to their aims.
+        Number of pairs that the step is expected to bring to their aims.
     work : float
-        Nodes that it is expected to take.
+        Expected number of nodes.
     solver : str
-        Backend that solves it.
+        Name of the backend that solves the step.
     n_mios : int
-        Number of mixed-integer problems that it counts as: 0 for a target that was tried before.
+        Number of mixed-integer problems that the step counts as: 0 for a target that was tried before.
     """
 
     source: str
@@ -106,7 +106,7 @@ class Step:
 
     @property
     def account(self) -> str:
-        """To which the step is booked: its source, or the MIOs of a backend."""
+        """Name of the account of the step: its source, or the MIOs of a backend."""
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
     def meets(self, other: Step) -> bool:
@@ -118,7 +118,7 @@ class Step:
         return self.gamma == other.gamma and bool(set(self.taus) & set(other.taus))
 
     def covers(self, gamma: int, tau: int) -> bool:
-        """Return True if the step works on a pair, by index."""
+        """Return True if the step works on a pair, given by index."""
         if self.wanted is not None:
             return bool(self.wanted[gamma, tau])
         return self.gamma in (-1, gamma) and tau in self.taus
@@ -131,7 +131,7 @@ def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]
 
 @dataclass(frozen=True, eq=False)
 class FullDataBounds:
-    """Best subsets of the full data at a gamma."""
+    """Best subsets of the full data at a gamma, with bounds."""
 
     gamma: int
     subsets: BestSubsets
@@ -139,7 +139,7 @@ class FullDataBounds:
 
 @dataclass(frozen=True, eq=False)
 class SupportInFolds:
-    """A support with (K,) upper bounds on its objectives and its held-out losses; inf and nan where unknown."""
+    """A support with (K,) upper bounds on its objectives and (K,) held-out losses; inf and nan if unknown."""
 
     gamma: int
     tau: int
@@ -150,7 +150,7 @@ class SupportInFolds:
 
 @dataclass(frozen=True, eq=False)
 class FoldBounds:
-    """What is known of some sizes in some folds at a gamma; arrays are (T', K').
+    """Bounds on some sizes in some folds at a gamma; the arrays are (T', K').
 
     Attributes
     ----------
@@ -159,12 +159,13 @@ class FoldBounds:
     taus : tuple of int
         Indices of the T' sizes.
     folds : slice
-        The K' folds.
+        Range of the K' folds.
     supports : sequence of int arrays
+        Supports that `best` and `tied` refer to.
     best : int array
         Index of the support with the smallest training objective; -1 for none.
     held_out, objective : arrays
-        Held-out loss and training objective of that support as computed; nan and inf for none.
+        Computed held-out loss and training objective of that support; nan and inf for none.
     objective_lower, objective_upper : arrays
         Bounds on the training objective of every optimal support, rounding and ties included.
     lower, upper : arrays
@@ -174,11 +175,11 @@ class FoldBounds:
     is_solved : bool array
         True where the optimal supports are known and their held-out losses are accurate.
     is_final : bool array
-        True where no further work can say more.
+        True where no further work can improve the bounds.
     is_branched : bool array
         True where a tree was needed.
     tied : dict of (int, int) to list of int
-        By place in the arrays, the indices of all optimal supports, where they are several.
+        Indices of all optimal supports, by position in the arrays, where there are several.
     """
 
     gamma: int
@@ -203,16 +204,16 @@ class FoldBounds:
         cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = (),
         filled: Collection[str] = ARRAYS_OF_FOLDS,
     ) -> FoldBounds:  # fmt: skip
-        """Return bounds that say nothing, whose arrays are to be filled.
+        """Return bounds without any information, whose arrays are to be filled.
 
         Parameters
         ----------
         gamma, taus, folds, supports
-            As of the class.
+            Attributes of the class.
         n_folds : int
-            K'.
+            Number of folds, K'.
         filled : collection of str
-            Names of the arrays that will be filled; others take no memory.
+            Names of the arrays that will be filled; other arrays take no memory.
         """
         shape = len(taus), n_folds
         arrays: dict[str, Any] = {
@@ -240,7 +241,7 @@ class HeldOutBounds:
 
 @dataclass(frozen=True)
 class NodeCount:
-    """Nodes of trees, where a step states them along with what it streams."""
+    """Number of nodes of trees, for a step that states it together with the bounds that it streams."""
 
     n_nodes: int
 
@@ -250,21 +251,22 @@ Statement = FullDataBounds | SupportInFolds | FoldBounds | WeightedBounds | Held
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a step proved or found.
+    """The statements that a step proved, with its work.
 
     Attributes
     ----------
     step : Step
+        Step that was run.
     statements : iterable
-        A tuple, or made while the writer takes them, where all together would take much memory.
+        Statements as a tuple, or as an iterator that builds them while the writer takes them, to save memory.
     n_nodes, n_problems : int
-        Work: nodes of trees, and problems that were set up.
+        Number of nodes of trees, and number of problems that were set up.
     is_finished : bool
-        True if more nodes can say no more about its target.
+        True if more nodes cannot improve the bounds on the target.
     was_stopped : bool
-        True if the clock ended it: it may be repeated.
+        True if the clock ended the step, which may then be repeated.
     cpu_seconds : float
-        Of the thread that did it.
+        CPU seconds of the thread that ran the step.
     """
 
     step: Step

@@ -1,4 +1,4 @@
-"""The one writer of a search over a grid: it takes findings, and applies what follows from them."""
+"""The only writer of the state of a search: it takes findings and applies the bounds that they imply."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sparsecv_mio.units import SUM_RTOL
 
 
 def _part_of(statement: FoldBounds) -> Index:
-    """Return the index of the subproblems of a statement: of one size that of a row."""
+    """Return the index of the subproblems of a statement; for one size it is the index of a row."""
     first, last, taus = statement.taus[0], statement.taus[-1], list(statement.taus)
     if len(taus) == 1:
         return statement.gamma, first, statement.folds
@@ -45,12 +45,14 @@ def _part_of(statement: FoldBounds) -> Index:
 
 
 class Writer:
-    """Takes findings of steps; refuses a contradiction.
+    """The writer of a search state. It takes findings of steps and refuses contradictions.
 
     Parameters
     ----------
     state : GridState
+        State to write.
     plan : Plan
+        Plan of the search.
     accounts : Accounts
         Costs and gains of every source.
     """
@@ -61,7 +63,7 @@ class Writer:
         self._first_subsets: dict[int, BestSubsets] = {}
 
     def take(self, batch: Sequence[Findings]) -> None:
-        """Take the findings of some steps, and apply what follows from those of one account together."""
+        """Take the findings of some steps, and apply the implications of those of one account together."""
         for account, some in groupby(batch, key=lambda findings: findings.step.account):
             group = list(some)
             with self.accounts.of(account, len(group)):
@@ -88,7 +90,7 @@ class Writer:
             self._record_rises(group, before)
 
     def _record_rises(self, group: Sequence[Findings], before: PairBounds) -> None:
-        """Note the rises of the weakest pairs, in shares of what they missed, with what the steps promised and took."""
+        """Note the rises of the weakest pairs, as shares of their missing rises, and the promises of the steps."""
         least, state = float(before.lower.min()), self.state
         line = least + self.plan.raised_share * (before.ceiling - least)
         room, record = np.maximum(line - before.lower, 0.0), state.records_of(group[0].step.source)
@@ -100,7 +102,7 @@ class Writer:
             record.seconds += sum(findings.cpu_seconds for findings in group)
 
     def _count_tries(self, findings: Findings) -> None:
-        """Note what a step tried; what the clock ended may be tried again."""
+        """Note the tries of a step; a step that the clock ended may be tried again."""
         state, step = self.state, findings.step
         if step.tries < self.plan.max_tries and findings.n_nodes:
             state.tried.spent[int(step.tries > 0)] += findings.n_nodes
@@ -111,13 +113,13 @@ class Writer:
                 state.tried.round[...] = max(int(state.tried.round), step.tries)
 
     def note_order_done(self) -> None:
-        """Note that another order of the plan has come to its end: a search that is carried on begins with the next."""
+        """Note that another order of the plan has ended; a resumed search begins with the next order."""
         self.state.tried.n_orders_done[...] += 1
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _take_full_data(self, statement: FullDataBounds, step: Step) -> None:
-        """Take best subsets of the full data; bounds hold at other sizes and gammas too."""
+        """Take best subsets of the full data; their bounds hold at other sizes and gammas too."""
         state, g, all_rows = self.state, statement.gamma, self.state.all_rows
         if state.has_supports[g]:
             before = all_rows.of_pairs(lambda subset: subset.lower)
@@ -127,7 +129,7 @@ class Writer:
             self._first_subsets[g] = statement.subsets
 
     def _take_first_subsets(self) -> None:
-        """Take the first supports of some gammas; others have those of the nearest gamma until then."""
+        """Take the initial supports of some gammas; a gamma without supports uses those of the nearest gamma."""
         state, known = self.state, np.flatnonzero(self.state.has_supports).tolist()
         if self._first_subsets:
             state.all_rows.keep({g: state.all_rows.best[g] for g in known} | self._first_subsets)
@@ -135,7 +137,7 @@ class Writer:
             self._first_subsets.clear()
 
     def _take_support(self, statement: SupportInFolds, step: Step) -> None:
-        """Take a support of the full data, fitted in every fold."""
+        """Take a support of the full data that was fitted in every fold."""
         pair, support = (statement.gamma, statement.tau), statement.support
         values = statement.held_out, statement.objective_upper, statement.objective_upper
         self._offer(np.s_[pair[0], pair[1], :], self.state.cells.pool.number(support), *values)
@@ -143,7 +145,7 @@ class Writer:
             self.state.offered.add((*pair, np.sort(support).astype(np.int64).tobytes()))
 
     def _take_folds(self, statement: FoldBounds, step: Step) -> None:
-        """Take what is known of some sizes in some folds."""
+        """Take the bounds on some sizes in some folds."""
         cells, part = self.state.cells, _part_of(statement)
         known = statement if len(statement.taus) > 1 else replace(
             statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
@@ -163,7 +165,7 @@ class Writer:
             cells.mark(part, known.is_branched, known.is_final)
 
     def _decide_ties(self, statement: FoldBounds, numbers: NDArray[np.int32]) -> BoolArray:
-        """Take solved subproblems with several optimal supports; returns where they are, (T', K')."""
+        """Take solved subproblems with several optimal supports, and return a (T', K') mask of them."""
         cells, is_tied = self.state.cells, np.zeros(statement.best.shape, dtype=bool)
         first_fold = statement.folds.indices(self.state.context.folds.k)[0]
         for at, places in statement.tied.items():
@@ -179,7 +181,7 @@ class Writer:
         return is_tied
 
     def _take_weighted(self, statement: WeightedBounds, step: Step) -> None:
-        """Take bounds on the objective of a fold with its held-out rows at some weights."""
+        """Take bounds on the objective of a fold plus its held-out loss at some weights."""
         self.state.weighted[statement.fold] = statement.lower
         self._touched |= True
 
@@ -198,7 +200,7 @@ class Writer:
     }  # fmt: skip
 
     def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
-        """Offer supports, by their numbers, to the subproblems of a part."""
+        """Offer supports, given by their numbers, to the subproblems of a part."""
         state, table = self.state, self.state.objective_upper
         if table.is_stored and not is_constant(upper):
             table[part] = np.minimum(table[part], upper)
@@ -210,7 +212,7 @@ class Writer:
     # -- implications -------------------------------------------------------------------------------------------------
 
     def _apply_implications(self) -> None:
-        """Raise the lower bounds of the pairs touched by the training-loss bound and the weighted bounds."""
+        """Raise the lower bounds of the changed pairs by the training-loss bound and the weighted bounds."""
         state = self.state
         if not state.has_supports.any():
             return
@@ -222,7 +224,7 @@ class Writer:
         rows = self._touched & ~np.isfinite(sums) & state.objective_upper.is_stored
         for g in np.flatnonzero(rows.any(axis=1)).tolist():
             taus = np.flatnonzero(rows[g])
-            for some in [taus] if not self.plan.stores_sums else taus[:, None]:  # rows of all would take memory
+            for some in [taus] if not self.plan.stores_sums else taus[:, None]:  # one size at a time saves memory
                 self._raise_rows(g, some, full_lower[g, some])
 
     def _raise_rows(self, g: int, taus: np.ndarray, full_lower: np.ndarray) -> None:
@@ -237,7 +239,7 @@ class Writer:
         state.cells.narrow(part, bounds if len(taus) > 1 else bounds[0], np.inf)
 
     def _store_sums(self, findings: Findings) -> None:
-        """Store sums of a pair in place of its folds, where the plan says so and the pair is not being solved."""
+        """Store sums of a pair instead of its folds, if the plan does so and the pair is not being solved."""
         step = findings.step
         if not self.plan.stores_sums:
             return
@@ -249,11 +251,11 @@ class Writer:
                 self._store_sum(pair, bool(self.state.cells.lower.sum(axis=2)[pair] >= step.cutoff))
 
     def _store_sum(self, pair: Pair, intervals: bool) -> None:
-        """Store sums of what a pair shows, or of its intervals too."""
+        """Store the sum of the shown losses of a pair, and the sums of its intervals if `intervals`."""
         state, cells, scored = self.state, self.state.cells, self.state.context.scored
         shown, known = cells.nominal[pair], cells.standard_error(*pair) is not None
         if cells.decided[pair].any() or not (known or np.isfinite(shown).all()):
-            return  # what a limit has left out is shown later, and its standard error is that of rows
+            return  # losses that a limit has prevented are shown later, and their standard error needs all folds
         has_error = scored.has_standard_error and not known
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
         state.objective_upper.store_for_all(*pair, float(state.objective_upper[pair].max()))

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: bounds of every fold without branching, then the widest folds of the lowest pair."""
+"""Algorithm 1 of the paper: bounds of all folds without branching, then the widest folds of the lowest pair."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ def algorithm1(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence
     Parameters
     ----------
     goal : SearchGoal
-        Not read: the order is that of the certified choice.
+        Goal of the search; not read, because the order serves the certified choice.
     state : GridState
+        State of the search.
     plan : Plan
-        It leaves subproblems out where bounds alone are requested.
+        Plan of the search. It omits subproblems if only bounds are requested.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed; not read.
     """
@@ -40,15 +42,18 @@ def algorithm1(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence
 
 
 def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step] | None:
-    """Return the steps of the first phase that is not over before any subproblem; None once all phases are.
+    """Return the steps of the first unfinished phase before any subproblem; None once all phases have ended.
 
-    The phases are supports, roots and relaxations. Steps are made when they are taken.
+    The phases are supports, roots and relaxations. Each step is built when it is taken.
 
     Parameters
     ----------
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     """
     every = np.ones(state.context.shape[:2], dtype=bool)
     for source in (InitialSupports(), FoldSearches(), FoldRoots(), FoldRelaxations()):
@@ -62,7 +67,7 @@ def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Itera
 
 
 def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
-    """Yield the widest open folds of the pair with the smallest lower bound, or of the reported one after it."""
+    """Yield the widest open folds of the pair with the smallest lower bound; if it has none, of the reported pair."""
     now, cells = state.bounds(), state.cells
     g, t = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
     for pair in ((int(g), int(t)), now.best):

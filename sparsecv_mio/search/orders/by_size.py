@@ -1,14 +1,15 @@
 """The order for many columns and few folds: sizes in turn, the full data of a size first, then its folds.
 
-Trees grow more expensive with the size, and a proof among the small sizes is worth more than a little work everywhere.
+Trees become more expensive as the size grows. A proof for the small sizes gains more than a little work at every size.
 
-1. The pair with the best estimate is solved first, with twice the nodes each time, as long as bounds on the full data
-   may exclude half of the other pairs in question once it is solved, and the next try fits into half of the time left.
-2. Then all sizes up to its own together, and one size after the other beyond it. Before any fold of a size is looked
-   at, the full data is solved at its pairs in question as far as it takes to exclude them.
-3. What is still open is swept again with eight times the nodes. The smallest new size and the one that was tried least
-   take turns by the nodes that they cost, so that neither starves.
-4. Under a limit that no proof fits into, the pairs with the smallest lower bounds have their part (`weakest`).
+1. The pair with the best estimate is solved first. Each try has twice the nodes of the try before. The tries go on as
+   long as, once the pair is solved, bounds on the full data may exclude half of the other pairs in question, and the
+   next try fits into half of the remaining time.
+2. Then all sizes up to the size of that pair are worked on together, and the larger sizes one after the other. Before
+   any fold of a size, the full data is solved at the pairs in question of that size, as far as excluding them takes.
+3. The open pairs are swept again with eight times the nodes. The smallest new size and the size with the fewest tries
+   take turns, by the nodes that they have cost, so that each of them makes progress.
+4. If no proof fits into the time limit, the pairs with the smallest lower bounds have a part of the time (`weakest`).
 """
 
 from __future__ import annotations
@@ -38,9 +39,13 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
     Parameters
     ----------
     goal : SearchGoal
+        Goal of the search.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed.
     """
@@ -57,7 +62,7 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
 
 
 def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iterator[Iterator[Step]]:
-    """Yield the steps of each phase that is due; a phase without a step leaves the turn to the next."""
+    """Yield the steps of each phase that is due; if a phase has no step, the next phase follows."""
     winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
@@ -71,7 +76,7 @@ def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iter
 
 
 def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) -> bool:
-    """Return True if the pair with the best estimate comes before all others."""
+    """Return True if the pair with the best estimate comes before all other pairs."""
     if state.tried.lowest_tries[winner] == 0:
         return True
     others = now.pairs.copy()
@@ -87,7 +92,7 @@ def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) 
 
 
 def _trees_of_winner(state: GridState, plan: Plan, winner: Pair) -> Iterator[Step]:
-    """Yield the folds of the pair with the best estimate with the fewest tries, with twice the nodes each time."""
+    """Yield the folds with the fewest tries of the pair with the best estimate; each try doubles the node limit."""
     only, tries = np.zeros(state.context.shape, dtype=bool), int(state.tried.lowest_tries[winner])
     only[winner] = ~state.cells.final[winner] & (state.tried.tree_tries[winner] <= tries)
     yield from SubproblemTrees().steps_by_fold(state, plan, only, tries, plan.first_node_limit << tries)

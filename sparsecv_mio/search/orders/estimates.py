@@ -1,4 +1,4 @@
-"""The order of estimates: every fold searches for supports of the pairs that stay open."""
+"""The order of estimates: every fold searches for supports of the open pairs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[
     Parameters
     ----------
     goal : SearchGoal
-        Its pairs need estimates.
+        Goal whose pairs need estimates.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed; not read.
     """

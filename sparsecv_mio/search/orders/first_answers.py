@@ -1,6 +1,7 @@
-"""The order of first answers: a support and an estimate for every pair, and bounds that take no tree.
+"""The order of first answers: a support and an estimate for every pair, and bounds that need no tree.
 
-The middle gamma comes first, so that a limit leaves an answer; each phase begins once the one before has ended.
+The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase begins once the phase
+before it has ended.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ from sparsecv_mio.search.steps import Step, idle_steps
 def first_answers(
     goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
 ) -> Iterator[Step]:
-    """Yield the steps of the first phase that is not over.
+    """Yield the steps of the first unfinished phase.
 
     Parameters
     ----------
     goal : SearchGoal
-        Not read.
+        Goal of the search; not read.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed.
     """
@@ -67,13 +71,13 @@ def _searches_of_all_folds(state: GridState, plan: Plan, wanted: BoolArray, is_l
 
 
 def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield local searches in the full data; late in a limit supports are fitted without being improved."""
+    """Yield local searches in the full data; late in a limit supports are fitted without exchanges."""
     for step in InitialSupports().steps(state, plan, wanted):
         yield replace(step, exchanges=False) if is_late else step
 
 
 def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield sizes that leave one support, at every gamma: their CV errors then have an upper bound."""
+    """Yield the sizes with a single possible support, at every gamma: their CV errors then have an upper bound."""
     for t in plan.single_sizes:
         for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
             if not plan.lists_held_out:
@@ -94,7 +98,7 @@ def _left_out_bounds(state: GridState, plan: Plan, wanted: BoolArray, is_late: b
 
 
 def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield fits of the supports of the full data in every fold, unless the folds have supports of their own."""
+    """Yield fits of the full-data supports in every fold, unless the folds have separate supports."""
     if plan.searches_all_folds:
         return
     if plan.holds_out:
@@ -105,7 +109,7 @@ def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late:
 
 
 def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield local searches in folds at growing sizes of a gamma, until its estimates have risen."""
+    """Yield local searches in folds, at increasing sizes of a gamma, until the estimates of the gamma have risen."""
     if not plan.searches_folds:
         return
     sums = np.asarray(state.cells.nominal.sum(axis=2))
@@ -124,7 +128,7 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
 
 
 def _likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield bounds on the pair with the best estimate, late in a limit, whatever its supports: one pass over rows."""
+    """Yield bounds on the pair with the best estimate late in a limit, for any supports; one pass over the rows."""
     if plan.lists_held_out and is_late:
         pair = likely_winner(state.bounds())
         if state.tried.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
@@ -132,13 +136,13 @@ def _likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
 
 
 def _relaxations(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield relaxations of the full data, so that most pairs have a lower bound before any tree."""
+    """Yield relaxations of the full data, which give most pairs a lower bound before any tree."""
     if plan.relaxes_full_data:
         yield from FullDataRelaxations().steps(state, plan, wanted)
 
 
 def _single_support_trees(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield the folds of the best pair of every size that leaves one support."""
+    """Yield the folds of the best pair of every size with a single possible support."""
     errors = state.bounds().nominal
     for t in plan.single_sizes if not plan.lists_held_out else ():
         if np.isfinite(errors[:, t]).any():

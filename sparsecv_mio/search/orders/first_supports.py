@@ -1,7 +1,7 @@
-"""The order of first supports for many columns: search in all folds, small sizes solved, bounds that take no tree.
+"""The order of initial supports for many columns: search in all folds, solve small sizes, bound without a tree.
 
-Sizes with few supports are solved as soon as every fold has a quick answer, where there is a limit: something is proved
-then whenever the search ends. Better supports are searched for afterwards.
+Under a time limit, sizes with few supports are solved as soon as every fold has a quick answer. A search that ends at
+any later moment has then proved something. Better supports are searched for afterwards.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from sparsecv_mio.search.steps import Step, idle_steps
 def first_supports(
     goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
 ) -> Iterator[Step]:
-    """Yield the steps of the first phase that is not over.
+    """Yield the steps of the first unfinished phase.
 
     Parameters
     ----------
     goal : SearchGoal
-        Not read.
+        Goal of the search; not read.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed; not read.
     """
@@ -56,7 +59,7 @@ def first_supports(
 
 
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield trees of the sizes with few supports: of the pair with the best estimate of each first, then of all."""
+    """Yield trees of the sizes with few supports: first of the pair with the best estimate of each size, then all."""
     cells = state.subproblems_in_question() & (np.asarray(state.tried.tree_tries) == 0)
     for t in plan.small_sizes:
         pair = find_leader(state, t, t)

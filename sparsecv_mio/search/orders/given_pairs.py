@@ -18,14 +18,18 @@ from sparsecv_mio.search.steps import Step
 def given_pairs(
     goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
 ) -> Iterator[Step]:
-    """Yield the full data of the pairs, where the goal asks for their models, and then trees of their open folds.
+    """Yield the full data of the pairs if the goal needs their models, and then trees of their open folds.
 
     Parameters
     ----------
     goal : SearchGoal
+        Goal whose pairs are solved.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed; not read.
     """

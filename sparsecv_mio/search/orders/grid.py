@@ -20,10 +20,13 @@ def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step]
     Parameters
     ----------
     goal : SearchGoal
-        Its pairs are solved.
+        Goal whose pairs are solved.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed; not read.
     """

@@ -1,4 +1,4 @@
-"""The pairs that a proof by size still needs."""
+"""The pairs that a proof by size has not excluded or solved yet."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from sparsecv_mio.search.sources.full_data import FullDataTrees
 
 @dataclass(frozen=True, eq=False)
 class InQuestion:
-    """The pairs that a proof still needs, and how often each was tried: what orders compute of a state at each turn.
+    """The pairs that a proof still needs, with the number of tries of each; orders compute it at each turn.
 
     Attributes
     ----------
     pairs : (G, T) bool array
+        Pairs in question.
     cells : (G, T, K) bool array
-        Their open subproblems.
+        Open subproblems of these pairs.
     may_be_excluded : (G, T) bool array
-        Pairs that a tree on the full data may exclude, against a best pair that is solved.
+        Pairs that a tree on the full data may exclude when compared with a solved best pair.
     tries : (G, T) int array
-        Earlier tries of what is to be done next; `DONE` where nothing is.
+        Number of earlier tries of the next work on the pair; `DONE` if no work is left.
     """
 
     pairs: BoolArray
@@ -35,7 +36,7 @@ class InQuestion:
 
     @classmethod
     def of(cls, state: GridState, plan: Plan) -> InQuestion:
-        """Return what is in question in a state."""
+        """Return the pairs in question in a state."""
         cells, upper = state.subproblems_in_question(), state.bounds().upper
         best, pairs = np.unravel_index(int(upper.argmin()), upper.shape), np.asarray(cells.any(axis=2))
         full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
@@ -47,11 +48,11 @@ class InQuestion:
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
 
     def is_any_size_tried(self) -> bool:
-        """Return True if some size was swept: it is closed, or its pairs had nodes."""
+        """Return True if some size was swept: the size is closed, or each of its pairs in question had nodes."""
         return bool((self.tries.min(axis=0) > 0).any())
 
     def due_sizes(self, state: GridState) -> IntArray:
-        """Return the size to sweep, by index: the smallest new one, or the one that was tried least."""
+        """Return the index of the size to sweep: the smallest new size, or the size with the fewest tries."""
         tries = self.tries.min(axis=0)
         new, tried = np.flatnonzero(tries == 0), np.flatnonzero((tries > 0) & (tries < DONE))
         if len(new) and (not len(tried) or state.tried.spent[0] <= state.tried.spent[1]):

@@ -1,8 +1,9 @@
-"""The order for cheap trees: all sizes of a gamma at once, all folds at once where they are many, then fold by fold.
+"""The order for cheap trees: all sizes of a gamma at once, all folds at once if they are many, then fold by fold.
 
-Where the first trees of the full data take long, pairs are left out that a pair solved before excludes: the folds of
-all pairs are bounded first, the pair with the best estimate is solved, and the other gammas follow by their estimates.
-Under a limit, short trees of the full data come before; late in one that no proof fits, the smallest lower bounds rise.
+If the first trees of the full data take long, the order omits pairs that an earlier solved pair excludes. It then
+bounds the folds of all pairs first, solves the pair with the best estimate, and takes the other gammas by their
+estimates. Under a time limit, short trees of the full data come before. Late in a limit that no proof fits into, the
+order raises the smallest lower bounds.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
-    """Yield the steps of the first phase that is not over.
+    """Yield the steps of the first unfinished phase.
 
     Parameters
     ----------
     goal : SearchGoal
-        Its pairs, or all pairs that are not excluded, are solved.
+        Goal whose pairs are solved; if it names none, all pairs that are not excluded are solved.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
+        Steps that are running.
     share : float
         Share of the time limit that has passed.
     """
@@ -46,7 +50,7 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     leaves_out = plan.may_leave_out and bool(is_expensive)
     looks = leaves_out and plan.looks_first and bool(state.has_supports.all())
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
-    grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # whatever the time: an answer
+    grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # an answer comes before any limit
     for steps in (
         _bounds(state, plan) if plan.bounds_before_trees and leaves_out and state.has_supports.all() else iter(()),
         _looks(state, plan) if looks else iter(()),
@@ -57,14 +61,14 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
         _left_out_trees(state, plan, wanted, leaves_out),
         _fold_trees(state, plan, wanted),
     ):
-        phase, one_by_one = list(steps), leaves_out  # the state is read after each step where pairs are left out
+        phase, one_by_one = list(steps), leaves_out  # the order reads the state after each step if it omits pairs
         if phase or running:
             yield from islice(idle_steps(phase, running), plan.n_threads if one_by_one else None)
             return
 
 
 def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield bounds of all folds in closed form, and fits in every fold at the gammas where these are no use."""
+    """Yield bounds of all folds in closed form, and fits in every fold at the gammas where these cannot be used."""
     if plan.leaves_folds_out:
         yield from LeftOutTrees().steps(state, plan, state.tried.list_stage < BOUNDED, 0)
     if not plan.leaves_folds_out or not (state.tried.list_stage < BOUNDED).any():
@@ -83,7 +87,7 @@ def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[
 
 
 def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield short trees of the full data at all gammas: small sizes need no more."""
+    """Yield short trees of the full data at all gammas, which are sufficient for small sizes."""
     pairs = (state.tried.full_tries == 0) & ~state.tried.is_looked_at
     yield from FullDataTrees().steps_of_pairs(
         state, plan, pairs, state.bars_in_question(), -1, plan.look_nodes, plan.slice_seconds
@@ -91,14 +95,14 @@ def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
 
 
 def _weakest(state: GridState, plan: Plan, wanted: BoolArray, share: float) -> Iterator[Step]:
-    """Yield steps that raise the smallest lower bounds, where no proof fits into the limit."""
+    """Yield steps that raise the smallest lower bounds if no proof fits into the limit."""
     pairs = np.asarray(wanted.any(axis=2))
     if is_weakest_due(state, plan, pairs, share):
         yield from weakest(state, plan, pairs)
 
 
 def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield one tree for all folds of the pair with the best estimate, and then a tree of every fold that it leaves."""
+    """Yield one tree for all folds of the pair with the best estimate, then a tree of every fold still open."""
     g, t = likely_winner(state.bounds())
     if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:
         yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))
@@ -109,7 +113,7 @@ def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
 
 
 def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate: bool) -> Iterator[Step]:
-    """Yield one tree for all folds of a gamma: the largest gamma first, or that with the best estimate."""
+    """Yield one shared tree for all folds of a gamma: the largest gamma first, or the gamma with the best estimate."""
     pairs = wanted.any(axis=2) & (state.tried.list_stage < SOLVED)
     if not plan.leaves_folds_out or not pairs.any():
         return

@@ -1,6 +1,6 @@
-"""The order that raises the smallest lower bounds of the grid: these are the gap that a limit leaves.
+"""The order that raises the smallest lower bounds of the grid; they set the gap of a search that ends at its limit.
 
-Trees on the full data compete with trees of folds with weighted held-out rows, by the measured rise a second.
+Trees on the full data compete with trees of folds with weighted held-out rows, by the measured rise per second.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from sparsecv_mio.search.steps import Step
 
 
 def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float) -> bool:
-    """Return True if the pairs with the smallest lower bounds are due: in the later part of a limit that no proof fits.
+    """Return True if the pairs with the smallest lower bounds are due: late in a limit that no proof fits into.
 
     Parameters
     ----------
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     pairs : (G, T) bool array
-        In question.
+        Pairs in question.
     share : float
-        Share of the time limit that has passed; 0 without one.
+        Share of the time limit that has passed; 0 without a limit.
     """
     if share < plan.proof_share or not np.isfinite(state.bounds().upper.min()):
         return False
@@ -38,16 +40,21 @@ def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float)
 
 
 def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
-    """Return about how many seconds sweeps take until no pair is in question, if all goes on as it went.
+    """Return a forecast of the seconds that sweeps take until no pair is in question, at the speed so far.
 
     Work is counted in nodes, so that a slow second of a busy machine changes little. A pair of a new size takes as much
-    as one of the last new size, and more with each size by as much as pairs did from one to the next so far. A pair
-    that is still in question takes more than at first by as much as its node limit grew. inf where nothing is known.
+    work as a pair of the last new size, times the average growth from one swept size to the next. A pair that is still
+    in question takes more work than its first try, by the factor by which its node limit grew. The forecast is inf if
+    nothing was measured.
 
     Parameters
     ----------
-    state, plan, pairs
-        As of `is_weakest_due`.
+    state : GridState
+        State of the search.
+    plan : Plan
+        Plan of the search.
+    pairs : (G, T) bool array
+        Pairs in question.
     """
     swept, n_pairs = np.flatnonzero(state.tried.first_work > 0.0), pairs.sum(axis=0)
     if not len(swept) or not state.tried.first_seconds:
@@ -64,14 +71,16 @@ def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
 
 
 def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
-    """Yield the step that raises the smallest lower bounds most for its time, as the records of sources tell.
+    """Yield the steps that raise the smallest lower bounds most for their time, by the records of the sources.
 
     Parameters
     ----------
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     pairs : (G, T) bool array
-        In question.
+        Pairs in question.
     """
     lower, ceiling = state.bounds().lower, float(state.bounds().upper.min())
     sums = np.where(pairs, lower, np.inf)

@@ -1,7 +1,7 @@
 """The order that solves the pair with the best estimate first, and then raises all other pairs above it.
 
-What raises a pair is the training-loss bound above all: trees of the full data come before trees of folds where they
-may exclude the pair. Trees are grown in rounds: every target has a few nodes before any has more.
+The training-loss bound raises pairs most. So trees of the full data come before trees of folds wherever they may
+exclude the pair. Trees are grown in rounds: every target has a few nodes before any target has more.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ def winner_first(
     Parameters
     ----------
     goal : SearchGoal
-        Not read: the order is that of the certified choice.
+        Goal of the search; not read, because the order serves the certified choice.
     state : GridState
+        State of the search.
     plan : Plan
+        Plan of the search.
     running : sequence of Step
-        Steps that are being done; it grows while steps are taken.
+        Steps that are running; the sequence grows while steps are taken.
     share : float
         Share of the time limit that has passed. Late in a limit the pairs with the smallest bounds come first.
     """
@@ -75,7 +77,7 @@ def winner_first(
 def _steps_of_pair(
     state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step], excluding: FloatArray
 ) -> Iterator[Step]:  # fmt: skip
-    """Yield what a pair needs next: the full data where it may exclude the pair, lists, local search, then trees."""
+    """Yield the next steps of a pair: the full data if it may exclude the pair, lists, local search, then trees."""
     relaxations = idle_steps(FoldRelaxations().steps(state, plan, _pairs_of_gamma(state, aim.pair[0])), running)
     first = next(relaxations, None)
     if first is not None or any(s.source == FoldRelaxations.name and s.gamma == aim.pair[0] for s in running):
@@ -96,21 +98,21 @@ def _steps_of_pair(
 
 
 def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> list[Step]:
-    """Return what a pair has before trees of its folds: near-best supports of the full data, or local searches."""
+    """Return the searches before trees of folds: near-optimal supports of the full data, or local searches."""
     if plan.lists_held_out:
         return list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
     return [] if plan.relaxes_folds else list(FoldSupports().steps(state, plan, aim, tries, n_threads))
 
 
 def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:
-    """(G, T): pairs of a gamma."""
+    """(G, T): pairs of one gamma."""
     pairs = np.zeros(state.context.shape[:2], dtype=bool)
     pairs[g] = True
     return pairs
 
 
 def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> list[Step]:
-    """Return the steps of folds without weighted bounds, but for those that are being done."""
+    """Return the steps of folds without weighted bounds, except for those that are running."""
     if not plan.weighs_held_out or len(state.weighted) == state.context.folds.k:
         return []
     busy = {step.folds for step in running if step.source == WeightedRelaxations.name}
@@ -119,7 +121,7 @@ def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> l
 
 
 def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
-    """(G, T): pairs that steps work on; trees of folds of the pair with the best estimate leave it to more of them."""
+    """(G, T): pairs that steps work on, except the pair with the best estimate, which several fold trees may share."""
     busy = np.zeros(now.lower.shape, dtype=bool)
     for step in running:
         pair = step.gamma, step.taus[0]
@@ -130,7 +132,7 @@ def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
 
 
 def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> float:
-    """Return the sum that excludes a pair; late in a limit, where lists raise pairs, a part of the way there."""
+    """Return the sum that excludes a pair; late in a limit that lists serve, a smaller sum on the way there."""
     cutoff = now.ceiling * (1.0 - state.context.gap)
     if is_late and plan.lists_held_out and now.ceiling < np.inf:
         cutoff = min(cutoff, max(2.0 * now.floor, now.floor + plan.rise_share * now.ceiling))
@@ -138,9 +140,9 @@ def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> flo
 
 
 def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_late: bool) -> Aim | None:
-    """Return the pair to work on, and the sum of lower bounds at which it is left; inf: solve it.
+    """Return the pair to work on, with the sum of lower bounds at which work on it ends; inf to solve it.
 
-    Late in a limit it is one of the pairs with the smallest bounds, as long as these leave a larger part of the gap
+    Late in a limit the pair is one of those with the smallest bounds, as long as these leave a larger part of the gap
     than the pair with the best estimate does.
     """
     estimate = now.nominal[likely_winner(now)]

@@ -1,4 +1,4 @@
-"""The budget of mixed-integer problems, whatever the order."""
+"""The budget of mixed-integer optimisation (MIO) problems, for every order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ def within_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: 
     Parameters
     ----------
     steps : iterable of Step
+        Steps of the order.
     state : GridState
+        State of the search, with the number of MIOs so far.
     plan : Plan
+        Plan of the search, with the budget.
     running : sequence of Step
-        Steps whose MIOs are not counted in the state yet.
+        Running steps, whose MIOs the state does not count yet.
     """
     n_left = plan.mio_budget - int(state.tried.n_mios) - sum(step.n_mios for step in running)
     for step in steps:

@@ -1,8 +1,8 @@
-"""Problems with squared-error loss and very many columns: everything from the rows, no matrix of all columns.
+"""Problems with squared-error loss and very many columns, computed from the rows without a matrix of all columns.
 
-A relaxation of the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). Where few
-columns are left, their Gram matrix is formed and the size is solved on it, by trees or by the solver of a vendor. Else
-a tree grows on the rows.
+A relaxation of the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns
+are left, their Gram matrix is formed and the size is solved on it, by trees or by the solver of a vendor. Otherwise a
+tree grows on the rows.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, Bes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method
 
-MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # nodes that are worth a matrix of more than `EXACT_COLUMNS` columns
-WIDEST_GAP = 0.15  # of a relaxation, relatively, beyond which its bounds on predictions said nothing in any measurement
+MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # node limit from which a matrix of over `EXACT_COLUMNS` columns saves time
+WIDEST_GAP = 0.15  # relative gap of a relaxation beyond which its bounds on predictions were never of use
 
 
 @dataclass(frozen=True)
 class SizeSolved:
-    """What is known of a size, the nodes that it took, and whether more nodes can say no more."""
+    """The best subset of a size with its bounds, its number of nodes, and whether more nodes cannot improve it."""
 
     subset: BestSubset
     n_nodes: int
@@ -64,12 +64,12 @@ class SizeSolved:
 class RowsProblem(FoldProblem):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma.
 
-    Every call begins anew from the rows, so that what it returns does not depend on other calls.
+    Every call starts from the rows, so that its result does not depend on other calls.
 
     Attributes
     ----------
     store : RowsProblems
-        What problems share.
+        Data that problems share.
     fold : int
         Index of the fold, `ALL_ROWS` for the full data.
     gamma : int
@@ -82,33 +82,33 @@ class RowsProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`."""
         if self.fold != ALL_ROWS:
             return Capability.NONE
         return Capability.FOLD_SEARCHES | Capability.SCREENED_TREES | Capability.HOLD_OUT
 
     @property
     def data(self) -> StandardData:
-        """All columns."""
+        """The data with all columns."""
         return self.store.context.data
 
     @property
     def value_of_gamma(self) -> float:
-        """The gamma itself."""
+        """Value of gamma."""
         return float(self.store.context.grid.gammas[self.gamma])
 
     @property
     def training_rows(self) -> IntArray:
-        """Training rows, by index."""
+        """Indices of the training rows."""
         return self.store.training_rows(self.fold)
 
     @cached_property
     def rows(self) -> WideRows:
-        """Training and held-out rows in units of the penalty. O(n q) where they are not stored."""
+        """Training and held-out rows in units of the penalty. O(n q) if they are not stored."""
         return self.store.rows(self.fold, self.gamma)
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support: that of all columns, or of those in every support."""
+        """Return True if a size has one possible support: all columns, or the columns in every support."""
         return self.data.choice.has_one_support(size)
 
     # -- supports and lower bounds ------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class RowsProblem(FoldProblem):
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve sizes one by one: a relaxation, then trees; without nodes forward selection alone."""
+        """Solve sizes one by one: a relaxation, then trees; with node limit 0 by forward selection alone."""
         solved = {size: self._solve_single(size) for size in sizes if self.has_one_support(size)}
         others = [size for size in sizes if size not in solved]
         if others:
@@ -146,7 +146,7 @@ class RowsProblem(FoldProblem):
     def _solve_size(
         self, wide: WideFold, size: int, node_limit: int, cutoff: float, is_expired: IsExpired
     ) -> SizeSolved:
-        """Bound a size by a relaxation, then by a tree: on the columns that are left where these are few."""
+        """Bound a size by a relaxation, then by a tree; the tree grows on the screened columns if these are few."""
         if not node_limit:
             return SizeSolved(self._incumbent(wide, size, 0.0), 0, is_finished=False)
         grows_trees = self.store.branches and self.store.vendor is None
@@ -154,7 +154,7 @@ class RowsProblem(FoldProblem):
         if left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), 0, is_finished=False)
         if grows_trees and len(left.columns) > EXACT_COLUMNS:
-            has_matrix = self.store.is_few(len(left.columns), node_limit)  # a short tree may spare it
+            has_matrix = self.store.is_few(len(left.columns), node_limit)  # a short tree may make the matrix needless
             most = max((MATRIX_NODES // ROUND_GROWTH if has_matrix else node_limit) // NODE_RATIO, 1)
             branched, n_nodes = wide.branch(size, cutoff, most)
             left = replace(branched, lower=max(left.lower, branched.lower))
@@ -173,9 +173,9 @@ class RowsProblem(FoldProblem):
         return SizeSolved(subset, n_nodes + solved.nodes, solved.finished)
 
     def _incumbent(self, wide: WideFold, size: int, lower: float) -> BestSubset:
-        """Return the best support known of a size with an upper bound on its objective, and a lower bound."""
+        """Return the best known support of a size with an upper bound on its objective, and a lower bound."""
         support = wide.incumbent(size)
-        if support is None:  # the time was over before one was found
+        if support is None:  # the time expired before a support was found
             top = max(wide.known.support, default=0)
             columns = wide.known.support.get(top, np.zeros(0, dtype=np.int64))
             by_gain = np.argsort(-(self.rows.c**2 / self.rows.square), kind="stable")
@@ -190,7 +190,7 @@ class RowsProblem(FoldProblem):
         return small, moments_of_training(small, self.training_rows).problem(small, self.value_of_gamma)
 
     def _objective_upper(self, support: IntArray) -> float:
-        """Return an upper bound on the objective of a support, and of optima tied with it."""
+        """Return an upper bound on the objective of a support and of optima tied with it."""
         fits = fold_fits.fit_from_moments(self._problem_on(support)[1], [np.arange(len(support))])
         upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
         return upper if np.isfinite(upper) else np.inf
@@ -199,7 +199,7 @@ class RowsProblem(FoldProblem):
         self, columns: IntArray, size: int, starts: Sequence[IntArray], node_limit: int, cutoff: float,
         is_expired: IsExpired,
     ) -> BestSubsets:  # fmt: skip
-        """Solve a size on the columns that screening has left."""
+        """Solve a size on the columns left by screening."""
         context, (_, problem) = self.store.context, self._problem_on(columns)
         places = places_in(columns, starts)
         if self.store.vendor is not None and problem.q > problem.choice.n_columns(size) and self.fold != ALL_ROWS:
@@ -221,7 +221,7 @@ class RowsProblem(FoldProblem):
         return fold_fits.FoldData(problem, held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports from the Gram matrix of their columns, from the rows where it loses digits."""
+        """Fit supports from the Gram matrix of their columns, or from the rows if the matrix loses digits."""
         columns = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports]))
         if self.fold == ALL_ROWS:
             fits = fold_fits.fit_from_moments(self._problem_on(columns)[1], places_in(columns, supports))
@@ -231,14 +231,14 @@ class RowsProblem(FoldProblem):
         return replace(self._fold_on(columns).fit(places_in(columns, supports)), supports=supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports; bounds on held-out losses cost nothing beside the fits."""
+        """Fit supports; bounds on held-out losses add no cost to the fits."""
         return self.fit(supports)
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
-        """Bound held-out losses by what screening leaves: from its Gram matrix where it is little, else from rows."""
+        """Bound held-out losses on the columns left by screening: by their Gram matrix if few, else by rows."""
         ends = [
             self._enclose_size(size, float(upper), support, is_expired)
             for size, upper, support in zip(sizes, objective_upper, supports, strict=True)
@@ -270,7 +270,7 @@ class RowsProblem(FoldProblem):
         return ends
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) upper bounds on objectives, and held-out losses, of a support fitted in every fold."""
+        """Return (K,) upper bounds on objectives and (K,) held-out losses of a support fitted in every fold."""
         context, columns = self.store.context, np.sort(support)
         small, every = self.data.only(columns), np.arange(len(columns))
         upper, held_out = np.full(context.folds.k, np.inf), np.full(context.folds.k, np.nan)
@@ -284,17 +284,18 @@ class RowsProblem(FoldProblem):
 
 
 class RowsProblems(Problems):
-    """Problems by fold and gamma. Rows are copied for each; few copies are stored. Safe to use from several threads.
+    """The problems by fold and gamma. Each copies its rows; few copies are stored. Safe to use from several threads.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and limits of the search.
     mio : MioSettings, optional
-        Which backend solves what screening leaves of a fold; trees of this package by default.
+        Settings of the backend that solves a fold on the screened columns; trees of this package by default.
     branches : bool
-        False bounds sizes without trees.
+        False to bound sizes without trees.
     words : str
-        What solves them, in words.
+        Name of the solver in words.
     """
 
     name = "by rows"
@@ -313,34 +314,34 @@ class RowsProblems(Problems):
         self._most = max(context.threads, PRODUCT_BYTES // 2 // (8 * context.data.n * context.data.q + PRODUCTS_KEPT))
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
         self._stored: OrderedDict[tuple[int, int], WideRows] = OrderedDict()
-        self._largest: dict[int, float] = {}  # by fold, at gamma 2: at least the largest eigenvalue of products of rows
+        self._largest: dict[int, float] = {}  # by fold, at gamma 2: upper bound on the largest eigenvalue of the rows
         self.enclosed: dict[tuple[int, int, int, float, bytes], tuple[float, float, float]] = {}
         self._lock = threading.Lock()
 
     def full(self, gamma: int) -> RowsProblem:
-        """Return the problem of the full data at the gamma of an index."""
+        """Return the problem of the full data at the gamma with an index."""
         return RowsProblem(self, ALL_ROWS, gamma)
 
     def fold(self, fold: int, gamma: int) -> RowsProblem:
-        """Return the problem of a fold at the gamma of an index."""
+        """Return the problem of a fold at the gamma with an index."""
         return RowsProblem(self, fold, gamma)
 
     def is_few(self, n_columns: int, node_limit: int) -> bool:
-        """Return True if a matrix of some columns by these columns is worth its memory and time."""
+        """Return True if the Gram matrix of `n_columns` columns justifies its memory and time."""
         return n_columns <= (EXACT_COLUMNS if node_limit < MATRIX_NODES else self._few)
 
     def training_rows(self, fold: int) -> IntArray:
-        """Return the training rows of a fold, or of the full data, by index."""
+        """Return the indices of the training rows of a fold, or of the full data."""
         return np.arange(self.context.data.n) if fold == ALL_ROWS else self.context.folds.train_rows(fold)
 
     def rows(self, fold: int, gamma: int) -> WideRows:
-        """Return rows in units of the penalty. O(n q) where they are not stored, and O(n^2 q) the first time."""
+        """Return rows in units of the penalty. O(n q) if they are not stored, and O(n^2 q) the first time."""
         data, folds, key = self.context.data, self.context.folds, (fold, gamma)
         with self._lock:
             if key in self._stored:
                 self._stored.move_to_end(key)
                 return self._stored[key]
-            while len(self._stored) >= self._most:  # before there is another copy
+            while len(self._stored) >= self._most:  # free memory before another copy is made
                 self._stored.popitem(last=False)
         rows, value = self.training_rows(fold), float(self.context.grid.gammas[gamma])
         held_out = rows[:0] if fold == ALL_ROWS else folds.scored_rows(fold)
@@ -349,7 +350,7 @@ class RowsProblems(Problems):
             return self._stored.setdefault(key, made)
 
     def _largest_eigenvalue(self, fold: int, gamma: float) -> float | None:
-        """Return at least the largest eigenvalue of products of rows in units of a penalty; None where it is quick."""
+        """Return an upper bound on the largest eigenvalue of the row products, in units of a penalty; None if quick."""
         data, rows = self.context.data, self.training_rows(fold)
         if len(rows) ** 2 * data.q > SPECTRUM_WORK:
             return None
@@ -360,11 +361,11 @@ class RowsProblems(Problems):
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
     ) -> FoldsSearched:
-        """Search in all folds and in the full data; what the last of some passes finds."""
+        """Search in all folds and in the full data, and return the supports of the last pass."""
         return self._passes.search(gammas, taus, n_passes, n_threads, until)
 
     def clear(self) -> None:
-        """Forget all stored rows."""
+        """Remove all stored rows."""
         self._passes.clear()
         with self._lock:
             self._stored.clear()
@@ -377,7 +378,7 @@ def make_rows_problems(context: Context) -> RowsProblems:
     Parameters
     ----------
     context : Context
-        Its request names the backend, and whether sizes are solved by trees.
+        Context whose request names the backend and the method, which decides whether trees solve sizes.
     """
     request = context.request
     mio = MioSettings(request.backend or NATIVE, request.formulation, request.mio_budget, request.solver_option or ())
@@ -387,13 +388,14 @@ def make_rows_problems(context: Context) -> RowsProblems:
 
 
 def threads_for(data: StandardData, n_threads: int) -> int:
-    """Return how many threads may each hold copies of the rows.
+    """Return the number of threads that may each store copies of the rows.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     n_threads : int
-        As many at most.
+        Maximum number of threads.
     """
     each = 2 * 8 * data.n * data.q
     return max(1, min(n_threads, PRODUCT_BYTES // max(each, 1)))

@@ -20,20 +20,23 @@ from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, ROUNDING, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
 
-MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
-MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
+MOMENTS_FACTOR = 4  # folds of more than this number of rows per column are scored from their moments
+MOST_IN_FRACTIONS = 200  # supports of a list fitted in fractions: at most a second, in which no limit is checked
 
 
 class HeldOutFold:
-    """The rows that one fold leaves out, gathered once for every gamma and tau.
+    """The held-out rows of one fold, gathered once for every gamma and tau.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     fold : int
+        Index of the fold.
     training : SparseProblem
-        Training rows, at any gamma: their means are taken off the rows left out.
+        Training rows, at any gamma; their means are subtracted from the held-out rows.
 
     Attributes
     ----------
@@ -42,13 +45,13 @@ class HeldOutFold:
     unit : float
         Relative rounding of the training moments.
     level : (q + 1,) array
-        Size of the means of the columns and, last, of the response, beside which rows are centred; of the row that
-        weighs most.
+        Sizes of the means of the columns and, last, of the response, from which rows are centred; for weighted rows,
+        times the largest root of a weight.
     weight : float
-        Of the rows together: `count` where each counts once.
+        Total weight of the rows: `count` if each row counts once.
     by_moments : bool
-        Whether there are so many rows that only their moments about the training means are kept: `Q` (q, q), `c` (q,)
-        and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
+        True if there are so many rows that only their moments about the training means are stored: `Q` (q, q), `c` (q,)
+        and `yy`. Otherwise `V` (count, q) and `r` (count,) are the rows themselves, less these means.
     """
 
     def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: SparseProblem) -> None:
@@ -78,9 +81,10 @@ class HeldOutFold:
 
     @property
     def off_by_mean(self) -> float:
-        """By how much the mean of the target may move the residuals of all rows together: 4 ulps of its size.
+        """Bound on the change of the residuals of all rows together by the mean of the target: 4 ulps of its size.
 
-        Nothing beside a target that varies in training; of a constant one it may be all that moments of rows have.
+        The bound is negligible compared with a target that varies in training. If the training target is constant, it
+        may be as large as everything that moments of rows contain.
         """
         return float(4.0 * ROUNDING * np.sqrt(self.count) * self.level[-1])
 
@@ -91,15 +95,17 @@ class HeldOutFold:
         return self.V.T @ self.V, self.V.T @ self.r, float(self.r @ self.r)
 
     def fit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Fits:
-        """Fit each support on the training rows and score it on the rows left out.
+        """Fit each support on the training rows and score it on the held-out rows.
 
-        From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
+        The fit uses moments first, with error bounds. If these are too wide, it uses the rows by QR. O(s^3 + rows s) a
+        support.
 
         Parameters
         ----------
         problem : SparseProblem
             Training rows at the gamma in question.
         supports : sequence of k int arrays
+            Supports to fit.
         """
         made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
         if self.by_moments:
@@ -130,14 +136,14 @@ class HeldOutFold:
 
 @dataclass(frozen=True, eq=False)
 class FoldData:
-    """One fold at one gamma: the problem on its training rows and the rows it leaves out.
+    """One fold at one gamma: the problem on its training rows, and its held-out rows.
 
     Attributes
     ----------
     problem : SparseProblem
         Training rows, in standard coordinates.
     held_out : HeldOutFold
-        Rows left out.
+        Held-out rows.
     """
 
     problem: SparseProblem
@@ -145,39 +151,44 @@ class FoldData:
 
     @classmethod
     def of(cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments) -> FoldData:
-        """Make a fold, at gamma 1, from its training moments.
+        """Return a fold, at gamma 1, from its training moments.
 
         Parameters
         ----------
         data : StandardData
+            Data in standard coordinates.
         folds : FoldPlan
+            Folds of the data.
         fold : int
+            Index of the fold.
         moments : TrainingMoments
-            Of the training rows of `data`.
+            Moments of the training rows of `data`.
 
         Returns
         -------
         FoldData
+            Fold at gamma 1.
         """
         problem = moments.problem(data, 1.0)
         return cls(problem, HeldOutFold(data, folds, fold, problem))
 
     @property
     def fold(self) -> int:
-        """Number of the fold."""
+        """Index of the fold."""
         return self.held_out.fold
 
     def with_gamma(self, gamma: float) -> FoldData:
-        """Return the same fold at another gamma; the arrays are shared."""
+        """Return the same fold at another gamma, with shared arrays."""
         return replace(self, problem=self.problem.with_gamma(gamma))
 
     def keeping(self, kept: dict[str | float, Any]) -> FoldData:
-        """Return the same fold with what was computed of its training rows before."""
+        """Return the same fold with stored results for its training rows."""
         return replace(self, problem=replace(self.problem, kept=kept))
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports on the training rows and score them on the rows left out.
+        """Fit supports on the training rows and score them on the held-out rows.
 
-        Where a held-out loss is negligible beside that of the null model, rounding does not make it inaccurate.
+        Rounding does not make a held-out loss inaccurate if the loss is negligible compared with that of the null
+        model.
         """
         return self.held_out.fit(self.problem, supports)

@@ -1,8 +1,8 @@
-"""Intervals of held-out losses of one fold with squared-error loss, where only an incumbent is known.
+"""Intervals of held-out losses of one fold with squared-error loss, for sizes of which only an incumbent is known.
 
-What holds for every b with `f(b) <= u`, u the training objective of the incumbent: the ridge ball
-(:mod:`sparsecv_mio.bounds.closed_form`), whatever its support, and the relaxations of :mod:`sparsecv_mio.bounds.fold`
-on what screening by the incumbent leaves.
+Two bounds hold for every b with `f(b) <= u`, u the training objective of the incumbent. The ridge ball
+(:mod:`sparsecv_mio.bounds.closed_form`) holds whatever the support of b. The relaxations of
+:mod:`sparsecv_mio.bounds.fold` hold on the columns left by screening with the incumbent.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ def enclose_held_out(
     Parameters
     ----------
     here : FoldData
-        The fold at a gamma.
+        Fold at a gamma.
     sizes : sequence of int
+        Sizes to bound.
     objective_upper : (S,) array
         Upper bounds on the objectives of all optima, tied ones included; inf where none is known.
     supports : sequence of int arrays
-        Best supports known, in columns of the problem.
+        Best known supports, in columns of the problem.
     relaxes : bool
-        False stops at the ridge ball, O(q^3 + rows q^2) in all; True adds relaxations where rows and columns are few
+        False to use the ridge ball alone, O(q^3 + rows q^2) in all; True to add relaxations if rows and columns are few
         enough.
     """
     problem, rows = here.problem, here.held_out

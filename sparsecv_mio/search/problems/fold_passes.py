@@ -1,7 +1,7 @@
-"""Local search in all folds at once, squared loss: passes of :mod:`sparsecv_mio.search.first_supports`, one at a time.
+"""Local search in all folds at once with squared-error loss, by passes of :mod:`sparsecv_mio.search.first_supports`.
 
-Supports of a fold are chosen by its training rows alone, so that their held-out losses are estimates of what the
-optima have. The full data is searched along with the folds, as one more fold that leaves nothing out.
+The supports of a fold depend on its training rows alone, so that their held-out losses are estimates of the held-out
+losses of the optima. The full data is searched along with the folds, as one more fold that holds no row out.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.units import TIE_RTOL
 
-Request = tuple[tuple[int, ...], tuple[int, ...]]  # gammas and sizes, by index
+Request = tuple[tuple[int, ...], tuple[int, ...]]  # indices of gammas and sizes
 
 
 class FoldPasses:
-    """Passes over the folds, each better than the one before; what a pass found is stored for the next one.
+    """Passes over the folds, each better than the one before; the results of a pass are stored for the next one.
 
-    What is found after some passes depends on the arguments alone: passes that are not stored are done again.
+    The results after a number of passes depend on the arguments alone: passes that are not stored are repeated.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     hands : Hands, optional
-        Who searches; the threads by default.
+        Executor of the searches; the threads by default.
     """
 
     def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, hands: Hands | None = None) -> None:
@@ -44,7 +47,7 @@ class FoldPasses:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was found."""
+        """Remove all stored results."""
         self._request: Request | None = None
         self._searches: FoldSearches | None = None
         self._passes: Iterator[Iterator[FoldPaths]] = iter(())
@@ -53,16 +56,18 @@ class FoldPasses:
     def search(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
     ) -> FoldsSearched:
-        """Return what the last of some passes finds in every fold and in the full data.
+        """Return the supports that the last of some passes finds in every fold and in the full data.
 
         Parameters
         ----------
         gammas, taus : sequences of int
             Indices of the gammas and sizes to search at.
         n_passes : int
-            The first pass is done in every fold even where the time is over.
+            Number of passes. The first pass runs in every fold even after the time is over.
         n_threads : int
+            Number of threads.
         until : Clock
+            Clock that ends later passes.
         """
         request = tuple(gammas), tuple(taus)
         if request != self._request or self._n_done >= n_passes:
@@ -74,7 +79,7 @@ class FoldPasses:
         for one_pass in islice(self._passes, n_passes - self._n_done):
             last = list(one_pass)
             self._n_done += 1
-        ahead = list(islice(self._passes, 1))  # known once the pass before is done; begun when it is iterated over
+        ahead = list(islice(self._passes, 1))  # exists once the pass before has ended; runs when it is iterated over
         self._passes = chain(ahead, self._passes)
         found = tuple(self._found(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_of))
         is_over = not ahead or until.expired()
@@ -83,7 +88,7 @@ class FoldPasses:
         return FoldsSearched(found, is_over, len(last) * len(gammas))
 
     def _begin(self, request: Request) -> None:
-        """Begin anew; nothing is computed yet."""
+        """Start again for a request; nothing is computed yet."""
         gammas, taus = (np.array(indices, dtype=np.int64) for indices in request)
         grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
         searches = FoldSearches(self.data, self.folds.with_all_rows(), grid, 1, Moment(), self.hands)
@@ -91,12 +96,12 @@ class FoldPasses:
         self._passes = search_passes(searches)
 
     def _found(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
-        """Turn what was found in a fold into supports with upper bounds on their objectives."""
+        """Return the supports found in a fold, with upper bounds on their objectives."""
         is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in self._taus()]
         shape, q = paths.objective.shape, self.data.q
         supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
         upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(supports)]).reshape(shape)
-        if is_full:  # a model has as many features as were requested
+        if is_full:  # a reported model has the requested number of features
             supports = [
                 [filled_up(one, min(size, q), np.arange(min(q, size + len(one))))
                  for size, one in zip(sizes, row, strict=True)]
@@ -115,16 +120,16 @@ def _fold_of(paths: FoldPaths) -> int:
 
 
 def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -> FloatArray:
-    """Return upper bounds on objectives of supports, and of optima tied with them; inf where there is none.
+    """Return upper bounds on objectives of supports and of optima tied with them; inf if there is no bound.
 
     Parameters
     ----------
     search : FoldSearch
-        A support with a column that it does not have has no bound.
+        Search of the fold. A support with a column that the search does not have has no bound.
     g : int
         Index of the gamma of the search.
     supports : sequence of int arrays
-        Columns of the data.
+        Supports in columns of the data.
     """
     columns, upper = search.of_whole, np.full(len(supports), np.inf)
     inside = [bool(np.isin(support, columns).all()) for support in supports]

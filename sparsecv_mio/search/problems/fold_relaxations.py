@@ -1,6 +1,7 @@
-"""Relaxations of the training rows of a fold with squared-error loss, by which its held-out losses are bounded.
+"""Relaxations of the training rows of a fold with squared-error loss, which bound its held-out losses.
 
-All sizes of a gamma share one preparation. A size for which the relaxation leaves one support is solved without a tree.
+All sizes of a gamma share one preparation. If the relaxation leaves one support for a size, the size is solved without
+a tree.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ def relax_sizes(
 
     Parameters
     ----------
-    here : FoldProblem
-        The fold at a gamma.
+    here : FoldData
+        Fold at a gamma.
     sizes : sequence of int
+        Sizes to relax.
     supports : sequence of int arrays
         Supports to try as incumbents.
     near : (m,) array or None
         Diagonal of the relaxation of the full data, which saves time.
     is_expired : callable
+        Function that returns True once the search has to end.
     """
     rows = _relaxed_rows(here, near, is_expired)
     rows.try_supports(supports)
@@ -46,7 +49,7 @@ def relax_sizes(
 def _relaxed_rows(
     here: fold_fits.FoldData, near: FloatArray | None, is_expired: IsExpired
 ) -> relaxed.FoldBounds | WideFold:
-    """Return the relaxations of a fold: of its Gram matrix, or by rows where columns are very many."""
+    """Return the relaxations of a fold: by its Gram matrix, or by its rows if there are very many columns."""
     data, folds, problem = here.held_out.data, here.held_out.folds, here.problem
     scored = folds.scored_rows(here.fold)
     if is_wide(data):
@@ -55,17 +58,18 @@ def _relaxed_rows(
 
 
 def narrow_by_relaxations(bounds: FoldBounds, fits: Fits, ball: Enclosed, numbers: FloatArray) -> None:
-    """Narrow the bounds of one fold by the numbers of its relaxations; one support left is the optimal one.
+    """Narrow the bounds of one fold by the numbers of its relaxations; a single remaining support is optimal.
 
     Parameters
     ----------
     bounds : FoldBounds
-        Of the incumbents, which are changed.
+        Bounds from the incumbents; they are changed.
     fits : Fits
-        Of the incumbents.
+        Fits of the incumbents.
     ball : Enclosed
         Bounds by the ridge ball.
     numbers : (T', 8) array
+        Numbers of the relaxations, as `relax_sizes` returns them.
     """
     objective_lower, lower, upper, n_open = numbers[:, 0], numbers[:, 2], numbers[:, 3], numbers[:, 7]
     is_solved = (n_open == 0) & fits.is_accurate & np.isfinite(bounds.objective_upper[:, 0])

@@ -1,9 +1,9 @@
-"""Supports of many folds, squared loss: a sample of the folds searches, and all folds try what it found.
+"""Supports of many folds with squared-error loss: a sample of the folds is searched, and all folds try its supports.
 
-The best support of the full data has seen the rows that a fold holds out: where it is not optimal in the fold, its
-held-out loss tends to be too small. Of many folds, those search that change the fit of all columns most when they are
-left out, and some spread evenly. Where held-out losses have a closed form, all folds are scored at once at what these
-found; elsewhere every fold tries it, and searches at a few gammas itself.
+The best support of the full data depends on the rows that a fold holds out. If it is not optimal in the fold, its
+held-out loss tends to be too small. The sample has the folds that change the fit of all columns most when they are held
+out, and some folds at even distances. If held-out losses have a closed form, the supports found are scored in all folds
+at once. Otherwise every fold tries them, and is also searched at a few gammas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sparsecv_mio.search.problems.protocol import SupportsFound
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.thresholds import FEW_FOLDS, QUICK_WORK
 
-FullSupports = Sequence[Sequence[IntArray]]  # of the full data, by gamma and size
+FullSupports = Sequence[Sequence[IntArray]]  # supports of the full data, by gamma and size
 IsExpired = Callable[[], bool]
 
 
@@ -37,14 +37,17 @@ class FoldSample:
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
-        What is searched.
+        Part of the grid to search.
     full_supports : sequence of sequences of int arrays
-        Best supports known of the full data, by gamma and size of the grid.
+        Best known supports of the full data, by gamma and size of the grid.
     n_threads : int
+        Number of threads.
     is_expired : callable
-        True ends a search with what it holds.
+        Function that returns True to end a search with its present supports.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class FoldSample:
         return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
 
     def search(self, folds: Sequence[int]) -> list[FoldSearch]:
-        """Search in some folds at every gamma."""
+        """Search some folds at every gamma."""
 
         def search_in(fold: int, moments: TrainingMoments) -> FoldSearch:
             search = self._search_of(fold, moments)
@@ -71,12 +74,13 @@ class FoldSample:
         return list(run_folds(moments, search_in, self.n_threads))
 
     def score_left_out(self, fit_of: Callable[[int], FullFit | None]) -> Iterator[tuple[int, Iterator[FoldBounds]]]:
-        """Yield by the place of a gamma what a sample found, scored in all folds at once.
+        """Yield the position of each gamma with the supports of a sample, scored in all folds at once.
 
         Parameters
         ----------
         fit_of : callable
-            Return the fit of the full data that folds are left out of at the place of a gamma; None where it is no use.
+            Function from the position of a gamma to the full-data fit from which folds are held out; None if it cannot
+            be used.
         """
         roots = {place: root for place in range(len(self.lams)) if (root := fit_of(place)) is not None}
         if not roots:
@@ -94,7 +98,7 @@ class FoldSample:
                 yield place, _score(root, [support for support, _ in offered], [t for _, t in offered])
 
     def search_each(self, folds: Sequence[int]) -> Iterator[SupportsFound]:
-        """Yield supports of some folds: each tries what a sample of them found, and searches at a few gammas."""
+        """Yield supports of some folds; each fold tries the supports of a sample and is searched at a few gammas."""
         affordable = QUICK_WORK / (self.data.q * self.top**2 * len(folds))
         from_sample = pooled(self.search(folds[:: max(len(folds) // SAMPLED, 1)]), self.data.q)
         from_full_data = self._full_supports()
@@ -117,7 +121,7 @@ class FoldSample:
         yield from run_folds(training_moments(self.data, self.folds, sorted(folds)), search_in, self.n_threads)
 
     def _full_supports(self) -> tuple[IntArray, IntArray]:
-        """Return the supports of the full data, -1 beyond their size, and the place of their gamma."""
+        """Return the supports of the full data, -1 beyond their size, and the positions of their gammas."""
         known = [(g, support) for g, row in enumerate(self.full_supports) for support in row]
         if len(self.data.forced):
             known = [(g, np.setdiff1d(support, self.data.forced)) for g, support in known]
@@ -134,11 +138,12 @@ def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator
 
 
 def find_influential_folds(root: FullFit) -> IntArray:
-    """Return the folds that change the fit of all columns most when they are left out, and some spread evenly.
+    """Return the folds that change the fit of all columns most when they are held out, and some at even distances.
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data.
     """
     influence = largest_decrease(root.residual, root.leverage)
     k = len(influence)
@@ -148,19 +153,21 @@ def find_influential_folds(root: FullFit) -> IntArray:
 
 
 def choose_gammas(fold: int, n_gammas: int, on_average: float) -> list[int]:
-    """Return the gammas at which a fold searches: so many on average, evenly spread, others in the next fold.
+    """Return the gammas at which a fold is searched: evenly spread, and different ones in the next fold.
 
     Parameters
     ----------
     fold : int
+        Index of the fold.
     n_gammas : int
+        Number of gammas.
     on_average : float
-        Gammas a fold.
+        Average number of gammas per fold.
 
     Returns
     -------
     list of int
-        Indices, falling.
+        Indices of gammas, in descending order.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Leaving a fold out of a ridge fit in closed form: what the fit on all rows says of every fold's own fit.
+"""Held-out folds of a ridge fit in closed form: the full-data fit determines the fit without each fold.
 
 Notation of docs/theory.md, section 5. `f` is the training objective on all rows, `f^(-N)` that without the rows of the
-fold N. For a support S, with `e_N` the residuals of the held-out rows in the fit of S on all rows and `H_NN` their
-block of the hat matrix (plus `1/n` in every entry where an intercept is profiled out, or, of weighted rows, which are
-times the roots of their weights, the product of these over the weight of all rows),
+fold N. For a support S, `e_N` are the residuals of the held-out rows in the fit of S on all rows, and `H_NN` is their
+block of the hat matrix. If an intercept is profiled out, `1/n` is added to every entry of `H_NN`. Weighted rows are
+multiplied by the roots of their weights; the addition is then the product of the two roots over the weight of all rows.
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 
-`LeftOutFolds` evaluates these for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). What needs no support uses
-the fit on *all* columns only (`FullFit`), `residual = ||e_N||` and `leverage`, the largest eigenvalue of `H_NN`, both
-rounded up.
+`LeftOutFolds` evaluates these for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). Bounds that hold for all
+supports use only the fit on *all* columns (`FullFit`), `residual = ||e_N||` and `leverage`, the largest eigenvalue of
+`H_NN`, both rounded up.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def listed_supports(problem: SparseProblem, supports: Sequence[IntArray], tau_in
     Parameters
     ----------
     problem : SparseProblem
-        All rows.
+        Problem of all rows.
     supports : sequence of int arrays
+        Supports to fit.
     tau_index : sequence of int
-        Index of the tau that each is for.
+        Index of the tau of each support.
 
     Notes
     -----
@@ -67,49 +68,50 @@ def listed_supports(problem: SparseProblem, supports: Sequence[IntArray], tau_in
 
 
 def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
-    """Where the second best value of a tree is so far above the best that no refit could swap them.
+    """Return True where the second smallest value of a tree is too far above the smallest for a refit to swap them.
 
     Parameters
     ----------
     best, second : arrays of one shape
-        The two least objectives that the tree found.
+        Two smallest objectives that the tree found.
     form : NormalForm
-        The problem that the tree solved, which says how the tree rounds.
+        Problem that the tree solved, which determines the rounding of the tree.
     """
     return np.asarray(second > form.raised(best))
 
 
 def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
-    """Where the second best of refitted supports cannot be tied with the best.
+    """Return True where the second smallest objective of refitted supports cannot be tied with the smallest.
 
     Parameters
     ----------
     best, second : arrays of one shape
-        The two least objectives.
+        Two smallest objectives.
     value_error : array or float
-        Bound on the rounding error of each.
+        Bound on the rounding error of each objective.
     """
     return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)
 
 
-WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
-LARGEST_LEVERAGE = 0.99  # of a fold, beyond which dividing by `1 - leverage` loses too many digits
-WIDEST_KEEP = 1e-6  # rounding of a fit on all rows up to which it serves the folds: thresholds are raised by it
+WIDEST_LEVERAGE = 0.45  # leverage of a fold from which `objective_threshold` gives no bound; it diverges at one half
+LARGEST_LEVERAGE = 0.99  # leverage of a fold from which dividing by `1 - leverage` loses too many digits
+WIDEST_KEEP = 1e-6  # rounding of a full-data fit up to which it serves the folds; it is added to thresholds
 
 
 def largest_decrease(residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Most by which leaving the fold out lowers the objective of the fit on all columns.
+    """Return the largest decrease of the objective of the fit on all columns when the fold is held out.
 
     `f(A) - f^(-N)(A) = e_N' (I - H_NN)^{-1} e_N <= ||e_N||^2 / (1 - leverage)`, A all columns.
 
     Parameters
     ----------
     residual, leverage : arrays of one shape
+        Length of the held-out residuals, and leverage, of each fold.
 
     Returns
     -------
     array
-        inf where the leverage is 1 or more.
+        Bound of each fold; inf where the leverage is 1 or more.
 
     Examples
     --------
@@ -122,26 +124,28 @@ def largest_decrease(residual: FloatArray, leverage: FloatArray) -> FloatArray:
 
 
 def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Largest `f(S) - f(A)`, on all rows, of a support that may still win a fold; A all columns.
+    """Return the largest `f(S) - f(A)`, on all rows, of a support S that may be optimal in a fold; A all columns.
 
-    A support wins the fold only if `f^(-N)(S) <= cutoff`, and (joint bound of section 5) `f(S) - f^(-N)(S) <=
-    (||e_N|| + sqrt(leverage (f(S) - f(A))))^2 / (1 - leverage)`. With `u^2 = f(S) - f(A)` and `excess = cutoff - f(A)`
+    A support is optimal in the fold only if `f^(-N)(S) <= cutoff`. By the joint bound of section 5, `f(S) - f^(-N)(S)
+    <= (||e_N|| + sqrt(leverage (f(S) - f(A))))^2 / (1 - leverage)`. With `u^2 = f(S) - f(A)` and `excess = cutoff -
+    f(A)`
 
         u^2 - (residual + sqrt(leverage) u)^2 / (1 - leverage) <= excess,
 
-    a quadratic in u whose larger root bounds u where the leverage is below one half.
+    a quadratic in u whose larger root bounds u if the leverage is below one half.
 
     Parameters
     ----------
     excess : array
-        `cutoff - f(A)`, at least; broadcast against the other two.
+        Upper bound on `cutoff - f(A)`; broadcast against the other two arrays.
     residual, leverage : arrays of one shape
+        Length of the held-out residuals, and leverage, of each fold.
 
     Returns
     -------
     array
-        `u^2`, raised by `WIDEST_KEEP`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the
-        quadratic has no root (no support can win) it is evaluated at discriminant 0.
+        Bound `u^2`, raised by `WIDEST_KEEP`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the quadratic
+        has no root (no support can be optimal) it is evaluated at discriminant 0.
 
     Examples
     --------
@@ -158,23 +162,24 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
 
 
 def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Upper bound of the held-out error of every b with `f^(-N)(b) <= cutoff`: the fold's ridge ball, from all rows.
+    """Return an upper bound on the held-out error of every b with `f^(-N)(b) <= cutoff`, from the full-data fit.
 
-    See :func:`sparsecv_mio.bounds.closed_form.ball_of_left_out`; with b0 the fold's ridge fit on all columns,
-    `f^(-N)(b0) >= f(A) - largest_decrease`.
+    The bound is the ridge ball of the fold, see :func:`sparsecv_mio.bounds.closed_form.ball_of_left_out`. With b0 the
+    ridge fit of the fold on all columns, `f^(-N)(b0) >= f(A) - largest_decrease`.
 
     Parameters
     ----------
     cutoff : array
-        Broadcast against `residual` and `leverage`.
+        Upper bounds on the objective; broadcast against `residual` and `leverage`.
     lower : float
-        At most `f(A)`, the objective of all columns on all rows.
+        Lower bound on `f(A)`, the objective of all columns on all rows.
     residual, leverage : arrays of one shape
+        Length of the held-out residuals, and leverage, of each fold.
 
     Returns
     -------
     array
-        Rounded up by `KEEP_RTOL`; inf where the leverage is `LARGEST_LEVERAGE` or more.
+        Bounds, rounded up by `KEEP_RTOL`; inf where the leverage is `LARGEST_LEVERAGE` or more.
 
     Examples
     --------
@@ -187,28 +192,30 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
 
 
-CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
+CLIPPED_LEVERAGE = 0.9999  # upper limit of the leverage where rounding errors are divided by `1 - leverage`
 
 
 class LeftOutFolds:
-    """Scores supports in every fold from their fit on the full data.
+    """Scores of supports in every fold from their fits on the full data.
 
     Parameters
     ----------
     full : BestOnAllRows
         Moments and normal forms of the full data.
     folds : FoldPlan
+        Folds of the data.
     threads : int
+        Number of threads.
 
     Attributes
     ----------
     taus : (T,) int array
-        Of the grid.
+        Sizes of the grid.
     intercept_leverage : float
-        `1/n` where every fold has its own intercept, n the weight of all rows: what that adds to each entry of a hat
+        Quantity `1/n` if every fold has its own intercept, n the weight of all rows. It is added to each entry of a hat
         matrix, times the roots of the weights of its two rows.
     one_chunk : bool
-        Whether the rows of all folds are worked on at once.
+        True if the rows of all folds are worked on at once.
     """
 
     def __init__(self, full: BestOnAllRows, folds: FoldPlan, threads: int) -> None:
@@ -224,7 +231,7 @@ class LeftOutFolds:
     # -- the rows of the folds --------------------------------------------------------------------------------------
 
     def chunks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of folds of `CACHED_ROWS` rows together, or of one fold."""
+        """Yield ranges of folds with `CACHED_ROWS` rows together, or with one fold."""
         starts = self.folds.starts
         lo = 0
         while lo < self.folds.k:
@@ -234,11 +241,11 @@ class LeftOutFolds:
             lo = hi
 
     def over_chunks(self, work: Callable[[int, int], Made]) -> Iterator[Made]:
-        """Yield what `work(lo, hi)` makes of every chunk of folds, on threads where there are several."""
+        """Yield the result of `work(lo, hi)` for every chunk of folds, on threads if there are several chunks."""
         return run_folds(self.chunks(), work, 1 if self.one_chunk else self.threads)
 
     def rows(self, lo: int, hi: int) -> HeldOutRows:
-        """Rows of the folds lo..hi of a chunk; kept where all of them are not much."""
+        """Return the rows of the folds lo..hi of a chunk; they are stored if all rows fit into the memory limit."""
         if lo in self._kept:
             return self._kept[lo]
         starts = self.folds.starts[lo : hi + 1]
@@ -256,7 +263,7 @@ class LeftOutFolds:
         return held_out_rows
 
     def leverages(self, g: int) -> tuple[FloatArray, FloatArray]:
-        """Leverage and residual length of every fold in the fit on all columns; stored where folds are not too many.
+        """Return the leverage and residual length of every fold in the fit on all columns; stored if not too many.
 
         Parameters
         ----------
@@ -266,7 +273,7 @@ class LeftOutFolds:
         Returns
         -------
         leverage, residual : (K,) arrays
-            At least the largest eigenvalue of `H_NN`, and `||e_N||`.
+            Upper bounds on the largest eigenvalue of `H_NN`, and `||e_N||`.
 
         Notes
         -----
@@ -313,21 +320,22 @@ class LeftOutFolds:
         first: int = 0,
         scores: BestByFold | None = None,
     ) -> BestByFold:
-        """Score every listed support in every fold of a chunk, and keep the best of each (tau, fold).
+        """Score every listed support in every fold of a chunk, and return the best of each (tau, fold).
 
         Parameters
         ----------
         listing : ListedSupports
+            Supports with their full-data fits.
         rows : HeldOutRows
-            Of the K folds of the chunk.
+            Rows of the K folds of the chunk.
         limit : (T, K) array, optional
-            A support with an objective on all rows above it cannot win; no limit by default.
+            Full-data objectives above which a support cannot be optimal in a fold; no limit by default.
         leverage : (K,) array, optional
-            At least the largest eigenvalue of every fold's `H_NN`, for any support.
+            Upper bounds on the largest eigenvalue of `H_NN` of every fold, for any support.
         first : int
             Number of the first listed support.
         scores : BestByFold, optional
-            Of other supports: changed in place and returned.
+            Scores of other supports; changed in place and returned.
 
         Notes
         -----
@@ -345,31 +353,33 @@ class LeftOutFolds:
 
 
 class FullFit:
-    """The fit of all columns on the full data, what it leaves in every fold, and the folds' incumbents.
+    """The fit of all columns on the full data, its residuals and leverages in every fold, and the folds' incumbents.
 
     Parameters
     ----------
     left_out : LeftOutFolds
+        Scores of supports in every fold.
     g : int
         Index of gamma.
     supports : sequence of int arrays
         Incumbents of every fold.
     tau_index : sequence of int
-        Index of the tau that each is for.
+        Index of the tau of each support.
 
     Attributes
     ----------
     problem, form : SparseProblem, NormalForm
-        The full data at the gamma.
+        Full data at the gamma.
     choice : ForcedColumns
-        Columns that are forced in, which `form` is without, and its own.
+        Forced columns, which `form` does not contain, and the columns of `form`.
     V, beta, value : (m, m), (m,) arrays, float
         `M^{-1}`, coefficients and objective of the fit on all columns, in the coordinates of `form`.
     lower : float
-        That objective less what rounding may have added to it.
+        Lower bound on that objective: the objective less its rounding error.
     leverage, residual : (K,) arrays
-        At least the largest eigenvalue of `H_NN`, and the length of the held-out residuals, by fold.
+        Upper bound on the largest eigenvalue of `H_NN`, and length of the held-out residuals, by fold.
     incumbents : ListedSupports
+        Incumbents with their full-data fits.
     """
 
     def __init__(self, left_out: LeftOutFolds, g: int, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
@@ -387,16 +397,16 @@ class FullFit:
 
     @property
     def inner(self) -> BoolArray:
-        """(T,): whether a tau leaves something to choose."""
+        """(T,): True for each tau that leaves columns to choose."""
         sizes = np.array(self.choice.sizes(self.left_out.taus.tolist()))
         return np.asarray((sizes > 0) & (sizes < self.form.m))
 
     def whole(self, mask: BoolArray) -> IntArray:
-        """Return columns of `form` as a support, with the columns that are forced in."""
+        """Return columns of `form` as a support, together with the forced columns."""
         return self.choice.whole(self.form.columns[mask])
 
     def scores(self, lo: int, hi: int) -> BestByFold:
-        """Scores of the incumbents in folds lo..hi of a chunk; kept where they are not much, to be read only."""
+        """Return the scores of the incumbents in folds lo..hi of a chunk, read-only; stored if they are few."""
         if lo in self._kept:
             return self._kept[lo]
         scores = self.left_out.score(self.incumbents, self.left_out.rows(lo, hi))
@@ -405,7 +415,7 @@ class FullFit:
         return scores
 
     def cutoffs(self, lo: int, hi: int) -> FloatArray:
-        """(T, hi - lo): the incumbents' objectives in folds lo..hi, raised by what the trees' rounding may hide."""
+        """(T, hi - lo): objectives of the incumbents in folds lo..hi, raised by the bound on the rounding of trees."""
         return self.raised(self.scores(lo, hi))
 
     def raised(self, incumbents: BestByFold) -> FloatArray:
@@ -414,21 +424,23 @@ class FullFit:
 
 
 class ScoredTogether:
-    """The incumbents of a full fit and more supports, to be scored in every fold together.
+    """The incumbents of a full fit and further supports, which are scored in every fold together.
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data, with the incumbents.
     supports : sequence of int arrays
-        The further ones.
+        Further supports.
     tau_index : sequence of int
-        Index of the tau that each is for.
+        Index of the tau of each further support.
 
     Attributes
     ----------
     listing : ListedSupports
-        The incumbents first.
+        All supports with their full-data fits, the incumbents first.
     supports : list of int arrays
+        All supports in the same order.
     """
 
     def __init__(self, root: FullFit, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
@@ -440,17 +452,18 @@ class ScoredTogether:
         self, lo: int, hi: int, limit: FloatArray | None = None, leverage: FloatArray | None = None,
         incumbents: BestByFold | None = None,
     ) -> BestByFold:  # fmt: skip
-        """Scores of all of them in folds lo..hi of a chunk.
+        """Return the scores of all supports in folds lo..hi of a chunk.
 
         Parameters
         ----------
         lo, hi : int
+            Range of folds.
         limit : (T, hi - lo) array, optional
-            A further support with an objective on all rows above it cannot win; no limit by default.
+            Full-data objectives above which a further support cannot be optimal in a fold; no limit by default.
         leverage : (hi - lo,) array, optional
-            At least the largest eigenvalue of every fold's `H_NN`, for any support.
+            Upper bounds on the largest eigenvalue of `H_NN` of every fold, for any support.
         incumbents : BestByFold, optional
-            What `root.scores(lo, hi)` returns, where it is at hand.
+            Result of `root.scores(lo, hi)`, if it is already computed.
         """
         left_out, mine = self.root.left_out, (incumbents or self.root.scores(lo, hi)).copy()
         return left_out.score(self.listing.after(self.first), left_out.rows(lo, hi), limit, leverage, self.first, mine)
@@ -459,14 +472,15 @@ class ScoredTogether:
 def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[FoldBounds]:
     """Bound every fold by its incumbents, in closed form.
 
-    Their held-out losses are the estimates that order a search. Their objectives u are feasible in the fold: the
-    training-loss bound, with lower bounds on the full data, bounds the held-out loss from below
-    (:func:`sparsecv_mio.bounds.closed_form.training_loss_bound`), the fold's ridge ball from above
+    The held-out losses of the incumbents are the estimates that order a search. Their objectives u are feasible in the
+    fold. The training-loss bound, with lower bounds on the full data, bounds the held-out loss from below
+    (:func:`sparsecv_mio.bounds.closed_form.training_loss_bound`). The ridge ball of the fold bounds it from above
     (:func:`held_out_ceiling`).
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data, with the incumbents.
     full_lower : (T,) array
         Lower bounds on the optima of the full data.
     """
@@ -492,19 +506,20 @@ SHOWN = "best", "held_out", "objective", "lower", "upper", "is_solved", "is_bran
 def show_scores(
     root: FullFit, scores: BestByFold, supports: Sequence[IntArray], part: tuple[int, int], also: tuple[str, ...] = ()
 ) -> FoldBounds:
-    """Return the best support of every size and fold of a chunk, of which nothing is proved.
+    """Return the best support of every size and fold of a chunk, without any proof of optimality.
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data.
     scores : BestByFold
-        Of the folds of the chunk.
+        Scores in the folds of the chunk.
     supports : sequence of int arrays
-        Those that `scores.which` counts.
+        Supports that the indices in `scores.which` refer to.
     part : int, int
-        First fold of the chunk, and the one after its last.
+        First fold of the chunk, and the fold after its last.
     also : tuple of str
-        Further arrays that will be filled.
+        Names of further arrays that will be filled.
     """
     well, n_sizes = is_well_known(root, scores), len(root.left_out.taus)
     bounds = FoldBounds.unknown(
@@ -517,21 +532,23 @@ def show_scores(
 
 
 def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> None:
-    """Solve the subproblems whose best support is sure to be optimal.
+    """Solve the subproblems whose best support is certainly optimal.
 
-    One whose held-out loss is not accurate enough stays open.
+    A subproblem whose held-out loss is not accurate enough stays open.
 
     Parameters
     ----------
     bounds : FoldBounds
-        Their arrays are changed.
+        Bounds whose arrays are changed.
     scores : BestByFold
+        Best supports with their scores.
     is_sure : (T, K') bool array
+        Subproblems whose best support is certainly optimal.
     is_branched : (T,) bool array
-        Sizes of which a tree was needed.
+        Sizes that needed a tree.
     """
     has_support = scores.which >= 0
-    with np.errstate(invalid="ignore"):  # what is not known of a subproblem may be no number
+    with np.errstate(invalid="ignore"):  # unknown values of a subproblem may be nan
         total = np.where(has_support, scores.held_out, 0.0).sum(axis=1, keepdims=True)
         mean = total / np.maximum(has_support.sum(axis=1, keepdims=True), 1)
         sure = is_sure & has_support & (scores.error <= 2.0 * KEEP_RTOL * scores.held_out + CROSSING_RTOL * mean)
@@ -543,5 +560,5 @@ def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_
 
 
 def is_well_known(root: FullFit, scores: BestByFold) -> BoolArray:
-    """Where the held-out loss of the best support is known well enough to be shown, in the shape of the scores."""
+    """Return True, in the shape of the scores, where the held-out loss of the best support may be shown."""
     return np.asarray((scores.which >= 0) & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))

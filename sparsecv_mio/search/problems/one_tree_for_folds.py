@@ -1,19 +1,22 @@
-"""One tree on the full data for every fold, of squared loss (theory section 5): three ways, by the nodes they cost.
+"""A shared branch-and-bound tree on the full data for all folds with squared-error loss (theory section 5).
 
-* A list: a support that beats the incumbent of a fold has an objective on the full data below the threshold of
-  :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One pass of the path tree lists every support
-  below the largest threshold of each size; those few are then scored in all folds at once by closed form, in chunks of
-  rows. A fold whose own threshold would list too many supports (a large residual, a leverage near one half or more) is
-  left open, and so is a subproblem with a near tie. For n much larger than p, or few candidates.
+There are three ways, chosen by the nodes that they cost:
+
+* A list for all folds. A support that beats the incumbent of a fold has an objective on the full data below the
+  threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One pass of the path tree lists
+  every support below the largest threshold of each size. The listed supports are then scored in all folds at once in
+  closed form, in chunks of rows. A fold stays open if its own threshold would list too many supports (a large residual,
+  a leverage near one half or more). A subproblem with a near tie stays open too. The list suits n much larger than p,
+  or few candidates.
 * The alive-fold tree: leave-one-out for every size in one tree, for moderate n. The values of the tree only steer and
-  prune, with the usual allowance for drift. What it finds is fitted on the full data, each row left out of that fit by
-  closed form, and compared; a subproblem whose values disagree, that has a near tie or whose leverage is near one stays
-  open.
-* A list for most folds, where one for all is too long.
+  prune, with the usual allowance for drift. The supports it finds are fitted on the full data, each row is held out of
+  that fit in closed form, and the values are compared. A subproblem stays open if its values disagree, if it has a near
+  tie, or if its leverage is near one.
+* A list for most folds, if a list for all folds takes too long.
 
-Counted nodes decide between them, never clocks: a list for every fold if it costs at most one tree on the full data,
-else the alive-fold tree where folds are single rows and memory allows. Where they are not, a list may cost a quarter of
-what a tree of every fold would, then one for most folds a sixteenth.
+Counted nodes choose between them, never clocks. A list for every fold is used if it costs at most one tree on the full
+data. Otherwise the alive-fold tree is used if folds are single rows and memory allows. If folds are not single rows, a
+list may cost a quarter of the nodes of one tree for every fold; then a list for most folds may cost a sixteenth.
 """
 
 from __future__ import annotations
@@ -35,9 +38,9 @@ from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.subsets import MOST_TRIED
 
 EVERY_FOLD: tuple[float, ...] = (1.0,)
-FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
-LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
-FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
+FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds that thresholds cover, tried in turn
+LEAST_SHARE = 0.6  # minimum share of folds whose leverage allows thresholds
+FOLD_OVERHEAD = 200  # cost of a separate tree in addition to its nodes, in nodes
 
 IsExpired = Callable[[], bool]
 
@@ -53,6 +56,7 @@ class Wanted:
     is_open : (T, K) bool array
         Subproblems that are not solved yet, of all sizes of the grid.
     is_expired : callable
+        Function that returns True once the search has to end.
     """
 
     taus: Sequence[int]
@@ -60,7 +64,7 @@ class Wanted:
     is_expired: IsExpired
 
     def sizes(self, root: FullFit) -> dict[int, int]:
-        """Return the sizes in columns of the normal form, by index."""
+        """Return the sizes in columns of the normal form, by the index of tau."""
         taus = root.left_out.taus
         return {t: min(root.choice.size(int(taus[t])), root.form.m) for t in self.taus}
 
@@ -71,14 +75,16 @@ def is_usable(root: FullFit) -> bool:
 
 
 def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> Iterator[FoldBounds | NodeCount]:
-    """Solve what one tree for all folds can solve; yields bounds by chunk of folds, and the nodes that they took.
+    """Solve the subproblems that one tree for all folds can solve; yield bounds by chunk of folds, and node counts.
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data.
     wanted : Wanted
+        Subproblems to solve.
     n_nodes : int
-        Nodes that a tree on the full data costs.
+        Number of nodes that a tree on the full data costs.
     """
     folds, one_tree, n_solved = root.left_out.folds, n_nodes + FOLD_OVERHEAD, 0
     is_shared = can_share(root.left_out, root.form.m)
@@ -102,14 +108,16 @@ def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> Iterator[FoldBou
 def list_below_thresholds(
     root: FullFit, wanted: Wanted, budget: int, levels: tuple[float, ...]
 ) -> Iterator[FoldBounds | NodeCount]:
-    """Solve what thresholds can solve of one gamma.
+    """Solve the subproblems of one gamma that thresholds can solve.
 
     Parameters
     ----------
     root : FullFit
+        Fit of the full data.
     wanted : Wanted
+        Subproblems to solve.
     budget : int
-        Nodes each level may cost.
+        Node limit of each level.
     levels : tuple of float
         Shares of the folds to cover, tried in turn until a list fits the budget.
     """
@@ -132,9 +140,9 @@ def list_below_thresholds(
 
 
 def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
-    """(T, K): objective on the full data that no support winning the fold exceeds; inf where leverages are too high.
+    """(T, K): upper bound on the full-data objective of an optimal support of a fold; inf if leverages are too high.
 
-    In single precision, rounded up: of very many folds they would take much memory.
+    The thresholds are in single precision, rounded up, because those of very many folds would take much memory.
     """
     left_out = root.left_out
     limit = np.full((len(left_out.taus), left_out.folds.k), -np.inf, dtype=np.float32)
@@ -156,7 +164,7 @@ def _thresholds(root: FullFit, incumbents: BestByFold, lo: int, hi: int) -> Floa
 
 
 def _cover(limit: NDArray[np.float32], wanted: Sequence[int], level: float, folds: int) -> FloatArray:
-    """Value, by size, that the thresholds of a share of the folds stay below."""
+    """Return, by size, the value that the thresholds of a share of the folds do not exceed."""
     cover = np.full(limit.shape[0], -np.inf)
     for t in wanted:
         finite = limit[t][np.isfinite(limit[t])]
@@ -167,7 +175,7 @@ def _cover(limit: NDArray[np.float32], wanted: Sequence[int], level: float, fold
 
 
 def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[int, int]) -> ScoredTogether:
-    """Return the incumbents, then what else the tree found."""
+    """Return the incumbents and the further supports that the tree found."""
     supports, tau_index = [], []
     incumbents = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
     for t, size in sizes.items():
@@ -180,9 +188,10 @@ def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[in
 
 
 def _solve_listed(root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted) -> Iterator[FoldBounds]:
-    """Score the candidates in every fold, and yield what is then known.
+    """Score the candidates in every fold, and yield the bounds that result.
 
-    Thresholds are computed anew, fold by fold: those of all are let go by now, for the bounds take as much memory.
+    Thresholds are computed again, fold by fold. Those of all folds were released before, because the bounds take as
+    much memory.
     """
     left_out = root.left_out
     value_error = candidates.listing.left_out_error(len(left_out.taus))[:, None]
@@ -200,11 +209,11 @@ def _solve_listed(root: FullFit, candidates: ScoredTogether, cover: FloatArray, 
     return left_out.over_chunks(solve)
 
 
-Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
+Tree = tuple[IntArray, alive_folds.AliveState]  # some folds, and the state of the tree that served them
 
 
 def can_share(left_out: LeftOutFolds, n_columns: int) -> bool:
-    """Return True if every fold is one row and the alive-fold tree stays within its memory."""
+    """Return True if every fold is one row and the alive-fold tree stays within its memory limit."""
     folds = left_out.folds
     return bool(folds.sizes.max() == 1) and left_out.one_chunk and alive_folds.memory(n_columns, folds.k) <= STORE_BYTES
 
@@ -215,16 +224,18 @@ def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> Iterator[Fol
     Parameters
     ----------
     root : FullFit
+        Fit of the full data.
     wanted : Wanted
+        Subproblems to solve.
     budget : int
-        Nodes a tree may cost; of one that costs more nothing is solved.
+        Node limit of a tree; a tree that costs more solves nothing.
     """
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
     is_open = wanted.is_open[list(wanted.taus)].any(axis=0)
     open_folds = np.flatnonzero((root.leverage < left_out_folds.LARGEST_LEVERAGE) & is_open)
     if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
         return
-    # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
+    # a node is pruned once it serves no fold of its tree, so folds that need similar numbers of nodes share a tree
     decrease = left_out_folds.largest_decrease(root.residual[open_folds], root.leverage[open_folds])
     open_folds = open_folds[np.argsort(decrease, kind="stable")]
     groups = [open_folds[lo : lo + alive_folds.GROUP] for lo in range(0, len(open_folds), alive_folds.GROUP)]
@@ -239,7 +250,7 @@ def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> Iterator[Fol
 def _grow(
     root: FullFit, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, wanted: Wanted, budget: int
 ) -> tuple[int, alive_folds.AliveState | None]:
-    """One tree for a group of folds: its nodes, and what it found if it came to its end."""
+    """Grow one tree for a group of folds; return its number of nodes, and its state if it has finished."""
     left_out, form = root.left_out, root.form
     reduced = left_out.full.eliminated(root.g)
     V, r = reduced.about(rows.V[group], rows.r[group])
@@ -260,7 +271,7 @@ def _grow(
 
 
 class _Winners:
-    """The supports that the trees found best, by (size, fold), and the trees' two smallest objectives there."""
+    """The best supports of the trees, by (size, fold), with the trees' two smallest objectives."""
 
     def __init__(self, root: FullFit) -> None:
         left_out = root.left_out
@@ -273,7 +284,7 @@ class _Winners:
         self._numbers: dict[tuple[int, bytes], int] = {}
 
     def add(self, tree: Tree, t: int, size: int) -> None:
-        """Take over what a tree found for a size."""
+        """Add the supports that a tree found for a size."""
         group, state = tree
         m = self.root.form.m
         if size in (0, m):
@@ -294,7 +305,7 @@ class _Winners:
 
 
 def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> FoldBounds:
-    """Fit the winners on the full data, leave every fold out by closed form, and solve what both agree on."""
+    """Fit the winners on the full data, hold every fold out in closed form, and solve subproblems where both agree."""
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
     winners = _Winners(root)
     for tree in trees:

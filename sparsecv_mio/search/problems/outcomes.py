@@ -1,4 +1,4 @@
-"""From the outcome of a tree in a fold to certified numbers: the one place for every loss."""
+"""Certified bounds from the outcome of a tree in a fold; this module serves every loss."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ def bound_subproblems(
     problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, subsets: Sequence[BestSubset],
     is_finished: bool, is_expired: IsExpired,
 ) -> FoldBounds:  # fmt: skip
-    """Return what the outcomes of trees of some sizes say of one fold.
+    """Return the bounds on one fold that follow from the outcomes of trees of some sizes.
 
-    Where a tree has listed every support that can be optimal, all are fitted; those whose training objective is the
-    smallest, or tied with it within rounding, are optimal, and their held-out losses span the interval. The subproblem
-    stays open where the fits disagree with the values that the tree pruned by, or where a held-out loss is not
-    accurate. Where only an incumbent is known, the held-out loss is enclosed by what holds for every fit with at most
-    its objective.
+    If a tree has listed every support that can be optimal, all of them are fitted. Supports are optimal if their
+    training objective is the smallest, or tied with it within rounding; their held-out losses span the interval. The
+    subproblem stays open if the fits disagree with the values that the tree pruned by, or if a held-out loss is not
+    accurate. If only an incumbent is known, the held-out loss is enclosed by bounds for every fit with at most the
+    incumbent's objective.
 
     Parameters
     ----------
     problem : FoldProblem
-        Of a fold.
+        Problem of a fold.
     gamma, fold : int
-        Indices.
+        Indices of gamma and fold.
     taus : tuple of int
         Indices of the sizes.
     subsets : sequence of BestSubset
         Outcomes, by size.
     is_finished : bool
-        True if no further nodes can say more.
+        True if further nodes cannot improve the outcomes.
     is_expired : callable
+        Function that returns True once the search has to end.
     """
     listed = [subset.candidates if subset.complete else (subset.support,) for subset in subsets]
     supports = [support for some in listed for support in some]
@@ -79,20 +80,20 @@ def show_supports(
     problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray],
     fits: Fits | None = None,
 ) -> FoldBounds:  # fmt: skip
-    """Return the fits of a support of each of some sizes in one fold, of which nothing else is known.
+    """Return the fits of one support for each of some sizes in one fold, without any other bounds.
 
     Parameters
     ----------
     problem : FoldProblem
-        Of a fold.
+        Problem of a fold.
     gamma, fold : int
-        Indices.
+        Indices of gamma and fold.
     taus : tuple of int
         Indices of the sizes.
     supports : sequence of int arrays
-        By size.
+        Supports, by size.
     fits : Fits, optional
-        Their fits, where these are known.
+        Fits of the supports, if they are known.
     """
     fits, bounds = fits or problem.score(supports), FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
     bounds.best[:, 0], bounds.held_out[:, 0] = np.arange(len(supports)), fits.held_out
@@ -104,7 +105,7 @@ def show_supports(
 def _agree_with_trees(
     problem: FoldProblem, fits: Fits, subsets: Sequence[BestSubset], listed: Sequence[Sequence[IntArray]]
 ) -> BoolArray:
-    """Return where the fits of listed supports agree with the values of their trees, up to the margin of these."""
+    """Return True where the fits of listed supports agree with the values of their trees, within the trees' margins."""
     values = [
         subset.values if subset.complete and len(subset.values) == len(some) else [np.nan] * len(some)
         for subset, some in zip(subsets, listed, strict=True)
@@ -121,7 +122,7 @@ def _agree_with_trees(
 def _enclose_open(
     problem: FoldProblem, bounds: FoldBounds, subsets: Sequence[BestSubset], is_open: BoolArray, is_expired: IsExpired
 ) -> None:
-    """Enclose the held-out losses of the sizes of which only an incumbent is known."""
+    """Enclose the held-out losses of the sizes for which only an incumbent is known."""
     places = np.flatnonzero(is_open)
     if not len(places):
         return

@@ -1,4 +1,4 @@
-"""The contract of a problem class, and the types in which fits and solved subproblems pass between modules."""
+"""The protocol of a problem class, and the types of fits and solved subproblems that modules exchange."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ IsExpired = Callable[[], bool]
 
 
 class MissingCapability(TypeError):
-    """Raised where problems are asked for what their capabilities do not name."""
+    """The error of a call to a method whose capability a problem does not have."""
 
 
 class Capability(Flag):
-    """What a problem class can do beyond `solve`, `fit` and `enclose`."""
+    """Capabilities of a problem class beyond `solve`, `fit` and `enclose`."""
 
     NONE = 0
-    HELD_OUT_LISTS = auto()  # near-best supports of the full data give certified bounds in every fold
-    SHARED_TREE = auto()  # sizes share a tree: all of a gamma are solved at once
-    LEFT_OUT_FITS = auto()  # every fold is left out of fits of the full data in closed form; one tree serves all folds
+    HELD_OUT_LISTS = auto()  # near-optimal supports of the full data give certified bounds in every fold
+    SHARED_TREE = auto()  # sizes share a tree: all sizes of a gamma are solved at once
+    LEFT_OUT_FITS = auto()  # folds are held out of full-data fits in closed form; one tree serves all folds
     WEIGHTED_RELAXATIONS = auto()  # lower bounds on objective + weight * held-out loss
-    WEIGHTED_TREES = auto()  # relaxations and trees of a fold with its held-out rows at a weight bound their loss
+    WEIGHTED_TREES = auto()  # relaxations and trees of a fold with weighted held-out rows bound the loss of these rows
     HOLD_OUT = auto()  # a support of the full data is fitted in every fold at once
     FOLD_RELAXATIONS = auto()  # relaxations of a fold bound the held-out losses of all sizes at once
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
-    SCREENED_TREES = auto()  # of very many columns screening leaves those that trees grow on
-    FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
+    SCREENED_TREES = auto()  # screening reduces very many columns to those that trees grow on
+    FOLD_SEARCHES = auto()  # local search in all folds at once, which exchange their supports (a method of `Problems`)
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Fits of L supports to training rows: bounds with rounding, held-out losses as computed; arrays are (L,)."""
+    """Fits of L supports to training rows: bounds that include rounding, computed held-out losses; arrays are (L,)."""
 
     supports: Sequence[IntArray]
     objective_lower: FloatArray
@@ -51,7 +51,7 @@ class Fits:
     held_out_upper: FloatArray
     held_out: FloatArray
     objective: FloatArray  # as computed
-    is_accurate: BoolArray  # whether the bounds on the held-out loss are narrow enough for a solved subproblem
+    is_accurate: BoolArray  # True if the bounds on the held-out loss are narrow enough for a solved subproblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,11 @@ class SupportsFound:
     fold : int
         Index of the fold, `ALL_ROWS` for the full data.
     supports : sequence of sequences of int arrays
+        Supports, by gamma and size.
     objective, held_out : arrays
-        Training objectives and held-out losses as computed.
+        Computed training objectives and held-out losses.
     objective_upper : array
-        Upper bounds on the objectives of these supports, and of optima tied with them; inf where there is none.
+        Upper bounds on the objectives of these supports and of optima tied with them; inf where there is none.
     """
 
     fold: int
@@ -87,16 +88,16 @@ class SupportsFound:
 
 @dataclass(frozen=True, eq=False)
 class FoldsSearched:
-    """What a pass of a search in all folds found.
+    """Supports that a pass of a search in all folds found.
 
     Attributes
     ----------
     found : tuple
-        Of the folds that were searched, in ascending order, the full data last.
+        Supports of the searched folds in ascending order, those of the full data last.
     is_finished : bool
         True if no further pass finds more, or the time is over.
     n_problems : int
-        Problems that were set up.
+        Number of problems that were set up.
     """
 
     found: tuple[SupportsFound, ...]
@@ -107,14 +108,14 @@ class FoldsSearched:
 class FoldProblem(ABC):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma with one loss.
 
-    A problem is pure: what it returns depends on its rows and the arguments alone. All bounds include rounding. What is
-    not abstract belongs to the capability that its docstring names. A size is a tau of the grid, without adjusted
-    columns; supports contain the adjusted columns.
+    A problem is pure: its results depend on its rows and the arguments alone. All bounds include rounding. A method
+    that is not abstract belongs to the capability that its docstring names. A size is a tau of the grid, without
+    adjusted columns; supports contain the adjusted columns.
 
     Attributes
     ----------
     values_are_upper_bounds : bool
-        True if trees state upper bounds on objectives, below which more accurate fits of the same supports may lie.
+        True if trees state upper bounds on objectives; more accurate fits of the same supports may lie below.
     """
 
     values_are_upper_bounds: ClassVar[bool] = False
@@ -122,14 +123,14 @@ class FoldProblem(ABC):
     @property
     @abstractmethod
     def capabilities(self) -> Capability:
-        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`."""
 
     @abstractmethod
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve best subsets of some sizes by branch and bound; node limit 0 searches for supports only."""
+        """Solve best subsets of some sizes by branch and bound; a node limit of 0 only searches for supports."""
 
     @abstractmethod
     def fit(self, supports: Sequence[IntArray]) -> Fits:
@@ -144,34 +145,34 @@ class FoldProblem(ABC):
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
-        """Bound the held-out loss of every fit of some sizes with at most some objectives, (S,)."""
+        """Bound the held-out loss of every fit of some sizes with objectives at most `objective_upper` (S,)."""
 
     @abstractmethod
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support: that of all columns, or of those in every support."""
+        """Return True if a size has one possible support: all columns, or the columns in every support."""
 
     def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """Bound the optima of some sizes by the roots of their trees (FULL_DATA_RELAXATIONS)."""
         raise MissingCapability(Capability.FULL_DATA_RELAXATIONS)
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) upper bounds on objectives and held-out losses of a support in every fold (HOLD_OUT)."""
+        """Return (K,) upper bounds on objectives and (K,) held-out losses of a support in every fold (HOLD_OUT)."""
         raise MissingCapability(Capability.HOLD_OUT)
 
     def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
-        """Return bounds on all folds by near-best supports of the full data (HELD_OUT_LISTS)."""
+        """Return bounds on all folds by near-optimal supports of the full data (HELD_OUT_LISTS)."""
         raise MissingCapability(Capability.HELD_OUT_LISTS)
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
     ) -> Iterator[FoldBounds] | None:
-        """Bound all folds by full-data fits of supports for some sizes, by index; None if no use (LEFT_OUT_FITS)."""
+        """Bound all folds by full-data fits of supports for sizes by index; None if impossible (LEFT_OUT_FITS)."""
         raise MissingCapability(Capability.LEFT_OUT_FITS)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
     ) -> Iterator[FoldBounds | NodeCount]:
-        """Solve what one tree for all folds can solve (LEFT_OUT_FITS)."""
+        """Solve the subproblems that one tree for all folds can solve (LEFT_OUT_FITS)."""
         raise MissingCapability(Capability.LEFT_OUT_FITS)
 
     def relax_weighted(
@@ -184,7 +185,7 @@ class FoldProblem(ABC):
         self, targets: Mapping[Pair, tuple[float, float]], node_limit: int, objective_upper: FloatArray,
         held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
     ) -> tuple[FloatArray, int]:  # fmt: skip
-        """(G, T): the same by trees, of pairs each asked for a target, and the nodes they took (WEIGHTED_TREES)."""
+        """(G, T): the same bounds by trees, one for each target, and the number of nodes (WEIGHTED_TREES)."""
         raise MissingCapability(Capability.WEIGHTED_TREES)
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
@@ -194,29 +195,29 @@ class FoldProblem(ABC):
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
     ) -> FoldBounds:
-        """Bound the optima of some sizes, by index too, and their held-out losses (FOLD_RELAXATIONS)."""
+        """Bound the optima of some sizes, also given by index, and their held-out losses (FOLD_RELAXATIONS)."""
         raise MissingCapability(Capability.FOLD_RELAXATIONS)
 
 
 class Problems(Protocol):
-    """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads."""
+    """The problems by fold and gamma, built once and stored within a memory limit. Safe to use from several threads."""
 
-    name: str  # by which checkpoints and traces know a search
-    engine: str  # who solves them, in words
-    slip: float  # rounding of sums of losses over a fold and its training rows, beyond what bounds include
+    name: str  # name of the search in checkpoints and traces
+    engine: str  # description of the solver
+    slip: float  # bound on the rounding error of sums of losses over a fold and its training rows, not in bounds yet
 
     def full(self, gamma: int) -> FoldProblem:
-        """Return the problem of the full data at the gamma of an index."""
+        """Return the problem of the full data at the gamma with an index."""
 
     def fold(self, fold: int, gamma: int) -> FoldProblem:
-        """Return the problem of a fold at the gamma of an index."""
+        """Return the problem of a fold at the gamma with an index."""
 
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
     ) -> FoldsSearched:
-        """Search in all folds and in the full data; what the last of some passes finds (FOLD_SEARCHES).
+        """Search in all folds and in the full data, and return the supports of the last pass (FOLD_SEARCHES).
 
-        Gammas and sizes are given by index. The first pass is done whatever the time.
+        Gammas and sizes are given by index. The first pass runs to its end whatever the time.
         """
         raise MissingCapability(Capability.FOLD_SEARCHES)
 
@@ -224,8 +225,8 @@ class Problems(Protocol):
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int],
         full_supports: Sequence[Sequence[IntArray]], n_threads: int, is_expired: IsExpired,
     ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
-        """Yield what a sample of many folds finds: bounds, or at some gammas supports of each fold (FOLD_SEARCHES)."""
+        """Yield the results of a sample of folds: bounds, or supports of each fold at some gammas (FOLD_SEARCHES)."""
         raise MissingCapability(Capability.FOLD_SEARCHES)
 
     def clear(self) -> None:
-        """Forget all stored problems."""
+        """Remove all stored problems."""

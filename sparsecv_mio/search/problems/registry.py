@@ -1,4 +1,4 @@
-"""Which problem class a loss has. Loop, orders, sources and writer do not ask for the loss."""
+"""The choice of the problem class for a loss. Loop, orders, sources and writer do not depend on the loss."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ MIO_METHODS = Method.ALGORITHM1, Method.GRID, Method.BOUNDS, Method.JOINT
 
 
 def goes_by_rows(context: Context) -> bool:
-    """Return True if there are so many columns that no matrix of them is formed.
+    """Return True if there are too many columns to form a matrix of them.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and request of the search.
     """
     data = context.data
     is_default = context.request.method_used == Method.ROUNDS
@@ -37,8 +38,9 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     Parameters
     ----------
     context : Context
+        Data, grid, folds and request of the search.
     full_data : BestOnAllRows
-        Moments of the full data, of squared loss.
+        Moments of the full data, for squared-error loss.
     """
     if context.data.loss is Loss.SQUARED and goes_by_rows(context):
         from sparsecv_mio.search.problems.by_rows import make_rows_problems
@@ -52,7 +54,7 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
 
 
 def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Problems:
-    """Return problems with squared-error loss: restricted ones, those of a backend, or plain ones."""
+    """Return problems with squared-error loss: restricted problems, those of a backend, or plain ones."""
     from sparsecv_mio.formulation.backends import NATIVE
     from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 
@@ -73,7 +75,7 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
 
 
 def _make_of_backend(context: Context, mio: MioSettings) -> Callable[..., SquaredProblem]:
-    """Return the class of restricted problems, or of those of a backend, with its settings."""
+    """Return the class of restricted problems, or of the problems of a backend, with its settings."""
     if context.data.restrictions.beyond_forcing:
         from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_restricted
 

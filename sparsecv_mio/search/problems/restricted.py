@@ -1,9 +1,9 @@
-"""Problems with squared-error loss under limits on groups, parents and signs, and of whole factors.
+"""Problems with squared-error loss under limits on groups, parents and signs, and under all levels of factors.
 
-Bounds that hold for the best support of all alone are not used: no relaxation that an incumbent of its own screens, and
-no support that was found without the restrictions. Three bounds hold for any family of supports and any set of
-coefficients: the training-loss bound with the restricted optimum of the full data, the ridge ball around every b with
-`f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
+Bounds that hold only for the best unrestricted support are not used: neither relaxations screened by an unrestricted
+incumbent, nor supports that were found without the restrictions. Three bounds hold for any family of supports and any
+set of coefficients: the training-loss bound with the restricted optimum of the full data, the ridge ball around every b
+with `f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class RestrictedProblem(SquaredProblem):
     Attributes
     ----------
     constraints : SideConstraints
+        Restrictions on supports and coefficients.
     mio : MioSettings
-        Backend for folds, where a step sets no limit on nodes.
+        Settings of the backend for folds, used if a step sets no limit on nodes.
     """
 
     constraints: SideConstraints = FREE
@@ -41,14 +42,14 @@ class RestrictedProblem(SquaredProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """No capability: a support of the full data may break a sign in a fold, and relaxations are not restricted."""
+        """No capability: a full-data support may violate a sign in a fold, and relaxations ignore the restrictions."""
         return Capability.NONE
 
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve each size by a tree of its own, which visits at least one node, or by the backend."""
+        """Solve each size by a separate tree, which visits at least one node, or by the backend."""
         if self.mio.native or node_limit < UNLIMITED or self.fold == ALL_ROWS:
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
         found = [self._list_near_ties(size, warm_starts, is_expired) for size in sizes]
@@ -63,7 +64,7 @@ class RestrictedProblem(SquaredProblem):
         )
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
-        """List near ties of a size by the solver; what it leaves open is listed by a tree of this package."""
+        """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
         clock = SolverClock(self.store.context.deadline, is_expired)
         found = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
         subset = found.by_size[size]
@@ -80,18 +81,19 @@ class RestrictedProblem(SquaredProblem):
         return super().enclose(sizes, objective_upper, supports, is_expired, relaxes=False)
 
     def has_one_support(self, size: int) -> bool:
-        """Return True for size 0, which leaves the empty support."""
+        """Return True for size 0, whose only support is the empty one."""
         return size == 0
 
 
 def check_restricted(context: Context, mio: MioSettings) -> SideConstraints:
-    """Return the restrictions of a question; raise `BadInput` for those that cannot be searched under.
+    """Return the restrictions of a question; raise `BadInput` if they cannot be searched under.
 
     Parameters
     ----------
     context : Context
+        Data, grid and folds of the search.
     mio : MioSettings
-        Backend that has to support them.
+        Settings of the backend, which has to support the restrictions.
     """
     check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
     constraints = constraints_of(context.data)

@@ -1,5 +1,5 @@
-"""Sources of bounds: what the cells that are in question can be narrowed by, and what is in question.
+"""Sources of bounds: the bounding methods that narrow the intervals of open subproblems.
 
-A source proposes steps for the pairs that it can work on, does one at a time, and notes what it tried. Which step is
-next is decided elsewhere (:mod:`sparsecv_mio.search.orders`).
+A source proposes steps for the pairs that it can work on, runs one step at a time, and notes what it tried. The orders
+(:mod:`sparsecv_mio.search.orders`) decide which step comes next.
 """

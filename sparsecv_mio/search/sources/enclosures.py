@@ -1,4 +1,4 @@
-"""Intervals of held-out losses without a tree: ridge balls around every fit with at most an incumbent's objective."""
+"""Intervals of held-out losses without a tree: ridge balls around all fits with at most an incumbent's objective."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class Enclosures:
-    """Ridge balls of single folds, at all gammas and sizes."""
+    """Source of intervals by ridge balls of single folds, at all gammas and sizes."""
 
     name: ClassVar[str] = "enclosures"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "bounds of every fold by its incumbents"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the folds that were not enclosed, with the open pairs (G, T) that are wanted."""
+        """Yield the folds that were not enclosed, each with its open pairs among those that are wanted (G, T)."""
         for fold in np.flatnonzero(~state.tried.is_enclosed).tolist() if plan.encloses_folds else ():
             here = wanted & ~state.cells.final[:, :, fold] & np.isfinite(state.objective_upper[:, :, fold])
             if here.any():

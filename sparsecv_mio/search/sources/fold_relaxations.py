@@ -1,4 +1,4 @@
-"""Relaxations of single folds: they bound the held-out losses of all sizes of a gamma without a tree."""
+"""Relaxations of single folds, which bound the held-out losses of all sizes of a gamma without a tree."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class FoldRelaxations:
-    """Relaxations of folds, some folds at a gamma or some gammas of a fold in a step."""
+    """Source of relaxations of folds; a step covers several folds at a gamma, or several gammas of a fold."""
 
     name: ClassVar[str] = "fold relaxations"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "relaxations of every fold"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
@@ -35,7 +35,7 @@ class FoldRelaxations:
             yield self._step(state, is_new, folds[begin : begin + n_together])
 
     def _step(self, state: GridState, is_new: BoolArray, folds: IntArray) -> Step:
-        """Return the step over some folds, at the gammas and sizes that are new in one of them."""
+        """Return the step over some folds, at the gammas and sizes that are new in at least one of them."""
         pairs = np.asarray(is_new[:, :, folds].any(axis=2))
         gammas, taus = np.flatnonzero(pairs.any(axis=1)).tolist(), np.flatnonzero(pairs.any(axis=0))
         step = Step(
@@ -49,7 +49,7 @@ class FoldRelaxations:
         return step
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Relax, fold by fold."""
+        """Relax the folds of a step one after the other."""
         assert step.wanted is not None
         found = list[FoldBounds]()
         for fold in step.folds:

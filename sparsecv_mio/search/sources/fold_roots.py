@@ -1,4 +1,4 @@
-"""First nodes of the trees of single folds: a support of every size, the ridge ball, and what a few nodes solve."""
+"""First nodes of the trees of single folds: they give a support and the ridge ball of every size."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class FoldRoots:
-    """All sizes of a fold, gamma by gamma, with few nodes by trees of this package."""
+    """Source of bounds by a few nodes of the trees of this package: all sizes of a fold, gamma by gamma."""
 
     name: ClassVar[str] = "fold roots"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return f"bounds of every cell: fold {step.folds[0] + 1}"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
@@ -36,7 +36,7 @@ class FoldRoots:
             yield replace(step, source=self.name, node_limit=plan.root_nodes, n_mios=0)
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow the first nodes, from the largest gamma on; what they leave open is enclosed by the ridge ball alone."""
+        """Grow the first nodes from the largest gamma on; enclose subproblems still open by the ridge ball alone."""
         (fold,), bounds, n_nodes = step.folds, list[FoldBounds](), 0
         for g, taus, starts in gammas_of_step(step):
             if is_expired():

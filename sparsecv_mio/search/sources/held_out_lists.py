@@ -1,4 +1,4 @@
-"""Near-best supports of the full data, every fold held out: they raise all folds of a pair at once, or solve them."""
+"""Near-optimal supports of the full data, with every fold held out: they raise or solve all folds of a pair at once."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class ListStep(Step):
 
 
 class HeldOutLists:
-    """Lists of near-best supports of the full data."""
+    """Source of bounds by lists of near-optimal supports of the full data."""
 
     name: ClassVar[str] = "held-out lists"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return f"one tree for all folds: tau {step.sizes[0]}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the list of a pair, if it was not made yet."""
+        """Yield the list of a pair if it was not made yet."""
         stage, solves = int(state.tried.list_stage[aim.pair]), not np.isfinite(aim.cutoff)
         if stage <= BOUNDED or (solves and stage == RAISED):
             numbers = np.unique(state.cells.support[aim.pair]).tolist()
@@ -69,13 +69,15 @@ class HeldOutLists:
         Parameters
         ----------
         state : GridState
+            State of the search.
         pair : int, int
+            Indices of gamma and tau.
         supports : tuple of int arrays
-            That of the full data first.
+            Supports to try, the support of the full data first.
         node_limit : int
-            Of the list; 0 for no list.
+            Node limit of the list; 0 for no list.
         cutoff : float
-            Sum of lower bounds to reach; inf: solve the folds.
+            Sum of lower bounds to reach; inf to solve the folds.
         n_threads, tries, gap_left
             As of :class:`ListStep`.
         """
@@ -86,7 +88,7 @@ class HeldOutLists:
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Hold the folds out of the known supports, list others, and bound or solve the folds."""
+        """Hold every fold out of the known supports, list more supports, and bound or solve the folds."""
         assert isinstance(step, ListStep)
         problem, size = problems.full(step.gamma), step.sizes[0]
         near_best = problem.near_best(size, step.warm_starts, is_expired)
@@ -110,7 +112,7 @@ class HeldOutLists:
         """Note the list of the pair."""
         step, pair = findings.step, (findings.step.gamma, findings.step.taus[0])
         state.tried.list_stage[pair] = BOUNDED
-        if step.node_limit <= 1:  # the supports of the state alone
+        if step.node_limit <= 1:  # only the supports of the state were fitted
             return
         state.tried.list_tries[pair] = step.tries + 1
         if findings.is_finished:
@@ -119,7 +121,7 @@ class HeldOutLists:
 
 
 def _list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
-    """List near-best supports as far as the step needs them; return True if the list is complete."""
+    """List near-optimal supports as far as the step needs them; return True if the list is complete."""
     if cutoff is None:
         solves = not np.isfinite(step.cutoff)
         cutoff = near_best.cutoff_to_solve(most) if solves else near_best.cutoff_to_raise(step.cutoff)
@@ -130,7 +132,7 @@ def _list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most
 
 
 def _is_nearly_closed(near_best: NearBestHeldOut, least: FloatArray, most: FloatArray, gap_left: float) -> bool:
-    """Return True if the folds that a list leaves open leave at most a relative gap."""
+    """Return True if the folds that a list leaves open leave at most the relative gap `gap_left`."""
     if gap_left == 0.0:
         return False
     folds = near_best.bound_folds(least, most)
@@ -141,7 +143,7 @@ def _is_nearly_closed(near_best: NearBestHeldOut, least: FloatArray, most: Float
 def _enclose(
     problems: Problems, step: Step, is_expired: IsExpired, fold: int, objective_upper: float
 ) -> tuple[float, float]:  # fmt: skip
-    """Bound the held-out loss of a fold by its own rows."""
+    """Bound the held-out loss of a fold by the rows of the fold."""
     problem: FoldProblem = problems.fold(fold, step.gamma)
     ends = problem.enclose(step.sizes, np.array([objective_upper]), step.warm_starts, is_expired)
     return float(ends.lower[0]), float(ends.upper[0])
@@ -150,7 +152,7 @@ def _enclose(
 def _state_pair(
     near_best: NearBestHeldOut, step: Step, least: FloatArray, most: FloatArray, solves: bool
 ) -> FoldBounds:  # fmt: skip
-    """Return what is known of all folds of the pair."""
+    """Return the bounds on all folds of the pair."""
     folds = near_best.bound_folds(least, most)
     is_solved = folds.is_listed & (folds.upper - folds.lower - WORST_ROUNDING * folds.held_out <= folds.tie)
     supports = tuple(tried.support for tried in near_best.tried)

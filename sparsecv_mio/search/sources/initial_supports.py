@@ -1,6 +1,6 @@
 """Initial supports: local search in the full data, the same supports in every fold, local search in the folds.
 
-They bound objectives from above, and estimate every CV error; nothing else is proved.
+The supports bound objectives from above and estimate every CV error. They prove nothing else.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from sparsecv_mio.search.steps import (
 
 
 class InitialSupports:
-    """Local search in the full data, all sizes of a gamma at once."""
+    """Source of supports by local search in the full data, all sizes of a gamma at once."""
 
     name: ClassVar[str] = "initial supports"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "first supports of all rows"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the gammas without supports, from the supports of the gammas that have some."""
+        """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
         known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
         starts = tuple(subset.support for result in known for subset in result.by_size.values())
         taus = state.context.grid.taus
@@ -48,26 +48,26 @@ class InitialSupports:
             )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search from the supports of the gammas that have some."""
+        """Search the full data from the supports of the step."""
         problem = problems.full(step.gamma)
         subsets = problem.solve(step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges)
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note nothing: the state has the supports."""
+        """Note nothing, because the state stores the supports."""
 
 
 class SupportsInFolds:
-    """The supports of the full data, fitted in every fold."""
+    """Source of estimates by fits of the full-data supports in every fold."""
 
     name: ClassVar[str] = "supports in folds"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "first supports of folds"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the pairs that were not offered their support, some sizes of a gamma at a time."""
+        """Yield the pairs whose full-data support was not fitted in the folds, some sizes of a gamma at a time."""
         wanted = wanted & state.has_supports[:, None] & ~state.tried.is_offered
         taus, n_together = state.context.grid.taus.tolist(), 1 if plan.stores_sums else len(state.context.grid.taus)
         for g in find_open_gammas(wanted, ~state.has_supports):
@@ -81,7 +81,7 @@ class SupportsInFolds:
                 )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Hold every fold out of the supports; where folds are searched themselves, losses are not shown."""
+        """Hold every fold out of the supports; losses are not shown if each fold is searched separately."""
         problem, statements = problems.full(step.gamma), list[SupportInFolds]()
         for t, support in zip(step.taus, step.warm_starts, strict=True):
             if is_expired():
@@ -93,27 +93,27 @@ class SupportsInFolds:
         return Findings(step, tuple(statements), n_problems=1)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the pairs that were offered their support."""
+        """Note the pairs whose supports were fitted in the folds."""
         state.tried.is_offered[findings.step.gamma, list(findings.step.taus)] = True
 
 
 class FoldSupports:
-    """Local search in a fold: its support has not seen the held-out rows, as one of the full data has."""
+    """Source of supports by local search in a fold; unlike a full-data support, they do not depend on held-out rows."""
 
     name: ClassVar[str] = "fold supports"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return f"supports of folds: tau {step.sizes[0]}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the open folds of a pair without a search of their own."""
+        """Yield the open folds of a pair that had no local search."""
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
         for fold in state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else ():
             yield Step(self.name, g, (t,), (fold,), (size,), state.supports_near(aim.pair, fold))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search, and fit the support."""
+        """Search a fold, and fit the support found."""
         if is_expired():
             return Findings(step, was_stopped=True)
         problem, size = problems.fold(step.folds[0], step.gamma), step.sizes[0]

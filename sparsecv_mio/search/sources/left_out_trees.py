@@ -1,6 +1,6 @@
-"""Full-data fits with every fold left out: bounds on all folds of a gamma at once, or one tree that solves them.
+"""Full-data fits with every fold held out: they bound all folds of a gamma at once, or solve them by one tree.
 
-Where folds are many, one tree of the full data solves all sizes and folds of a gamma for the work of a few trees of
+If there are many folds, one tree of the full data solves all sizes and folds of a gamma for the work of a few trees of
 single folds (docs/theory.md, section 5).
 """
 
@@ -40,12 +40,12 @@ class LeftOutStep(Step):
 
 
 class LeftOutTrees:
-    """Every fold left out of fits of the full data."""
+    """Source of bounds by full-data fits with every fold held out."""
 
     name: ClassVar[str] = "left-out trees"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "trees of all folds at once" if step.node_limit else "bounds of every fold by full-data fits"
 
     def step(self, state: GridState, plan: Plan, gamma: int, taus: Sequence[int], node_limit: int) -> Step:
@@ -54,13 +54,15 @@ class LeftOutTrees:
         Parameters
         ----------
         state : GridState
+            State of the search.
         plan : Plan
+            Plan of the search.
         gamma : int
-            Index.
+            Index of gamma.
         taus : sequence of int
             Indices of the sizes.
         node_limit : int
-            Nodes that one tree of the full data costs; 0 for bounds alone.
+            Number of nodes that one tree of the full data costs; 0 for bounds alone.
         """
         subsets = [state.full_subset((gamma, t)) for t in taus]
         supports = tuple((subset.candidates or (subset.support,))[: plan.tried_supports] for subset in subsets)
@@ -77,7 +79,7 @@ class LeftOutTrees:
             yield self.step(state, plan, g, np.flatnonzero(wanted[g]).tolist(), node_limit)
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Leave every fold out of the supports, and solve what one tree can solve."""
+        """Hold every fold out of the supports, and solve the subproblems that one tree can solve."""
         assert isinstance(step, LeftOutStep)
         problem = problems.full(step.gamma)
         pairs = [(support, t) for t in step.taus for support in step.starts[t]]
@@ -89,7 +91,7 @@ class LeftOutTrees:
         return Findings(step, solved if step.streams else tuple(solved), n_problems=1, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note what was done for the pairs; where fits of the full data are no use, nothing more can be done."""
+        """Note the work on the pairs; nothing more can be done if fits of the full data cannot be used."""
         step, stage = findings.step, state.tried.list_stage
         done = SOLVED if step.node_limit or not findings.is_finished else BOUNDED
         stage[step.gamma, list(step.taus)] = np.maximum(stage[step.gamma, list(step.taus)], done)

@@ -1,4 +1,4 @@
-"""The contract of a source of bounds."""
+"""The protocols of a source of bounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from sparsecv_mio.search.steps import Findings, Step
 
 @dataclass(frozen=True)
 class StepClock:
-    """When a step has to end: once the search has to, or its own time is over.
+    """The clock of a step: the step has to end once the search has to end, or once its time is over.
 
     Attributes
     ----------
     is_search_over : callable
+        Function that returns True once the search has to end.
     at : float
-        Moment of `time.monotonic`.
+        End of the step on the clock of `time.monotonic`, in seconds.
     """
 
     is_search_over: IsExpired
@@ -38,7 +39,7 @@ class StepClock:
 
     @property
     def left(self) -> float:
-        """Seconds until then."""
+        """Seconds until the step has to end."""
         return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
 
     def expired(self) -> bool:
@@ -47,15 +48,15 @@ class StepClock:
 
 
 class Source(Protocol):
-    """A bounding method. It has no state of its own: what was tried is in the state of the search."""
+    """A bounding method. It has no state: the state of the search stores what was tried."""
 
     name: ClassVar[str]
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words for the progress line."""
+        """Return a description of a step in words for the progress line."""
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Do a step."""
+        """Run a step."""
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note in the state what a step tried."""
@@ -65,7 +66,7 @@ class GridSource(Source, Protocol):
     """A source that works on whole gammas or folds, whatever pair is next."""
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the steps that were not done yet, over some pairs (G, T)."""
+        """Yield the steps over some pairs (G, T) that were not done yet."""
 
 
 class PairSource(Source, Protocol):
@@ -77,13 +78,15 @@ class PairSource(Source, Protocol):
         Parameters
         ----------
         state : GridState
+            State of the search.
         plan : Plan
+            Plan of the search.
         aim : Aim
-            The pair, and the sum of lower bounds at which it is left; inf: solve it.
+            Pair, with the sum of lower bounds at which work on it ends; inf to solve it.
         tries : int
-            Targets with more tries than that wait.
+            Largest number of earlier tries of a target; targets with more tries wait.
         n_threads : int
-            Threads for the pair.
+            Number of threads for the pair.
         """
 
 

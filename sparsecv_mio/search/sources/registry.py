@@ -30,7 +30,7 @@ SOURCES: dict[str, Source] = {
     )
 }  # fmt: skip
 
-REQUIRED = (InitialSupports.name, SupportsInFolds.name, SubproblemTrees.name)  # no search can do without them
+REQUIRED = (InitialSupports.name, SupportsInFolds.name, SubproblemTrees.name)  # every search needs these sources
 
 
 def source_of(step: Step) -> Source:
@@ -44,13 +44,14 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     Parameters
     ----------
     given : str, iterable of str or None
-        Names with minus: all sources but these. Names without: these alone, and those that no search can do without.
-        `all` switches nothing off, `none` all that can be. Words of a name have blanks, dashes or underscores between.
+        Names of sources. Names with a minus switch those sources off. Names without a minus switch off all others,
+        except those that every search needs. `all` switches no source off, `none` every source that can be. Words of a
+        name are separated by blanks, dashes or underscores.
 
     Raises
     ------
     BadInput
-        For an unknown name, names with and without minus, and a minus before a source that has to be on.
+        If a name is unknown, if only some names have a minus, or if a required source has a minus.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _split(given: str | Iterable[str], every: str) -> list[str]:
-    """Return the names in what is given, those of `all` and `none` too."""
+    """Return the names in `given`, with `all` and `none` replaced by the names that they mean."""
     words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(word, str) for word in words):
         raise BadInput(f"sources: {given!r} is not a list of names; {every}")
@@ -86,5 +87,5 @@ def _split(given: str | Iterable[str], every: str) -> list[str]:
 
 
 def _dashed(name: str) -> str:
-    """Return the name of a source as it is written on the command line, without a minus before it."""
+    """Return the name of a source as it is spelt on the command line, without its minus."""
     return "-".join(re.split(r"[\s_-]+", name.strip(" -").lower()))

@@ -1,4 +1,4 @@
-"""Trees of single folds: they solve subproblems, those first that promise to raise the lower bounds most."""
+"""Trees of single folds, which solve subproblems; those come first that promise to raise the lower bounds most."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class SubproblemTrees:
-    """Trees of single folds, of one pair or, where sizes share a tree, of many."""
+    """Source of bounds by trees of single folds: of one pair, or of many pairs if sizes share a tree."""
 
     name: ClassVar[str] = "subproblem trees"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         sizes = sorted({step.sizes[0], step.sizes[-1]})
         return f"{'trees' if step.solver == NATIVE else 'MIOs'}: tau {' to '.join(map(str, sizes))}"
 
@@ -39,16 +39,20 @@ class SubproblemTrees:
     def steps_of_folds(
         self, state: GridState, plan: Plan, pair: Pair, folds: Iterable[int], tries: int
     ) -> Iterator[Step]:
-        """Yield some folds of a pair in the order given; each step is made when it is taken.
+        """Yield some folds of a pair in the given order; each step is built when it is taken.
 
         Parameters
         ----------
         state : GridState
+            State of the search.
         plan : Plan
+            Plan of the search.
         pair : int, int
+            Indices of gamma and tau.
         folds : iterable of int
+            Indices of folds.
         tries : int
-            Trees that each of them had.
+            Number of trees that each fold had.
         """
         (g, t), node_limit, size = pair, plan.node_limit(tries), int(state.context.grid.taus[pair[1]])
         for fold in folds:
@@ -63,7 +67,7 @@ class SubproblemTrees:
     ) -> Iterator[Step]:
         """Yield some subproblems (G, T, K) fold by fold, those first whose lower bounds may rise most.
 
-        The node limit is that of the plan after so many tries, unless another one is given.
+        A node limit of 0 selects the node limit of the plan after `tries` tries.
         """
         shown = state.cells.nominal
         rise = np.where(subproblems & np.isfinite(shown), np.maximum(shown - state.cells.lower, 0.0), 0.0)
@@ -90,7 +94,7 @@ class SubproblemTrees:
         return step
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow the trees from the largest gamma on, and turn their outcomes into certified numbers."""
+        """Grow the trees from the largest gamma on, and compute certified bounds from their outcomes."""
         (fold,), done = step.folds, Findings(step, ())
         bounds, before = list[FoldBounds](), tuple[IntArray, ...]()
         for g, taus, starts in gammas_of_step(step):
@@ -109,7 +113,7 @@ class SubproblemTrees:
         return replace(done, statements=tuple(bounds), was_stopped=was_stopped)
 
     def bound(self, step: Step, problems: Problems) -> Findings:
-        """Bound one subproblem without a tree, whatever the time, by its best support and the ridge ball: no try."""
+        """Bound one subproblem by its best support and the ridge ball, whatever the time; no try is counted."""
         (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
         found = problem.solve(step.sizes, step.warm_starts, 0, _always)
         subsets = [found.by_size[size] for size in step.sizes]
@@ -119,7 +123,7 @@ class SubproblemTrees:
         )  # fmt: skip
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the nodes that the subproblems had."""
+        """Note the nodes that were spent on the subproblems."""
         step = findings.step
         n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, FoldBounds))
         for known in findings.statements:
@@ -137,12 +141,12 @@ def _always() -> bool:
 
 
 def gammas_of_step(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
-    """Yield the gammas of a step, the largest first, with their sizes by index and supports to begin from.
+    """Yield the gammas of a step, the largest first, with the indices of their sizes and their warm starts.
 
     Parameters
     ----------
     step : Step
-        Over one gamma, or over the pairs that it wants.
+        Step over one gamma, or over its wanted pairs.
     """
     if step.wanted is None:
         yield step.gamma, step.taus, step.warm_starts

@@ -1,4 +1,4 @@
-"""Fits of supports in every fold, with certified objectives: the training-loss bound is computed from them."""
+"""Fits of supports in every fold with certified objectives, from which the training-loss bound is computed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class SupportFits:
-    """Fits of the supports that folds show, or of the full data where they show none."""
+    """Source of fits of the supports that folds show, or of the full-data support where a fold shows none."""
 
     name: ClassVar[str] = "support fits"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "supports in every fold"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the folds in which some pairs (G, T) show a support that was not fitted, or none."""
+        """Yield the folds in which some pairs (G, T) show no support, or a support that was not fitted."""
         shows = np.isfinite(state.cells.nominal)
         is_new = wanted[:, :, None] & ~(shows & (state.tried.fitted == state.cells.support)) & ~state.cells.final
         for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist() if plan.uses(self.name) else ():
@@ -52,7 +52,7 @@ class SupportFits:
         return Findings(step, tuple(found), n_problems=len(found))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note which supports were fitted."""
+        """Note the supports that were fitted."""
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
             numbers = [state.cells.pool.number(support) for support in known.supports]

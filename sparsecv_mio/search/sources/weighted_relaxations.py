@@ -17,12 +17,12 @@ from sparsecv_mio.search.steps import Findings, Step, WeightedBounds
 
 
 class WeightedRelaxations:
-    """Relaxations of the training rows of a fold with its held-out rows, at every weight and gamma."""
+    """Source of relaxations of training rows with weighted held-out rows of a fold, at every weight and gamma."""
 
     name: ClassVar[str] = "weighted relaxations"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "rows left out with more weight"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
@@ -34,10 +34,10 @@ class WeightedRelaxations:
                     yield Step(self.name, -1, taus, (fold,))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Relax."""
+        """Relax the fold of a step."""
         (fold,) = step.folds
         lower = problems.fold(fold, 0).bound_weighted(is_expired)
         return Findings(step, (WeightedBounds(fold, lower),), n_problems=1)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note nothing: the state has the bounds."""
+        """Note nothing, because the state stores the bounds."""

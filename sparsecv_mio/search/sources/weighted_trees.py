@@ -1,7 +1,7 @@
-"""Relaxations and trees of a fold with its held-out rows beside the training rows, at a weight.
+"""Relaxations and trees of the training rows of a fold together with its weighted held-out rows.
 
-They bound the held-out loss of the optimum from below: by how much an objective that counts these rows too exceeds the
-objective of the incumbent (:mod:`sparsecv_mio.bounds.more_weight`).
+They bound the held-out loss of the optimum from below: the bound is the amount by which an objective that counts the
+held-out rows too exceeds the objective of the incumbent (:mod:`sparsecv_mio.bounds.more_weight`).
 """
 
 from __future__ import annotations
@@ -40,26 +40,27 @@ class WeightedStep(Step):
 
 
 class WeightedTrees:
-    """Weighted held-out rows of single folds: relaxations of all pairs once, trees of the pairs that are to rise."""
+    """Source of held-out-weighted bounds of single folds: relaxations of all pairs once, trees of pairs to raise."""
 
     name: ClassVar[str] = "weighted trees"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "trees with held-out rows" if step.node_limit else "relaxations of every fold with its held-out rows"
 
     def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the folds that were not relaxed, with the open pairs (G, T) that are wanted."""
+        """Yield the folds that were not relaxed, each with its open pairs among those that are wanted (G, T)."""
         for fold in np.flatnonzero(~state.tried.is_weighted).tolist() if plan.grows_weighted_trees else ():
             here = wanted & ~state.cells.final[:, :, fold]
             if here.any():
                 yield self._step(state, fold, here)
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray, aims: FloatArray) -> Iterator[Step]:
-        """Yield trees of the folds of some pairs (G, T) that are to rise to sums of lower bounds `aims`.
+        """Yield trees of the folds of some pairs (G, T) whose sums of lower bounds are to rise to `aims`.
 
-        The folds of a pair share what is asked by what they miss. Folds come first that may rise most for the nodes of
-        their next trees; one fold that no model fits may hold most of what is missing.
+        The rise requested of a pair is shared among its folds in proportion to the distance of each lower bound from
+        the shown held-out loss. Folds come first that may rise most for the nodes of their next trees. A single fold
+        that no model fits may have most of that distance.
         """
         if not plan.grows_weighted_trees:
             return
@@ -91,7 +92,7 @@ class WeightedTrees:
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Relax all pairs, or grow a tree at each."""
+        """Relax all pairs, or grow a tree at each pair."""
         assert isinstance(step, WeightedStep) and step.wanted is not None
         (fold,), n_nodes = step.folds, 0
         problem, known = problems.fold(fold, 0), (step.objective_upper, step.held_out)
@@ -109,7 +110,7 @@ class WeightedTrees:
         return Findings(step, (HeldOutBounds(fold, lower),), n_nodes, n_problems, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the fold that was relaxed, or the pairs whose trees brought less than they were asked for."""
+        """Note the fold that was relaxed, or the pairs whose trees rose by less than requested."""
         step, (fold,) = findings.step, findings.step.folds
         if not step.node_limit:
             state.tried.is_weighted[fold] = True
