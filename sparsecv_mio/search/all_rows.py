@@ -1,4 +1,4 @@
-"""Best subsets on all rows, whatever the data ask for: restrictions, or so many columns that none are multiplied."""
+"""Best subsets of the full data by trees of this package: with restrictions, and with very many columns."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 
 def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
-    """Raise `BadInput` for restrictions that cannot be searched under, or that no model of some size keeps to.
+    """Raise `BadInput` if restrictions cannot be searched under, or no model of some size satisfies them.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates, with their restrictions.
     taus : list of int
+        Sizes to check.
     folds : int
+        Number of folds.
     """
     kinds = data.restrictions.beyond_forcing
     if kinds and by_rows(data, folds):
@@ -48,20 +51,22 @@ def solve_any(
     effort: int,
     expired: Callable[[], bool],
 ) -> BestSubsets:
-    """Find the best supports of some sizes by our own trees, whatever restrictions the data have.
+    """Find the best supports of some sizes by trees of this package, under the restrictions of the data.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates, with their restrictions.
     problem : SparseProblem
-        Of these data.
+        Problem of these data.
     taus : list of int
+        Sizes to solve.
     starts : list of int arrays
         Supports to try first.
     effort : int
-        Nodes that a tau may cost.
+        Node limit of a tau.
     expired : callable
-        True ends the search with what it has.
+        Function that returns True to end the search with its present supports.
     """
     if not data.restrictions.beyond_forcing:
         return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
@@ -77,15 +82,16 @@ def solve_all_rows(
     effort: int,
     expired: Callable[[], bool],
 ) -> BestSubsets:
-    """Find the best supports of some sizes by our own trees, also where products are never formed.
+    """Find the best supports of some sizes of the full data by trees of this package, with or without a Gram matrix.
 
     Parameters
     ----------
     data, taus, starts, effort, expired
-        As for :func:`solve_any`; by rows each size has a start of its own.
+        Parameters of :func:`solve_any`; without a Gram matrix each size has a separate start.
     gamma : float
+        Ridge weight.
     problem : SparseProblem or None
-        Of these data at `gamma`; None for so many columns that they go by rows.
+        Problem of these data at `gamma`; None if there are too many columns for a Gram matrix.
     """
     if problem is not None:
         return solve_any(data, problem, taus, starts, effort, expired)
@@ -97,14 +103,16 @@ def solve_all_rows(
 
 
 def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
-    """Return all rows at a gamma, none held out. O(n^2 q).
+    """Return the rows of the full data at a gamma, none held out. O(n^2 q).
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     gamma : float
+        Ridge weight.
     expired : callable
-        True ends what is computed of them early.
+        Function that returns True to end computations on the rows early.
     """
     rows = np.arange(data.n)
     return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
@@ -113,19 +121,22 @@ def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -
 def solve_by_rows(
     data: StandardData, whole: WideFold, tau: int, gamma: float, expired: Callable[[], bool], effort: int = UNLIMITED
 ) -> BestSubsets:
-    """Find the best subset of one size on all rows; by a tree on the rows where screening leaves many columns.
+    """Find the best subset of one size of the full data; by a tree on the rows if screening leaves many columns.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     whole : WideFold
-        All rows at `gamma`.
+        Rows of the full data at `gamma`.
     tau : int
+        Size.
     gamma : float
+        Ridge weight.
     expired : callable
-        True ends it with what it holds.
+        Function that returns True to end the search with its present bounds.
     effort : int
-        As for `solve_path`.
+        Node limit, as for `solve_path`.
     """
     seen, nodes = whole.survivors(tau), 0
     if len(seen.columns) > PART_COLUMNS and not expired():

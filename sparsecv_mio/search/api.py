@@ -1,14 +1,15 @@
-"""Certified cross-validation from a file or arrays to a record; nested too.
+"""Certified cross-validation from a file or arrays to a record, with nested cross-validation.
 
-`solve` reads, `cross_validate` searches what was read. Both ask a `Question`: how a model is chosen of some rows. Its
-search runs in a thread of its own, so that a limit holds; no kernel and no solver is imported before it.
+`solve` reads data, and `cross_validate` searches them. Both build a `Question`: how a model is chosen from some rows.
+The search runs in a separate thread, so that a limit holds. No kernel and no solver is imported before that thread
+starts.
 
-The least CV error of a grid is an estimate that was minimised: it is too low for the model that it chose. So a question
-can be asked without each outer fold, grid, choice of tau and gamma and the fit at the chosen pair, and every model
-predicts the rows of its outer fold, which had no part in it. `nested_cross_validate` estimates the error of the whole
-procedure by that; `search_with_nested_weight` chooses the weight of the instability: one search decides the pair of
-every weight at once, and the weight with the least error over all outer folds, the smallest of several, chooses the
-pair of all rows. Weight 0, the least CV error alone, is among them.
+The minimum CV error of a grid is a minimised estimate: it is too low for the model that it chose. So a question can be
+repeated without each outer fold, including the grid, the choice of tau and gamma, and the fit at the chosen pair. Each
+model then predicts the rows of its outer fold, which had no part in it. `nested_cross_validate` estimates the error of
+the whole procedure by these predictions. `search_with_nested_weight` chooses the weight of the instability: one search
+finds the pair of every weight at once. The weight with the minimum error over all outer folds, the smallest one of
+several, chooses the pair of the full data. Weight 0, the minimum CV error alone, is one of the weights.
 """
 
 from __future__ import annotations
@@ -68,21 +69,22 @@ if TYPE_CHECKING:
 
 NO_OUTER_FOLD = "stability nested: the limit was too short for an outer fold: no weight was tried, it is 0"
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-OUTER = 5  # outer folds
-LEAST_REFINE_SECONDS = 10.0  # of the search of `refine`, which has as long as that of the grid if that took longer
-LATE_SHARE = 0.02  # of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
+OUTER = 5  # number of outer folds
+LEAST_REFINE_SECONDS = 10.0  # minimum time of the search of `refine`; the time of the grid search if that is longer
+LATE_SHARE = 0.02  # share of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
 
 Done = TypeVar("Done")
 
 
 def answer(question: Question, deadline: Deadline | None = None) -> Record:
-    """Search.
+    """Search for the answer to a question.
 
     Parameters
     ----------
     question : Question
+        Data, folds, grid and options.
     deadline : Deadline, optional
-        That of the options by default.
+        Deadline of the search; the deadline of the options by default.
     """
     options = question.options
     options.check_data(question.dataset, question.folds)
@@ -98,7 +100,7 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
 
 
 def _start_clock(question: Question) -> Deadline:
-    """Return the deadline of a question; kernels that are missing are compiled before."""
+    """Return the deadline of a question, after compiling missing kernels."""
 
     def search_tiny(
         data: Dataset, folds: FoldPlan, gammas: Any, taus: Any, stop: threading.Event | None, **options: Any
@@ -114,20 +116,22 @@ def _start_clock(question: Question) -> Deadline:
 def answer_without(
     question: Question, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
 ) -> tuple[Dataset, Record]:
-    """Return the rows outside of an outer fold, and the record of a model that is chosen by them.
+    """Return the rows outside of an outer fold, and the record of a model that is chosen from them.
 
     Parameters
     ----------
     question : Question
-        Asked of all rows.
+        Question about all rows.
     outer : FoldPlan
+        Outer folds.
     fold : int
-        Which of its folds.
+        Index of the outer fold.
     deadline : Deadline or None
+        Deadline of the search.
     what : str
-        What it is done for, for messages.
+        Purpose of the search, for messages.
     **changes
-        Of the options.
+        Changed options.
     """
     rows, ours = outer.train_rows(fold), question.hooks
     training = question.dataset.take(rows)
@@ -146,18 +150,20 @@ def answer_without(
 def over_outer_folds(
     outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done], done: list[Done]
 ) -> None:
-    """Append the models without each outer fold to those that are done, while there is time for the next.
+    """Append the models without each outer fold to `done`, as long as there is time for the next one.
 
     Parameters
     ----------
     outer : FoldPlan
+        Outer folds.
     deadline : Deadline
-        Of the whole run.
+        Deadline of the whole run.
     until : float
-        Moment of `time.monotonic`, of which each outer fold left has its share; inf for none.
+        End of the outer folds on the clock of `time.monotonic`; remaining folds share the time; inf for no end.
     model : callable
-        Takes the outer fold and its deadline.
+        Function of the outer fold and its deadline that returns the model.
     done : list
+        List of models to append to.
     """
     for fold in range(outer.k):
         seconds = until - time.monotonic()
@@ -165,7 +171,7 @@ def over_outer_folds(
             break
         with suppress(OutOfTime):
             made = model(fold, deadline.then(None if seconds == math.inf else seconds / (outer.k - fold)))
-            if made and not deadline.stop.is_set():  # else this model is not what the procedure chooses
+            if made and not deadline.stop.is_set():  # a stopped search may choose another model than the procedure
                 done.append(made)
         if len(done) <= fold:
             break
@@ -174,15 +180,18 @@ def over_outer_folds(
 def models_of_weights(
     given: Question, outer: FoldPlan, fold: int, deadline: Deadline | None = None
 ) -> list[OuterModel]:
-    """Return the model of every weight without an outer fold, scored there; none where a limit came first.
+    """Return the model of every weight without an outer fold, scored there; none if the limit expired before.
 
     Parameters
     ----------
     given : Question
+        Question about all rows.
     outer : FoldPlan
+        Outer folds.
     fold : int
-        Which of its folds.
+        Index of the outer fold.
     deadline : Deadline, optional
+        Deadline of the search.
     """
     training, record = answer_without(given, outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
@@ -195,22 +204,24 @@ def models_of_weights(
 
 
 def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
-    """Choose the weight of the instability by nested cross-validation, then the pair of all rows by it.
+    """Choose the weight of the instability by nested cross-validation, then the pair of the full data by that weight.
 
     Parameters
     ----------
     given : Question
+        Question about all rows.
     deadline : Deadline
+        Deadline of the whole run.
 
     Returns
     -------
     Record
-        Of all rows, with the weights that were tried in `stability.chosen`. Where a limit or Ctrl-C came before an
-        outer fold was done, the weight is 0 and none was tried.
+        Record of all rows, with the tried weights in `stability.chosen`. If a limit or Ctrl-C came before an outer fold
+        was done, the weight is 0 and no weight was tried.
 
     Notes
     -----
-    The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
+    The outer folds may take five shares of a time limit of seven; the run on all rows has the remaining time.
     """
     limit, done = deadline.limit, list[list[OuterModel]]()
     outer = outer_folds(OUTER, given.folds, given.dataset, "stability nested")
@@ -221,7 +232,7 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     before, chosen_by = deadline.seconds, replace(given, options=replace(given.options, stability=(weight,)))
     if limit is None:
         record = answer(chosen_by, deadline)
-    else:  # of which the outer folds took their part
+    else:  # the outer folds took their part of the limit
         record = answer(chosen_by, deadline.then(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
@@ -234,14 +245,14 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
 
 
 def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
-    """Sum up the outer folds that are done, by weight of the instability.
+    """Return the error of each weight of the instability over the outer folds that are done.
 
     Parameters
     ----------
     done : list of lists of OuterModel
-        By outer fold, a model for each of `STABILITY_WEIGHTS`.
+        Models by outer fold, one for each of `STABILITY_WEIGHTS`.
     row_weights : list of float
-        Of the rows of each of these folds.
+        Total weights of the rows of these folds.
     """
     return tuple(
         TriedWeight(weight, float(np.average([made.error for made in models], weights=row_weights)), models)
@@ -265,21 +276,20 @@ def cross_validate(
     Minimises `h(gamma, tau) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b^(-N_j)(gamma, tau))^2` over the grid, where
     `b^(-N)` solves `min ||y - Xb||^2 + (gamma/2)||b||^2, ||b||_0 <= tau` on the rows outside N (theory section 0).
 
-    Parameters
-    ----------
     dataset : Dataset
+        Data to model.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        See :func:`~sparsecv_mio.data.folds.folds_of`.
+        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`.
     gammas, taus : sequences, numbers or texts
-        The grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for those of the command line. A
-        `GammaInterval` or the text `LO..HI` stands for every gamma of an interval
+        Grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for the defaults of the command line. A
+        `GammaInterval` or the text `LO..HI` selects every gamma of an interval
         (:mod:`sparsecv_mio.search.gamma_partition`).
     options : SearchOptions, optional
-        Scale, gap, limits, method and what goes with it.
+        Scale, gap, limits, method and its settings.
     hooks : Hooks, optional
-        Progress, an early stop, files that the run is stored in.
+        Progress, early stop, and files that store the run.
     **keywords
-        Fields of `SearchOptions` and `Hooks` by keyword, which go before those of `options` and `hooks`:
+        Fields of `SearchOptions` and `Hooks` by keyword, which override those of `options` and `hooks`:
         `cross_validate(..., gap=0.0, method="rounds")`.
 
     Returns
@@ -290,13 +300,13 @@ def cross_validate(
     Raises
     ------
     BadInput
-        If the grid or an option is out of range, or options do not go together.
+        If the grid or an option is out of range, or options cannot be combined.
     TypeError
-        For a keyword that is no field of either.
+        If a keyword is not a field of either class.
     BackendUnavailable
         If the cluster of `scheduler` cannot be used.
     OutOfTime
-        If the limit comes before the data are in standard coordinates.
+        If the limit expires before the data are in standard coordinates.
 
     Examples
     --------
@@ -319,13 +329,13 @@ def cross_validate(
 
 
 def _with_notes(record: Record, question: Question) -> Record:
-    """Return a record with the warnings about data that make its answer look better, or larger, than it is."""
+    """Return a record with warnings about data that make its answer look better, or larger, than it is."""
     notes = about_answer(question.dataset, question.folds, record.coefficients, record.intercept)
     return replace(record, warnings=(*record.warnings, *notes))
 
 
 def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
-    """Search a grid, and average its near-best pairs where the model is to be that."""
+    """Search a grid, and average its near-optimal pairs if the model is an average."""
     average = asked.options.model is Model.AVERAGE
     searching = deadline.first(1.0 - MODEL_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
@@ -337,7 +347,7 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     reported = running.reported if average else None
     if hooks.found is not None and running.reported is not None:
         hooks.found(running.reported)
-    del running  # with its cells, which may take as much memory as the data
+    del running  # frees its subproblems, which may take as much memory as the data
     if average:
         enough = deadline.left >= GRACE and not deadline.stop.is_set()
         clock = deadline if enough else Deadline(GRACE, None)
@@ -348,14 +358,14 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
 
 
 def _after_search(deadline: Deadline) -> float:
-    """Return how many seconds there are for what is said of an answer beside its certificate."""
+    """Return the number of seconds for computations on an answer after its certificate."""
     if deadline.stop.is_set():
         return GRACE
     return max(deadline.left, GRACE, 0.0 if deadline.limit is None else LATE_SHARE * deadline.limit)
 
 
 def _over_own_rows(asked: Question, grid: Grid, deadline: Deadline) -> Record:
-    """Search a grid where every fold has rows of its own, and fit the model of all rows."""
+    """Search a grid with fold-specific preprocessing, and fit the model of the full data."""
     from sparsecv_mio.search.model_of_all_rows import with_model
 
     options = asked.options
@@ -373,7 +383,7 @@ def _over_own_rows(asked: Question, grid: Grid, deadline: Deadline) -> Record:
 
 
 def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
-    """Return the record with the averaged model; by a thread of its own under a limit, as kernels may be compiled."""
+    """Return the record with the averaged model; under a limit a separate thread computes it, which may compile."""
     if snapshot is None or not np.isfinite(record.cv_error):
         return _without_average(record)
     from sparsecv_mio.search.average import with_average, with_own_error
@@ -396,7 +406,7 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
 
 
 def _without_average(record: Record) -> Record:
-    """Return a record that says why there is no average."""
+    """Return a record with a warning that there is no average."""
     return replace(record, warnings=(*record.warnings, NOT_AVERAGED))
 
 
@@ -413,7 +423,7 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
 
 
 def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
-    """Search an interval of gamma, and the one gamma that is best as any other."""
+    """Search an interval of gamma, and the single gamma with the best CV error."""
     from sparsecv_mio.search.gamma_partition import IntervalSearch, solve_interval
 
     def at(gamma: float, deadline: Deadline) -> Record:
@@ -423,9 +433,9 @@ def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: 
 
 
 def _with_refined(record: Record, asked: Question, deadline: Deadline) -> Record:
-    """Return the record with the best gamma from the neighbour below the reported one to that above, at its tau.
+    """Return the record with the best gamma between the neighbours of the reported gamma, at the reported tau.
 
-    Without a better one, or where no interval of gamma can be searched, that is the reported gamma.
+    Without a better gamma, or if no interval of gamma can be searched, the reported gamma stays.
     """
     own, (least, *_, most), given = record.own_row, model_space.gammas(DEFAULT_GAMMAS), asked.options
     if own is None or not np.isfinite(record.cv_error):
@@ -474,7 +484,7 @@ OuterFold = tuple[NestedFold, ScoredOutside]
 
 
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
-    """Choose a model without an outer fold, and score it there."""
+    """Choose a model without an outer fold, and score it on that fold."""
     training, record = answer_without(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
     if given.options.loss is not Loss.SQUARED and record.average is None:
@@ -496,27 +506,31 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
 def nested_cross_validate(
     dataset: Dataset, folds: FoldPlan, count: int, gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks
 ) -> Record:
-    """Choose a model, and estimate the error of how it was chosen.
+    """Choose a model, and estimate the error of the procedure that chose it.
 
     Parameters
     ----------
     dataset : Dataset
+        Data to model.
     folds : FoldPlan
+        Folds of the inner cross-validation.
     count : int
-        Outer folds.
+        Number of outer folds.
     gammas, taus : numbers, sequences or texts, optional
-        The grid, as :func:`cross_validate` takes it; a default depends on the rows.
+        Grid, as in :func:`cross_validate`; a default depends on the rows.
     options : SearchOptions
+        Options of the search.
     hooks : Hooks
+        Progress, early stop, and files that store the run.
 
     Returns
     -------
     Record
-        Of all rows, with `nested`; that is null where a limit or Ctrl-C came before an outer fold was done.
+        Record of all rows, with `nested`, which is null if a limit or Ctrl-C came before an outer fold was done.
 
     Notes
     -----
-    The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
+    The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
         raise BadInput(f"nested: does not go with {shown(options.by_folds[0])} folds: leave out one or the other")
@@ -529,21 +543,24 @@ def nested_cross_validate(
     record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
     with suppress(KeyboardInterrupt):
         over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
-    if not done:  # its seconds are those of the whole limit
+    if not done:  # the work of the record took the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=nested_of(record, outer, done, dataset))
 
 
 def nested_of(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
-    """Sum up the outer folds that are done.
+    """Return the error of the procedure over the outer folds that are done.
 
     Parameters
     ----------
     record : Record
-        Of all rows.
+        Record of all rows.
     outer : FoldPlan
+        Outer folds.
     done : list of (NestedFold, ScoredOutside)
+        Models and scores of the outer folds that are done.
     dataset : Dataset
+        Data of all rows.
     """
     models = tuple(model for model, _ in done)
     weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
@@ -561,7 +578,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: D
 
 
 def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:
-    """Return how good the probabilities of the rows of outer folds are, each by the model without them."""
+    """Return the quality of the probabilities of the rows of outer folds, each by the model without that fold."""
     rows = np.concatenate([outer.scored_rows(model.fold) for model, _ in done])
     row_weights = None if dataset.row_weights is None else dataset.row_weights[rows]
     quality = class_quality(dataset.y[rows], np.concatenate([scored.predicted for _, scored in done]), row_weights)
@@ -593,29 +610,30 @@ def solve(
     Parameters
     ----------
     data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
-        What :func:`~sparsecv_mio.data.readers.read_dataset` reads, or what it returns.
+        Input or result of :func:`~sparsecv_mio.data.readers.read_dataset`.
     target : str or int, optional
-        The column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
+        Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
     folds : str, int, splitter, labels, pairs or FoldPlan
-        See :func:`~sparsecv_mio.data.folds.folds_of`.
+        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`.
     seed : int
-        Seed of the shuffle, where folds are dealt at random.
+        Seed of the shuffle, if rows are assigned to folds at random.
     gammas : float, sequence of float, str or GammaInterval, optional
-        Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval; by
-        default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10; with logistic loss 5, 0.3 to 30 over n_train.
+        Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval. The
+        default is 15 values from 0.001 to 10; with p >= n_train, 9 values from 0.05 to 10; with logistic loss, 5 values
+        from 0.3 to 30 over n_train.
     taus : int, sequence of int or str, optional
-        Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
-        n_train / 8, but at least 10 and at most 50, and p (up to 300, below n_train).
+        Support sizes, or a text as for `--tau`. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least
+        10 and at most 50, and p (up to 300, below n_train).
     nested : int, optional
-        Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
-        error (`record.nested`).
+        Number of outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate
+        of its error (`record.nested`).
     features, drop : sequence of str, optional
-        Columns to keep, or to leave out, by name or position; at most one of the two.
+        Columns to keep, or to omit, by name or position; at most one of the two.
     weights : str, optional
-        The column of the row weights, which is not a feature, or `file:FILE`; for a `Dataset`, a column of its
-        `aux`, unless its rows have weights already. Rows of weight 0 are left out.
+        Column of the row weights, which is not a feature, or `file:FILE`; for a `Dataset`, a column of its
+        `aux`, unless its rows have weights already. Rows of weight 0 are omitted.
     **keywords
-        How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
+        Options of reading a file or frame, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
         `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`, `decimal`, `thousands`, and of files
         `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
         :func:`~sparsecv_mio.search.api.cross_validate`.
@@ -630,7 +648,7 @@ def solve(
     BadInput
         If a file, a column, the folds, the grid or an option is wrong.
     TypeError
-        For a keyword that is no option.
+        If a keyword is not an option.
 
     Examples
     --------
@@ -654,7 +672,7 @@ def _dealt(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, reading: Mapping[str, Any],
     dealing: tuple[AnyFolds, int], weights: str | None, options: SearchOptions,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
-    """Read the data of a search, give their rows weights, and deal those that count to folds."""
+    """Read the data of a search, give their rows weights, and assign the rows with a weight to folds."""
     folds, seed = dealing
     if not (weights is None or isinstance(weights, str)):
         raise BadInput("weights: name a column of the data; for an array give it to BestSubsetRidgeCV().fit")

@@ -1,11 +1,11 @@
-"""A model that predicts: the near-best pairs averaged, and that put on one best subset (docs/theory/average.md).
+"""A predictive model: the average of near-optimal pairs, projected on one best subset (docs/theory/average.md).
 
-Choosing the least of many CV errors costs accuracy; averaging the pairs that the rows hardly tell from the best one
-gives it back. The average has many features. So the best subset of every size is found for its predictions in place of
-the target, and the smallest one that misses them by little is the model.
+Choosing the minimum of many CV errors costs accuracy. Averaging the pairs that the rows hardly distinguish from the
+best one restores it. The average has many features. So the best subset of every size is found with the predictions of
+the average as the target, and the smallest subset that differs from them by little is the model.
 
-Its error may be estimated by its own rule within every fold, with the weights of all rows: much cheaper than to search
-without every fold again, and optimistic, as the weights have seen the rows that are left out.
+The error of the model may be estimated by its own rule within every fold, with the weights of all rows. This is much
+cheaper than to repeat the search without every fold. It is optimistic, since the weights depend on the held-out rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept, Loss
 
-MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
+MOST_STORED = 50_000  # number of folds of pairs up to which the record stores supports of pairs without a weight
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
@@ -54,18 +54,20 @@ Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 def held_out_losses(
     context: Context, cells: CellTable, pairs: Pairs, over: Callable[[], bool] = lambda: False
 ) -> FloatArray:
-    """(P, n) held-out losses of rows, squared errors for one, in standard units; the mean over folds that score a row.
+    """(P, n) held-out losses of rows, such as squared errors, in standard units; the mean over folds that score a row.
 
-    Each pair is scored at the supports of its cells; rows that no fold scores have 0.
+    Each pair is scored at the supports of its subproblems; rows that no fold scores have 0.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and request of the search.
     cells : CellTable
-        With a support in every fold of the pairs.
+        Table with a support in every fold of the pairs.
     pairs : two (P,) int arrays
+        Indices of gamma and tau.
     over : callable
-        True ends it, with `OutOfTime`, where many folds are fitted.
+        Function that returns True to stop, with `OutOfTime`, while many folds are fitted.
     """
     data, folds, gammas = context.data, context.folds, context.grid.gammas
     errors = np.zeros((len(pairs[0]), data.n))
@@ -95,7 +97,7 @@ def held_out_losses(
 def _errors_by_moments(
     data: StandardData, folds: FoldPlan, cells: CellTable, lams: FloatArray, pairs: Pairs, wanted: IntArray
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Yield folds with the (P, rows) squares of their rows, weighted; all fits of one size at once."""
+    """Yield folds with the (P, rows) weighted squares of their rows; all fits of one size are computed at once."""
     numbers = cells.support[pairs]
     used = np.unique(np.concatenate([cells.pool.supports[i] for i in np.unique(numbers).tolist()]))
     narrow = data.only(used)
@@ -114,13 +116,16 @@ def _errors_by_moments(
 
 
 def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
-    """(P, q) coefficients of ridge fits by moments, NaN where these are singular.
+    """(P, q) coefficients of ridge fits by moments, NaN where the moments are singular.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem with the moments.
     supports : sequence of P int arrays
+        Supports to fit.
     lams : (P,) array
+        Penalties of the fits.
     """
     sizes, beta = np.array([len(support) for support in supports]), np.zeros((len(supports), problem.q))
     for size in np.unique(sizes[sizes > 0]).tolist():
@@ -134,26 +139,27 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
 
 
 def with_all_columns(data: StandardData, grid: Grid) -> bool:
-    """Whether fits of all columns enter the average: no tau is so large, and restrictions allow them."""
+    """Return True if fits of all columns enter the average: no tau is that large, and restrictions allow them."""
     return data.choice.max_tau > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
 
 
 def distances_in(
     snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
 ) -> FloatArray:
-    """Return the distance of every pair from the best one, in standard errors; inf where a fold has no support yet.
+    """Return the distance of every pair from the best one, in standard errors; inf if a fold has no support yet.
 
-    Pairs are those of the grid, gamma after gamma, then, where they enter, the fits of all columns by gamma.
+    The pairs are those of the grid, gamma after gamma. If fits of all columns enter the average, they follow by gamma.
 
     Parameters
     ----------
     snapshot : Snapshot
+        State of the search.
     best : tuple of int
-        Indices of the pair with the least CV error.
+        Indices of the pair with the minimum CV error.
     expired : callable
-        True leaves fits of all columns out.
+        Function that returns True to omit fits of all columns.
     over : callable
-        As for `held_out_losses`.
+        Parameter of `held_out_losses`.
     """
     context, cells = snapshot.context, snapshot.cells
     data, folds = context.data, context.folds
@@ -179,7 +185,7 @@ def distances_in(
 
 
 def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
-    """(G, n) held-out losses of rows of the fits of all columns; None where they are left out."""
+    """(G, n) held-out losses of rows of the fits of all columns; None if they are omitted."""
     if context.data.loss is Loss.SQUARED:
         return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
     from sparsecv_mio.search.glm_average import losses_of_all_columns  # loads kernels
@@ -189,7 +195,7 @@ def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class PairFit:
-    """The fit of a pair on all rows, in units of the file; whether it is known to be the best of its size."""
+    """The full-data fit of a pair in units of the file, and whether it is certified optimal for its size."""
 
     support: tuple[str, ...]
     coefficients: dict[str, float]
@@ -198,12 +204,14 @@ class PairFit:
 
 
 def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
-    """Fit pairs on all rows, each by its place among the distances.
+    """Fit pairs on all rows, and return the fits by the place of each pair among the distances.
 
     Parameters
     ----------
     snapshot : Snapshot
+        State of the search.
     wanted : int array
+        Places of the pairs among the distances.
     """
     context, fits_made = snapshot.context, {}
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
@@ -211,7 +219,7 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         g, t = divmod(i, len(taus))
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
-        # large fits of squares are in double precision; those of other losses end too early for `verify` then
+        # large squared-error fits are in double precision; those of other losses would end too early for `verify`
         quick = data.loss is Loss.SQUARED and data.n * data.choice.n_columns(int(taus[t])) ** 2 > EXACT_WORK
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
@@ -239,21 +247,23 @@ class MeanModel:
     supports: tuple[tuple[str, ...], ...]
 
     def predictions(self, dataset: Dataset) -> FloatArray:
-        """(n,) of the rows of a data set; columns without a coefficient are not read."""
+        """Return the (n,) predictions of the rows of a data set; columns without a coefficient are not read."""
         used = np.flatnonzero(self.coefficients)  # large offsets of columns cancel: the sum is made in long precision
         moved = dataset.X[:, used].astype(np.longdouble) @ self.coefficients[used].astype(np.longdouble)
         return np.asarray(moved + np.longdouble(self.intercept), dtype=np.float64)
 
 
 def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArray) -> MeanModel:
-    """Average fits of pairs.
+    """Return the weighted mean of fits of pairs.
 
     Parameters
     ----------
     dataset : Dataset
+        Data that name the features.
     fits : mapping of places to fits
+        Fits by the place of their pair.
     weights : array
-        By place.
+        Weights by place.
     """
     place = {name: j for j, name in enumerate(dataset.names)}
     total, intercept = np.zeros(dataset.p), 0.0
@@ -265,20 +275,21 @@ def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArra
 
 
 class Projection:
-    """Best subsets of all rows for the predictions of a mean model in place of the target.
+    """Best subsets of the full data with the predictions of a mean model as the target.
 
-    With another loss than the squared one these are linear predictors, and rows count by its curvature there.
+    With a loss other than the squared-error loss, the targets are linear predictors, and rows are weighted by the
+    curvature of the loss at these.
 
     Parameters
     ----------
     data : StandardData
-        Of the search: rows, units and restrictions.
+        Data of the search: rows, units and restrictions.
     mean : MeanModel
-        Its supports are tried first.
+        Mean model, whose supports are tried first.
     allowed : float
-        Loss per row that the model may miss; with squared loss a mean square.
+        Largest allowed loss per row of the difference from the mean model; a mean square for squared-error loss.
     most : int
-        Features that it may have.
+        Maximum number of features.
     """
 
     def __init__(self, data: StandardData, mean: MeanModel, allowed: float, most: int) -> None:
@@ -289,9 +300,9 @@ class Projection:
         if self.intercept is not None:
             return
         together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
-        whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
+        whole = tuple(data.dataset.names[j] for j in together)  # empty if restrictions may not allow this support
         tried = dict.fromkeys((*mean.supports, whole))
-        supports = ([place[name] for name in names if name in place] for names in tried)  # constant here: no column
+        supports = ([place[name] for name in names if name in place] for names in tried)  # a constant has no column
         self.seeds = [np.union1d(support, data.adjusting).astype(np.int64) for support in supports if support]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.loss_unit / total
@@ -303,11 +314,11 @@ class Projection:
 
     @property
     def near_enough(self) -> bool:
-        """Whether a model is known that misses no more than is allowed."""
+        """True if a known model differs from the mean model by at most the allowed loss."""
         return self.intercept is not None or self._missed(self.size()) <= self.allowed
 
     def size(self) -> int:
-        """Return the smallest size found whose subset misses no more than is allowed; the largest where none does."""
+        """Return the smallest size found whose subset has at most the allowed loss; the largest size if none has."""
         near = [size for size in self.sizes if self._missed(size) <= self.allowed]
         return near[0] if near else self.sizes[-1]
 
@@ -317,7 +328,7 @@ class Projection:
         cell = self.cells[size]
         if self.problem is None or cell.upper > MOMENTS_RTOL * self.problem.yy:
             return cell.upper * self.per_row
-        key = tuple(cell.support.tolist())  # of moments nothing is left: the rows say what it misses
+        key = tuple(cell.support.tolist())  # the moments have lost all digits, so the rows give the loss
         if key not in self._refitted:
             made = refit_squares(self.data, slice(0, self.data.n), cell.support, AVERAGE_GAMMA)
             self._refitted[key] = made.objective + made.objective_error
@@ -338,14 +349,14 @@ class Projection:
                     break
 
     def prove(self, expired: Callable[[], bool], effort: int) -> None:
-        """Prove the model, and that none with fewer features is near enough, with up to so many nodes a size."""
+        """Prove the model, and that no model with fewer features is near enough, with at most `effort` nodes a size."""
         tried: set[int] = set()
         while self.intercept is None and (wanted := sorted({self.size(), max(self.size() - 1, self.sizes[0])} - tried)):
             self._solve(wanted, effort, expired)
             tried.update(wanted)
 
     def _search(self, problem: SparseProblem, expired: Callable[[], bool]) -> None:
-        """Exchange columns of supports of all sizes while that helps."""
+        """Exchange columns of supports of all sizes as long as that lowers objectives."""
         forced, top = self.data.forced, self.data.choice.size(self.sizes[-1])
         search = FoldSearch(0, problem, np.array([problem.lam]), top)
         seeds = seeds_of([np.setdiff1d(support, forced) for support in self.seeds], top)
@@ -357,14 +368,14 @@ class Projection:
                 self._offer(problem, size, np.sort(np.append(forced, search.found()[0, more, :more])))
 
     def _offer(self, problem: SparseProblem, size: int, support: IntArray) -> None:
-        """Keep a support whose objective the moments tell, which those of a search may have lost the digits of."""
+        """Store a support with its objective from the moments, since the objective of a search may have lost digits."""
         fit = fit_from_moments(problem, [support])
         upper = float(fit.value[0] + fit.value_error[0])
         if np.isfinite(upper):
             self.cells[size] = BestSubset.unproved(size, support, upper)
 
     def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
-        """Take what the trees say of some sizes; what is complete stays."""
+        """Store the bounds of the trees of some sizes; sizes that are solved are not repeated."""
         unsolved = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
         if not unsolved:
             return
@@ -378,7 +389,7 @@ class Projection:
             self.cells[size] = cell
 
     def model(self) -> tuple[PathRow, float | None]:
-        """Return the model, and a lower bound of the objective of every smaller one."""
+        """Return the model, and a lower bound on the objective of every smaller model."""
         if self.intercept is not None:
             return self.intercept, None
         size, unit = self.size(), self.data.loss_unit
@@ -387,7 +398,7 @@ class Projection:
 
 
 def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> PathRow | None:
-    """Return the model without features, where it is near enough: its objective at most what is allowed."""
+    """Return the model without features if its objective is at most `allowed`; None otherwise."""
     heft = np.ones(aim.n) if aim.row_weights is None else aim.row_weights
     level = 0.0 if intercept is Intercept.NONE else float(np.average(aim.y, weights=heft))
     alone = float(heft @ (aim.y - level) ** 2)
@@ -397,20 +408,22 @@ def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> Path
 def projected(
     data: StandardData, mean: MeanModel, allowed: float, most: int, effort: int, expired: Callable[[], bool]
 ) -> tuple[PathRow, float | None]:
-    """Return the smallest best subset that misses a mean model by little, and a lower bound for every smaller one.
+    """Return the smallest best subset that is near a mean model, and a lower bound for every smaller subset.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     mean : MeanModel
+        Mean model.
     allowed : float
-        Loss per row that it may miss.
+        Largest allowed loss per row of the difference from the mean model.
     most : int
-        Features that it may have.
+        Maximum number of features.
     effort : int
-        Nodes that the proof of a size may cost.
+        Node limit of the proof of a size.
     expired : callable
-        True ends trees with what they hold.
+        Function that returns True to end trees with their present bounds.
     """
     aim = Projection(data, mean, allowed, most)
     aim.find(expired)
@@ -419,7 +432,7 @@ def projected(
 
 
 class _Pairs:
-    """The pairs that are averaged as a record holds them, and supports, each once."""
+    """The averaged pairs in the form of the record, and their supports, each stored once."""
 
     def __init__(self, snapshot: Snapshot, fits: Mapping[int, PairFit]) -> None:
         self.cells, self.data, self.grid = snapshot.cells, snapshot.context.data, snapshot.context.grid
@@ -428,7 +441,7 @@ class _Pairs:
         self.store = self.cells.nominal.size <= MOST_STORED
 
     def place(self, names: tuple[str, ...]) -> int:
-        """Return the place of a support."""
+        """Return the index of a support in the record."""
         return self.supports.setdefault(names, len(self.supports))
 
     def _place_of(self, number: int) -> int:
@@ -464,12 +477,13 @@ def with_average(
     Parameters
     ----------
     record : Record
+        Record of the search.
     snapshot : Snapshot
-        What it was made of.
+        Snapshot from which the record was built.
     expired : callable
-        True ends trees with what they hold.
+        Function that returns True to end trees with their present bounds.
     over : callable
-        As for `held_out_losses`.
+        Parameter of `held_out_losses`.
     """
     context, grid = snapshot.context, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
@@ -487,7 +501,7 @@ def with_average(
         aim.find(expired)
         if aim.near_enough or max(fits) < first:
             break
-        distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
+        distances[first:] = np.inf  # no size of the grid is near an average that includes fits of all columns
         fits = {i: fit for i, fit in fits.items() if i < first}
     aim.prove(expired, FIRST_LOOK * ROUND_GROWTH)
     model, fewer = aim.model()
@@ -497,15 +511,16 @@ def with_average(
 
 
 def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
-    """Return a record with the error of its averaged model within folds; as it is where time runs out.
+    """Return a record with the error of its averaged model within folds; unchanged if the time runs out.
 
     Parameters
     ----------
     record : Record
-        With an averaged model.
+        Record with an averaged model.
     snapshot : Snapshot
-        What it was made of.
+        Snapshot from which the record was built.
     expired : callable
+        Function that returns True once the time is over.
     """
     average = record.average
     assert average is not None
@@ -538,7 +553,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
 def _averages_of_folds(
     context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: Callable[[], bool]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """(K, p) coefficients and (K,) intercepts of the average without each fold; None where time ran out."""
+    """(K, p) coefficients and (K,) intercepts of the average without each fold; None if the time ran out."""
     if context.data.loss is Loss.SQUARED:
         return _averages_by_moments(context, pairs, supports)
     from sparsecv_mio.search.glm_average import averages_of_folds  # loads kernels

@@ -1,4 +1,4 @@
-"""What is known of every cell (gamma, tau, fold): its interval, written by checked writers alone, and its supports."""
+"""The table of subproblems (gamma, tau, fold): certified intervals, written by checked methods alone, and supports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.fold_tables import Archive, FoldTable, make_constant, make_table
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
-ALL_ROWS = -1  # in place of a fold: no row is left out
+ALL_ROWS = -1  # instead of a fold: no row is held out
 NO_COLUMN = -1  # fills rows of a table beyond the size of their support
 
 
@@ -38,19 +38,21 @@ def table_of(supports: Sequence[NDArray[np.integer]], width: int) -> IntArray:
 
 
 def missing_columns(support: IntArray, size: int, others: IntArray) -> IntArray:
-    """Return the first of the `others` that a support lacks, as many as it is short of `size` columns.
+    """Return the first columns of `others` that a support lacks, to bring it to `size` columns.
 
     Parameters
     ----------
     support : int array
+        Columns of the support.
     size : int
+        Number of columns to reach.
     others : int array
         Distinct columns, in the order of preference.
 
     Returns
     -------
     int array
-        Fewer where there are no more others.
+        Missing columns; fewer than requested if `others` has no more.
     """
     return others[~np.isin(others, support)][: max(size - len(support), 0)]
 
@@ -61,13 +63,16 @@ def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
     Parameters
     ----------
     support : int array
+        Columns of the support.
     size : int
+        Number of columns to reach.
     others : int array
         Distinct columns, in the order of preference.
 
     Returns
     -------
     int array
+        Columns in ascending order.
 
     Examples
     --------
@@ -78,7 +83,7 @@ def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
 
 
 def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]:
-    """Return the supports that lie in some ascending columns, each by its places in these.
+    """Return the supports that are subsets of some ascending columns, each as positions in these columns.
 
     Examples
     --------
@@ -89,18 +94,20 @@ def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]
 
 
 Arrays = Mapping[str, NDArray[Any]]
-OF_ANY_LENGTH = ".at", ".rows"  # of tables that hold rows of pairs
+OF_ANY_LENGTH = ".at", ".rows"  # endings of the arrays of tables that store rows of pairs
 
 
 def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
-    """Raise `CorruptStore` unless the arrays of `like` are all there, of its types and shapes.
+    """Raise `CorruptStore` unless the state has all arrays of `like`, with their types and shapes.
 
-    Those in `free`, and rows of pairs, may be of any length, with the dimensions of `like`.
+    Arrays in `free`, and rows of pairs, may have any length, with the dimensions of `like`.
 
     Parameters
     ----------
     state, like : mappings of str to array
+        State to check, and arrays to compare it with.
     free : sequence of str
+        Names of arrays of any length.
     """
     for name, model in like.items():
         if name not in state:
@@ -119,15 +126,18 @@ def within(state: Arrays, name: str, low: float, high: float) -> None:
     Parameters
     ----------
     state : mapping of str to array
+        State to check.
     name : str
+        Name of the array.
     low, high : float
+        Bounds of the interval.
     """
     if not bool(((state[name] >= low) & (state[name] <= high)).all()):
         raise CorruptStore(f"its array {name} holds numbers outside of {low:g} .. {high:g}")
 
 
 def counts_of(text: NDArray[Any]) -> dict[str, int]:
-    """Return counts by name, stored as JSON; raises `CorruptStore` for anything else."""
+    """Return counts by name, stored as JSON; raise `CorruptStore` for anything else."""
     counts = parsed(text)
     if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
         raise CorruptStore("it holds no counts where counts belong")
@@ -135,7 +145,7 @@ def counts_of(text: NDArray[Any]) -> dict[str, int]:
 
 
 def parsed(text: NDArray[Any]) -> Any:
-    """JSON that an array of text holds; raises `CorruptStore` where it holds none."""
+    """Return the JSON value of an array of text; raise `CorruptStore` if it is not JSON."""
     try:
         return json.loads(str(text))
     except (ValueError, RecursionError):
@@ -143,26 +153,26 @@ def parsed(text: NDArray[Any]) -> Any:
 
 
 def prefixed(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
-    """Put a state below a name."""
+    """Return a state with a prefix before its names."""
     return {f"{name}.{key}": value for key, value in state.items()}
 
 
 def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
-    """Return what is below a name, the inverse of `prefixed`; empty where nothing is."""
+    """Return the arrays below a name, the inverse of `prefixed`; empty if there are none."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 Where = tuple[int, int, int]  # gamma, tau, fold
-Index = Any  # of numpy: whatever picks cells of the table
+Index = Any  # numpy index of subproblems of the table
 Floats = FloatArray | Sequence[float] | float
 ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
-MANY_CELLS = STORE_BYTES // 16  # beyond, the training objective of a decided cell, which nothing needs, is not kept
+MANY_CELLS = STORE_BYTES // 16  # number of subproblems beyond which training objectives of solved ones are not stored
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
 class SupportPool:
-    """Distinct supports by number; number 0 is the empty one. Safe to use from several threads."""
+    """Distinct supports by number; number 0 is the empty support. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -170,7 +180,7 @@ class SupportPool:
         self._numbers: dict[bytes, int] = {b"": 0}
 
     def number(self, support: IntArray) -> int:
-        """Return the number of a support, giving it one if it is new."""
+        """Return the number of a support; a new support gets the next number."""
         columns = np.array(support, dtype=np.int64)
         columns.sort()
         key = columns.tobytes()
@@ -183,41 +193,42 @@ class SupportPool:
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Intervals of held-out losses by (gamma, tau, fold), in standard units; filled in place by the search.
+    """Intervals of held-out losses by (gamma, tau, fold), in standard units; the search fills them in place.
 
-    The methods are the only writers. They hold `lock` while they write, raise where a new bound contradicts what is
-    known, and keep two promises: a decided cell holds an optimal support, with `lower <= nominal <= upper`; any other
-    cell holds, of the supports it was offered, the one with the least training objective in its fold.
+    The methods are the only writers. They hold `lock` while they write, and raise if a new bound contradicts a known
+    bound. They keep two promises. A solved subproblem has an optimal support, with `lower <= nominal <= upper`. Any
+    other subproblem has, of the supports it was offered, the support with the smallest training objective in its fold.
 
     Attributes
     ----------
     lower, upper : (G, T, K) arrays
-        `lower <= h_j <= upper` for every optimum of the cell.
+        Bounds `lower <= h_j <= upper` for every optimum of the subproblem.
     nominal, value : (G, T, K) arrays
-        Held-out sum of squares and training objective of the support in `support`; inf where there is none yet. The
-        held-out error of an undecided cell is an estimate: it may lie outside of the interval. Of more than
-        `MANY_CELLS` cells `value` takes no memory until an undecided one is offered a support, and decided ones may
-        be without it.
+        Held-out sum of squares and training objective of the support in `support`; inf if there is none yet. The
+        held-out error of an unsolved subproblem is an estimate: it may lie outside of the interval. With more than
+        `MANY_CELLS` subproblems, `value` takes no memory until an unsolved subproblem is offered a support, and solved
+        subproblems may have no `value`.
     ties : dict of (gamma, tau, fold) to float
-        Width of a decided cell that is due to ties; cells without are left out.
+        Width of a solved subproblem that is due to ties; subproblems without ties are omitted.
     others : dict of (gamma, tau, fold) to tuple of int
-        Supports that are tied with the one in `support`, by their numbers in the pool; cells without are left out.
+        Numbers in the pool of the supports that are tied with the one in `support`; subproblems without are omitted.
     decided, final, branched : (G, T, K) bool arrays
-        Optimal supports completely known; no further work can change the cell; a tree was needed.
+        True where the optimal supports are completely known; no further work can change the subproblem; a tree was
+        needed.
     support : (G, T, K) int32 array
-        Position in `pool` of the support behind `nominal`.
+        Number in `pool` of the support that `nominal` belongs to.
     floor : (G, T, K) array
-        At most the training objective of every optimum; 0 where nothing is known, and everywhere, without memory, of
-        more than `MANY_CELLS` cells. A checkpoint stores it with the state of a search.
+        Lower bounds on the training objective of every optimum; 0 where nothing is known. With more than `MANY_CELLS`
+        subproblems it is 0 everywhere and takes no memory. A checkpoint stores it with the state of a search.
     pool : SupportPool
-        The distinct supports: folds share few.
+        Distinct supports, since folds share few.
     standard_errors : dict of (gamma, tau) to float
-        Of the sum of `nominal` over folds, of pairs that are held as sums; nan where it is not known any more.
+        Standard error of the sum of `nominal` over folds, for pairs that are stored as sums; nan if no longer known.
     shown_again : callable, optional
-        Of an index of gamma and the (K,) supports that the folds of a pair show, their training objectives and held-out
-        sums, computed anew, inf and nan where there is no time: what is written to a pair that is held as sums asks it.
+        Function of an index of gamma and the (K,) supports that the folds of a pair show. It computes their training
+        objectives and held-out sums again, inf and nan if there is no time. Writers call it for pairs stored as sums.
     lock : RLock
-        Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
+        Lock of every writer; hold it to read several arrays that must be consistent, or use `copy`.
     """
 
     lower: FoldTable
@@ -238,17 +249,17 @@ class CellTable:
 
     @classmethod
     def empty(cls, gammas: int, taus: int, folds: int, values: bool = False, by_pairs: bool = False) -> CellTable:
-        """Return a table in which nothing is known.
+        """Return a table without any information.
 
         Parameters
         ----------
         gammas, taus, folds : int
-            How many there are.
+            Numbers of gammas, taus and folds.
         values : bool
-            Training objectives are wanted of every cell, however many there are.
+            True if training objectives of all subproblems are needed, however many there are.
         by_pairs : bool
-            Of very many cells, tables are to hold rows of pairs whose folds differ, and no others: where pairs are
-            decided one after the other, and not all at once.
+            True if tables of very many subproblems store rows only for pairs whose folds differ; this suits searches
+            that solve pairs one after the other, and not all at once.
         """
         shape = (gammas, taus, folds)
         stored = values or gammas * taus * folds <= MANY_CELLS
@@ -268,7 +279,7 @@ class CellTable:
         )
 
     def copy(self) -> CellTable:
-        """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
+        """Return a copy of the present state, for any thread; the pool, which only grows, is shared."""
         with self.lock:
             tables = {name: getattr(self, name).copy() for name in (*STORED, "floor")}
             return CellTable(
@@ -277,7 +288,7 @@ class CellTable:
             )  # fmt: skip
 
     def withdraw(self, fold: int) -> None:
-        """Forget the intervals of a fold, which arithmetic of another kind has refused: the one thing that widens."""
+        """Remove the intervals of a fold that independent arithmetic has refuted; no other method widens intervals."""
         with self.lock:
             self.lower[:, :, fold], self.upper[:, :, fold], self.decided[:, :, fold] = 0.0, np.inf, False
             for notes in (self.ties, self.others):
@@ -297,26 +308,27 @@ class CellTable:
         value: float = np.inf,
         branched: bool = False,
     ) -> None:
-        """Decide a cell whose optimal supports are completely known.
+        """Store a subproblem as solved, whose optimal supports are completely known.
 
         Parameters
         ----------
         where : gamma, tau, fold
+            Indices of the subproblem.
         support : int or sequence of int
-            Their numbers in the pool, or that of the only one.
+            Numbers in the pool of the optimal supports, or of the only one.
         nominal, value : float
-            Held-out sum of squares and training objective of the first.
+            Held-out sum of squares and training objective of the first support.
         lower, upper : float
-            Around the held-out sums of all of them, rounding included.
+            Bounds on the held-out sums of all of these supports, rounding included.
         tie : float
-            The width that ties account for.
+            Width that is due to ties.
         branched : bool
-            A tree was needed.
+            True if a tree was needed.
 
         Raises
         ------
         Contradiction
-            If a bound known before excludes what is decided by more than rounding, or the new one does not hold it.
+            If a known bound excludes the new values by more than rounding, or the new interval does not contain them.
         """
         lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
         first, *others = [support] if isinstance(support, int) else support
@@ -351,19 +363,23 @@ class CellTable:
         value: FloatArray,
         branched: BoolArray | bool,
     ) -> int:
-        """As `decide`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
+        """Store the subproblems of a part of the table that are `sure` and not solved yet as solved, without ties.
 
-        Arrays have the shape of the part. Returns how many were decided.
+        Arrays have the shape of the part. The checks are those of `decide`. Returns the number of newly solved
+        subproblems.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         sure : bool array
+            Subproblems whose optimal supports are completely known.
         support : int array or int
             Numbers in the pool.
         nominal, lower, upper, value : arrays
+            Held-out sums, their bounds, and training objectives.
         branched : bool array or bool
+            True where a tree was needed.
         """
         with self._with_rows(part, lambda: False) if np.any(sure) else self.lock:
             sure = sure & ~self.decided[part]
@@ -391,11 +407,11 @@ class CellTable:
 
     @property
     def _keeps_values(self) -> bool:
-        """Whether `value` is an array of its own, and not one inf that stands for all cells."""
+        """True if `value` is a separate array, and not one inf for all subproblems."""
         return self.value.is_stored
 
     def _own_values(self) -> FoldTable:
-        """Return `value`, to be written to."""
+        """Return `value` as an array that can be written to."""
         if not self._keeps_values:
             new = make_table(self.value.shape, np.inf, by_pairs=self.has_rows_of_pairs)
             object.__setattr__(self, "value", new)
@@ -409,14 +425,14 @@ class CellTable:
         table[part] = whole
 
     def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
-        """Show a support in the undecided cells of a part where its training objective is the least so far.
+        """Show a support in the unsolved subproblems of a part where its training objective is the smallest so far.
 
-        A value or held-out sum that is no number is no offer.
+        A value or held-out sum that is not a number is ignored.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         support : int array or int
             Numbers in the pool.
         nominal, value : arrays or floats
@@ -432,14 +448,14 @@ class CellTable:
             self._own_values()[part] = np.where(better, value, self.value[part])
 
     def rescore(self, part: Index, nominal: Floats, value: Floats | None = None) -> None:
-        """Replace the numbers of the supports that undecided cells show by more accurate ones, where these are numbers.
+        """Replace the values of supports shown in unsolved subproblems by more accurate ones, where these are numbers.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         nominal, value : arrays or floats
-            None leaves training objectives as they are.
+            Held-out sums of squares and training objectives; None leaves the training objectives unchanged.
         """
 
         def fine_cells() -> BoolArray:
@@ -452,19 +468,19 @@ class CellTable:
             self._own_values()[part] = np.where(fine, value, self.value[part])
 
     def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
-        """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
+        """Tighten intervals; bounds only tighten, and the interval of a solved subproblem still contains its `nominal`.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         lower, upper : arrays or floats
-            Around the held-out sums of all optima.
+            Bounds on the held-out sums of all optima.
 
         Raises
         ------
         Contradiction
-            If a new interval misses the old one by more than rounding.
+            If a new interval is disjoint from the old one by more than rounding.
         """
         with self.lock:
             low, high = np.maximum(self.lower[part], lower), np.minimum(self.upper[part], upper)
@@ -475,18 +491,19 @@ class CellTable:
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
 
     def raise_sum(self, g: int, t: int, lower: float) -> None:
-        """Take over a lower bound of the sum of a pair's held-out sums; of a table that holds rows of pairs.
+        """Store a lower bound on the sum of the held-out sums of a pair, in a table that stores rows of pairs.
 
         Parameters
         ----------
         g, t : int
+            Indices of gamma and tau.
         lower : float
-            Rounding included.
+            Lower bound, rounding included.
 
         Raises
         ------
         Contradiction
-            If it exceeds the upper bound by more than rounding.
+            If the bound exceeds the upper bound by more than rounding.
         """
         with self.lock:
             if lower > 0.0:
@@ -496,17 +513,18 @@ class CellTable:
                 self.lower.store_sum(g, t, min(lower, upper))
 
     def hold_sums(self, g: int, t: int, standard_error: float, intervals: bool) -> None:
-        """Hold of a pair without decided folds sums in place of rows, where the table holds rows of pairs.
+        """Store sums of a pair without solved folds instead of its rows, in a table that stores rows of pairs.
 
-        A cell is then read as the weakest bound of any fold, and as the mean of what folds show.
+        A subproblem of the pair then reads as the weakest bound of any fold, and as the mean of the shown losses.
 
         Parameters
         ----------
         g, t : int
+            Indices of gamma and tau.
         standard_error : float
-            Of what the folds show.
+            Standard error of the shown losses.
         intervals : bool
-            Not only of what they show, but of their ends too.
+            True to store the bounds as sums too, and not only the shown losses.
         """
         with self.lock:
             if self.decided[g, t].any():
@@ -573,42 +591,43 @@ class CellTable:
             del self.standard_errors[pair]
 
     def show_again_by(self, shown: ShownAgain) -> None:
-        """Have another one compute what folds of pairs that are held as sums show."""
+        """Set the function that computes the values of pairs stored as sums again."""
         object.__setattr__(self, "shown_again", shown)
 
     def standard_error(self, g: int, t: int) -> float | None:
-        """Return that of what the folds of a pair show, where they are held as a sum."""
+        """Return the standard error of the shown losses of a pair stored as a sum; None for other pairs."""
         return self.standard_errors.get((g, t))
 
     def raise_floor(self, part: Index, lower: Floats) -> None:
-        """Take note of certified lower bounds of training objectives.
+        """Store certified lower bounds on training objectives.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         lower : arrays or floats
-            Rounding included.
+            Lower bounds, rounding included.
         """
         with self.lock:
             if self.floor.is_stored:
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: BoolArray | bool = False, final: BoolArray | bool = True) -> None:
-        """Mark cells that are not decided as branched on, and as final: no more work can change them.
+        """Mark subproblems that are not solved as branched on, and as final: no more work can change them.
 
         Parameters
         ----------
         part : index
-            Of numpy.
+            Numpy index of the part.
         branched, final : bool arrays or bool
+            Marks to add.
         """
         with self.lock:
             self.branched[part] = self.branched[part] | branched
             self.final[part] = self.final[part] | final
 
     def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
-        """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
+        """Raise `Contradiction` if a lower bound exceeds an upper bound by more than rounding, or is nan."""
         fine = np.less_equal(low, high * (1.0 + CROSSING_RTOL) + TINY)
         if np.all(fine):
             return
@@ -626,17 +645,18 @@ class CellTable:
     # -- readers ----------------------------------------------------------------------------------------------------
 
     def scored_pairs(self) -> BoolArray:
-        """(G, T): pairs that show a held-out sum of squares in every fold."""
+        """(G, T): True for pairs that show a held-out loss in every fold."""
         return self.nominal.finite_rows()
 
     def shown_near(self, where: Where, other_folds: bool = True) -> list[IntArray]:
-        """Return the distinct supports that a cell shows, and the cells next to it in tau and gamma, and by fold.
+        """Return the distinct supports that a subproblem and its neighbours in tau and gamma, and by fold, show.
 
         Parameters
         ----------
         where : gamma, tau, fold
+            Indices of the subproblem.
         other_folds : bool
-            Whether those of other folds count.
+            True to include neighbouring folds.
         """
         g, t, k = where
         near = [where, (g, t + 1, k), (g, t - 1, k), (g + 1, t, k), (g - 1, t, k)]
@@ -646,9 +666,9 @@ class CellTable:
         return [self.pool.supports[number] for number in dict.fromkeys(int(self.support[at]) for at in there)]
 
     def allowances(self, g: int, t: int) -> tuple[float, float]:
-        """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
+        """Return tie width and rounding (both sides) of the solved subproblems of a pair: at least their widths.
 
-        Summed in the order of the folds, so that it does not depend on who decided them when. O(K).
+        The sums are in the order of the folds, so that they do not depend on the order of solution. O(K).
         """
         width = np.where(self.decided[g, t], self.upper[g, t] - self.lower[g, t], 0.0)
         mine = sorted((where[2], tie) for where, tie in self.ties.items() if where[:2] == (g, t))
@@ -656,7 +676,7 @@ class CellTable:
         return tie, max(float(width.sum()) - tie, 0.0)
 
     def archive(self) -> Archive:
-        """Return what is known, as arrays."""
+        """Return the content of the table as arrays."""
         with self.lock:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
@@ -673,14 +693,14 @@ class CellTable:
             )
 
     def _sums(self) -> Archive:
-        """Return of which pairs what folds show is held as a sum, with their standard errors."""
+        """Return the pairs whose shown losses are stored as a sum, with their standard errors."""
         if not self.has_rows_of_pairs:
             return {}
         pairs, errors = list(self.standard_errors), list(self.standard_errors.values())
         return {"pairs_of_sums": np.array(pairs, dtype=np.int64).reshape(-1, 2), "errors_of_sums": np.array(errors)}
 
     def fill(self, state: Archive) -> None:
-        """Fill an empty table of the same shape with what `archive` returned."""
+        """Fill an empty table of the same shape with the result of `archive`."""
         with self.lock:
             for name in STORED:
                 target = self._own_values() if name == "value" else getattr(self, name)
@@ -727,7 +747,7 @@ class CellTable:
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
     def _check_sums(self, state: Archive) -> None:
-        """Raise `CorruptStore` unless the sums of a table of very many folds are those of its pairs."""
+        """Raise `CorruptStore` unless the sums of a table of very many folds belong to its pairs."""
         if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
             raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
         pairs = state["pairs_of_sums"]
@@ -736,5 +756,5 @@ class CellTable:
 
 
 def within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
-    """Whether (m, d) places are of an array of that shape."""
+    """Return True if (m, d) positions are in an array of that shape."""
     return bool(((places >= 0) & (places < shape)).all())

@@ -1,4 +1,4 @@
-"""What is searched, in which data and by when; and all that is known of it, with copies for a record."""
+"""The context of a search (data, folds, grid, limits), its state, and copies of the state for a record."""
 
 from __future__ import annotations
 
@@ -35,22 +35,27 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What is searched, in which data, and by when; the same for all of a search.
+    """The data, folds, grid, request and limits of a search, which do not change while it runs.
 
     Attributes
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     request : SearchRequest
-        What is asked for, as the record will say it.
+        Request in the form of the record.
     deadline : Deadline
+        Deadline of the search.
     threads : int
-        Folds worked on at once.
+        Number of folds that are worked on at once.
     hands : Hands
-        Who does the slices of work; the thread that asks, by default.
+        Executor of the work units; the calling thread by default.
     all_shown : bool
-        Whether somebody asks what every fold of every pair shows: for an average of near-best pairs, or of a snapshot.
+        True if the values that every fold of every pair shows are requested: for an average of near-optimal pairs, or
+        by the reader of a snapshot.
     """
 
     data: StandardData
@@ -63,22 +68,22 @@ class Context:
     all_shown: bool = False
 
     def row(self, grid: Grid, threads: int) -> Context:
-        """Return what is searched over other pairs, of which no more than the best one is asked for."""
+        """Return the context of a search over other pairs, of which only the best one is requested."""
         return replace(self, grid=grid, threads=threads, request=replace(self.request, one_se=False))
 
     @property
     def gap(self) -> float:
-        """Relative gap at which the certificate counts as closed; 0 decides every cell."""
+        """Relative gap at which the certificate counts as closed; 0 solves every subproblem."""
         return self.request.gap
 
     @property
     def all_asked_for(self) -> bool:
-        """Whether pairs that cannot win may have to be decided too: all of them, or for the one-standard-error rule."""
+        """True if pairs that cannot be best may have to be solved too: gap 0, or one-standard-error rule."""
         return self.gap == 0.0 or self.request.one_se
 
     @property
     def stability(self) -> tuple[float, ...]:
-        """Weights of the instability for each of which the best pair has to be known; the first one's is reported."""
+        """Weights of the instability for which best pairs are requested; the pair of the first one is reported."""
         return self.request.stability or ()
 
     @property
@@ -93,26 +98,28 @@ class Context:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Gammas, taus, folds."""
+        """Numbers of gammas, taus and folds."""
         return len(self.grid.gammas), len(self.grid.taus), self.folds.k
 
 
 class BestOnAllRows:
-    """All rows at every gamma: moments once, one factorised normal form a gamma, the best supports found on them.
+    """The full data at every gamma: moments, one factorised normal form a gamma, and the best supports found.
 
     Safe to use from several threads.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     grid : Grid
+        Grid of the search.
 
     Attributes
     ----------
     best : list of BestSubsets
-        By gamma, the best supports of every tau that were found on all rows; empty before the first were.
+        Best supports of every tau found on the full data, by gamma; empty before the first are found.
     starts : list of lists of int arrays
-        By gamma, supports worth trying first.
+        Supports to try first, by gamma.
     """
 
     def __init__(self, data: StandardData, grid: Grid) -> None:
@@ -123,9 +130,9 @@ class BestOnAllRows:
         self._lock = threading.RLock()
 
     def keep(self, found: Mapping[int, BestSubsets]) -> None:
-        """Keep results by gamma in `best`; a gamma that a limit left out gets the supports of the nearest other one.
+        """Store results by gamma in `best`; a gamma without a result gets the supports of the nearest gamma.
 
-        Of such supports nothing is proved. Nothing is kept where nothing was found.
+        These supports have no proof of optimality. Without any results `best` stays unchanged.
         """
         if not found:
             return
@@ -133,29 +140,29 @@ class BestOnAllRows:
         self.best[:] = [found[g] if g in found else _unproved(found[gamma]) for g, gamma in enumerate(nearest)]
 
     def improve(self, g: int, found: BestSubsets) -> None:
-        """Take over what another result says of some taus of a gamma.
+        """Improve the bounds and supports of some taus of a gamma by another result.
 
         Parameters
         ----------
         g : int
             Index of the gamma.
         found : BestSubsets
-            Of all rows at that gamma.
+            Result on the full data at that gamma.
         """
         with self._lock:
             self.best[g] = self.best[g].joined(found)
 
     def of_pairs(self, read: Callable[[BestSubset], float]) -> FloatArray:
-        """(G, T): what is read of the best support of every pair; no rows before the first were found."""
+        """(G, T): values of `read` at the best support of every pair; no rows before the first supports are found."""
         taus = self.grid.taus.tolist()
         return np.array([[read(result.by_size[tau]) for tau in taus] for result in self.best]).reshape(-1, len(taus))
 
     def solved_pairs(self) -> BoolArray:
-        """(G, T): pairs whose best subset is known."""
+        """(G, T): pairs whose best subset of the full data is known."""
         return np.asarray(self.of_pairs(lambda cell: cell.complete), dtype=bool)
 
     def lower_bounds(self) -> FloatArray:
-        """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
+        """(G, T): lower bounds on the optimum of the full data, with the implications between pairs; stored in `best`.
 
         O(G T).
         """
@@ -165,12 +172,12 @@ class BestOnAllRows:
         return lower
 
     def raise_lower_bounds(self, lower: FloatArray) -> None:
-        """Take over lower bounds of the optimum on all rows, whoever proved them.
+        """Store lower bounds on the optimum of the full data.
 
         Parameters
         ----------
         lower : (G, T) array
-            Certified, rounding included; 0 where nothing is known.
+            Certified bounds, rounding included; 0 where nothing is known.
         """
         with self._lock:
             for result, bounds in zip(self.best, lower.tolist(), strict=True):
@@ -180,7 +187,7 @@ class BestOnAllRows:
                         result.by_size[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
 
     def _once(self, what: str, make: Callable[[], Made], g: int = 0) -> Made:
-        """Return what is made once, of a gamma where it depends on that."""
+        """Return a value that is computed once, for each gamma if it depends on gamma."""
         with self._lock:
             if (what, g) not in self._made:
                 self._made[what, g] = make()
@@ -189,25 +196,25 @@ class BestOnAllRows:
 
     @property
     def at_hand(self) -> bool:
-        """Whether the moments were computed: never where a search goes by rows."""
+        """True if the moments were computed; they never are if a search works by rows."""
         return ("moments", 0) in self._made
 
     @property
     def moments(self) -> TrainingMoments:
-        """Training moments of all rows; O(n q^2) the first time."""
+        """Training moments of the full data; O(n q^2) the first time."""
         return self._once("moments", lambda: row_moments(self.data, slice(0, self.data.n)))
 
     @property
     def base(self) -> SparseProblem:
-        """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
+        """Full data at gamma 1, with all quantities that do not depend on gamma (Gram matrix, means, rows)."""
         return self._once("base", lambda: replace(self.moments.problem(self.data, 1.0), kept=Kept()))
 
     def problem(self, g: int) -> SparseProblem:
-        """All rows at the gamma of index `g`."""
+        """Return the full data at the gamma with index `g`."""
         return self.base.with_gamma(float(self.grid.gammas[g]))
 
     def eliminated(self, g: int) -> Eliminated:
-        """Return `problem(g)` without the columns that are forced in."""
+        """Return `problem(g)` without the forced columns."""
         return self._once("eliminated", lambda: eliminated(self.problem(g)), g)
 
     def normal_form(self, g: int) -> NormalForm:
@@ -215,12 +222,12 @@ class BestOnAllRows:
         return self._once("form", lambda: normal_form(self.eliminated(g).problem), g)
 
     def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
-        """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
+        """Return `(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
         return self._once("solved", lambda: self.normal_form(g).solved(), g)
 
 
 def _unproved(result: BestSubsets) -> BestSubsets:
-    """Return the supports of a result, of which nothing is proved at another gamma or in a fold."""
+    """Return the supports of a result without its bounds, for another gamma or a fold."""
     return BestSubsets({tau: BestSubset.unproved(tau, cell.support) for tau, cell in result.by_size.items()}, 0, False)
 
 
@@ -231,13 +238,13 @@ class WorkCounts:
     Attributes
     ----------
     nodes : int
-        Nodes of all branch-and-bound trees.
+        Number of nodes of all branch-and-bound trees.
     problems : int
-        Ridge problems set up: the rows of a fold, or all, at one gamma.
+        Number of ridge problems set up: the training rows of a fold, or the full data, at one gamma.
     by_engine : dict of str to int
-        Cells decided for all folds at once, by the engine that did it.
+        Number of subproblems solved for all folds at once, by engine.
     reached : dict of int to float
-        By tau, the seconds after which every pair up to it was proved, where the search looked.
+        Seconds after which every pair up to a tau was proved, by tau, if the search checked.
     """
 
     nodes: int = 0
@@ -247,7 +254,7 @@ class WorkCounts:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, nodes: int, decided: Mapping[str, int] | None = None, problems: int = 0) -> None:
-        """Add nodes, cells decided by engine, and problems. Safe to call from several threads."""
+        """Add nodes, subproblems solved by engine, and problems. Safe to call from several threads."""
         with self._lock:
             self.nodes += nodes
             self.problems += problems
@@ -257,19 +264,20 @@ class WorkCounts:
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """What a search knows. Every moment of it is a valid certificate.
+    """The state of a search. It is a valid certificate at every moment.
 
     Attributes
     ----------
     context : Context
-        What is searched, in which data, and by when.
+        Data, folds, grid and limits of the search.
     cells : CellTable
-        The interval of every (gamma, tau, fold).
+        Interval of every (gamma, tau, fold).
     all_rows : BestOnAllRows
-        Moments, normal forms and best supports of all rows.
+        Moments, normal forms and best supports of the full data.
     counts : WorkCounts
+        Work done so far.
     changes : dict
-        Instabilities of pairs that were computed (:mod:`sparsecv_mio.search.instability`), for who asks again.
+        Computed instabilities of pairs (:mod:`sparsecv_mio.search.instability`), stored for later requests.
     """
 
     context: Context
@@ -280,51 +288,53 @@ class SearchState:
 
     @classmethod
     def new(cls, context: Context) -> SearchState:
-        """Return the state in which nothing is known."""
+        """Return the state before any work."""
         cells = CellTable.empty(
             *context.shape, values=bool(context.stability), by_pairs=context.data.loss is not Loss.SQUARED
         )
         return cls(context, cells, BestOnAllRows(context.data, context.grid), WorkCounts())
 
     def bounds(self) -> PairBounds:
-        """Sum the cells over folds. O(G T K)."""
+        """Return the bounds of all pairs: sums of the subproblems over folds. O(G T K)."""
         return pair_bounds(self.cells, self.context.grid.gammas, self.context.grid.taus)
 
     @property
     def open(self) -> BoolArray:
-        """(G, T, K): cells that more work could decide."""
+        """(G, T, K): subproblems that more work may solve."""
         return ~self.cells.final
 
     def raise_lower_ends(self, values: FloatArray, slip: float = 0.0) -> None:
-        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
+        """Raise the lower bounds of all held-out intervals by the lower bounds on the full data.
 
         Parameters
         ----------
         values : (G, T, K) table
-            At least the training objective of every optimum of a fold, tied ones included; inf where none is known.
+            Upper bounds on the training objective of every optimum of a fold, tied ones included; inf where none is
+            known.
         slip : float
-            What rounding may leave between the training rows of a fold and all rows.
+            Bound on the rounding error between the training rows of a fold and all rows.
         """
         whole, on_all_rows = self.context.folds.scores_all_left_out, self.all_rows.lower_bounds()
-        for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
+        for g, lower in enumerate(on_all_rows):  # one gamma at a time, to save memory
             bound = training_loss_bound(lower[:, None], values[g], slip)
             self.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
 
     def enough_to_exclude(self, values: FoldTable, bars: FloatArray, slip: float = 0.0) -> FloatArray:
-        """(G, T): bounds on all rows from which on the lower ends of a pair add up to its bar; inf where none does.
+        """(G, T): full-data bounds at which the lower bounds of a pair add up to its cutoff in `bars`; inf for none.
 
         Parameters
         ----------
         values, slip
-            As for `raise_lower_ends`.
+            Parameters of `raise_lower_ends`.
         bars : (G, T) array
+            Cutoffs of the sums of lower bounds.
         """
         whole, enough = self.context.folds.scores_all_left_out, np.empty(bars.shape)
         bars, sums = bars * (1.0 + ACCURATE_RTOL), values.sums()
         by_sums = np.isfinite(sums)
         if not values.has_rows_of_pairs and values.size <= CACHED_NUMBERS:
             return enough_on_all_rows(self.cells.lower[...], np.where(whole, values[...] + slip, np.inf), bars)
-        for g, bar in enumerate(bars):  # one by one, as all at once would take memory
+        for g, bar in enumerate(bars):  # one gamma at a time, to save memory
             for t in _rows_of(by_sums[g], values):
                 enough[g, t] = enough_on_all_rows(
                     self.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
@@ -336,9 +346,9 @@ class SearchState:
         return enough
 
     def worth_work(self) -> BoolArray:
-        """(G, T, K): open cells, but for pairs whose lower bound exceeds the best upper bound by the gap.
+        """(G, T, K): open subproblems, except those of pairs whose lower bound exceeds the best upper bound by the gap.
 
-        With a gap of 0 all open cells.
+        With a gap of 0 all open subproblems.
         """
         worth = self.open
         gap = self.context.gap
@@ -351,42 +361,44 @@ class SearchState:
         return worth
 
     def reported_pair(self) -> tuple[int, int]:
-        """Return the pair to report as things stand, by index."""
+        """Return the indices of the pair to report in the present state."""
         grid = self.context.grid
         return self.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
 
     def proved(self) -> bool:
-        """Whether the certificate is closed to the gap."""
+        """Return True if the certificate is closed to the gap."""
         return self.bounds().proved(self.context.gap)
 
 
 def _rows_of(by_sums: BoolArray, values: FoldTable) -> list[Any]:
-    """Return indices of all sizes together, or of tables that hold rows of pairs one by one, but for those of sums."""
+    """Return the index of all sizes together; in tables with rows of pairs, the index of each size without a sum."""
     return np.flatnonzero(~by_sums).tolist() if values.has_rows_of_pairs else [slice(None)]
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """All that the record of a run is made of at one moment, in copies that the search does not write.
+    """The data of the record of a run at one moment, in copies that the search does not write.
 
     Attributes
     ----------
     context : Context
+        Data, folds, grid and request of the search.
     cells : CellTable
+        Table of subproblems.
     best : tuple of BestSubsets
-        By gamma, what is known of all rows; empty before anything is.
+        Best subsets of the full data, by gamma; empty before any is known.
     work : Work
-        What it took, but for the seconds.
+        Work of the run, except for the seconds.
     complete : bool
-        False where something beside these cells may hold a better pair.
+        False if pairs outside of this table may be better.
     steps : tuple of DescentStep
         Moves of a descent.
     reached : mapping of int to float
-        By tau, the seconds after which every pair up to it was proved, where that is known.
+        Seconds after which every pair up to a tau was proved, by tau, if that is known.
     changes : dict
-        As in `SearchState`, the same one.
+        Dictionary `changes` of `SearchState`, shared with it.
     doubts : tuple of str
-        What a refit by plain arithmetic had against it (:mod:`sparsecv_mio.search.recheck`).
+        Objections of a refit by plain arithmetic (:mod:`sparsecv_mio.search.recheck`).
     """
 
     context: Context
@@ -401,5 +413,5 @@ class Snapshot:
 
     @property
     def scored(self) -> bool:
-        """Whether some pair is scored in every fold, and something is known of all rows."""
+        """True if some pair is scored in every fold, and supports of the full data are known."""
         return bool(self.best) and bool(self.cells.scored_pairs().any())

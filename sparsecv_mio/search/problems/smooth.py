@@ -1,6 +1,6 @@
 """Problems with a smooth loss (logistic, Poisson): Newton fits, trees of minorants, folds held out by Newton steps.
 
-Columns are in the units of the file: the trees centre and scale them for themselves.
+Columns are in the units of the file. The trees centre and scale them separately.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 
-MAX_STORED_NUMBERS = STORE_BYTES // 32  # in the rows of stored fold problems, each of which holds four copies or so
+MAX_STORED_NUMBERS = STORE_BYTES // 32  # numbers in the rows of stored fold problems, each with about four copies
 
 
 def rounding_of_sums(data: StandardData) -> float:
-    """Return the rounding of sums of losses over a fold and its training rows."""
+    """Return the bound on the rounding error of sums of losses over a fold and its training rows."""
     return SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
 
 
@@ -49,20 +49,24 @@ class SmoothProblem(FoldProblem):
     Attributes
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     fold : int
         Index of the fold, `ALL_ROWS` for the full data.
     grid : Grid
+        Grid of the search.
     gamma : float
+        Value of gamma.
     subsets : GlmSubsets
-        Its training rows.
+        Best subsets of the training rows.
     do : callable
-        Do a slice of work here or on a worker of a cluster, as :meth:`sparsecv_mio.slices.Hands.do`.
+        Function that runs a work unit here or on a worker of a cluster, as :meth:`sparsecv_mio.slices.Hands.do`.
     find_left_out : callable
-        Return the rows of every fold, with fits of the full data.
+        Function that returns the rows of every fold, with fits of the full data.
     """
 
-    values_are_upper_bounds: ClassVar[bool] = True  # of fits by Newton steps
+    values_are_upper_bounds: ClassVar[bool] = True  # the values of fits by Newton steps
 
     data: StandardData
     folds: FoldPlan
@@ -75,7 +79,7 @@ class SmoothProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`."""
         if self.fold != ALL_ROWS:
             return Capability.WEIGHTED_RELAXATIONS
         wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
@@ -86,7 +90,7 @@ class SmoothProblem(FoldProblem):
         )
 
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
-        """Return the subsets with some supports alone to begin from: earlier calls leave none, and no fits."""
+        """Return the subsets with some warm starts only, without the supports and fits of earlier calls."""
         fresh = copy(self.subsets)
         fresh.fits, fresh._good = self.subsets.fits.without_stored_fits(), {}
         for support in supports:
@@ -111,7 +115,7 @@ class SmoothProblem(FoldProblem):
         return rows_in_units(self.data, self.folds.scored_rows(self.fold))
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports by Newton steps, from the rows where normal equations lose digits."""
+        """Fit supports by Newton steps, or from the rows if normal equations lose digits."""
         rows = self._held_out_rows()
         fits, low, high = self.subsets.scored(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
@@ -161,14 +165,14 @@ class SmoothProblem(FoldProblem):
         return Enclosed(lower, upper, np.zeros(len(sizes)))
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) upper bounds on objectives, and held-out losses, of fits near that of the full data."""
+        """Return (K,) upper bounds on objectives and (K,) held-out losses, of fits near the full-data fit."""
         fits = self.subsets.fits
         masks = fits.masks([support])
         point = fits.refit(masks, expired=is_expired).points[0]
         return self.find_left_out(self).values(masks[0], point, is_expired)
 
     def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
-        """Return bounds on all folds by near-best supports of the full data."""
+        """Return bounds on all folds by near-optimal supports of the full data."""
         subsets, slip = self._with_supports(supports), rounding_of_sums(self.data)
         return NearBestHeldOut(subsets, self.find_left_out(self), size, supports, slip, is_expired)
 
@@ -179,23 +183,26 @@ class SmoothProblem(FoldProblem):
         return bounds.implied()
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
+        """Return True if a size has one possible support, also in every fold: all columns, or the forced ones."""
         fits = self.subsets.fits
         return fits.choice.size(size) == 0 or fits.choice.n_columns(size) >= int(np.count_nonzero(fits.varies))
 
 
 class SmoothProblems(Problems):
-    """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads.
+    """The problems by fold and gamma, built once and stored within a memory limit. Safe to use from several threads.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     n_threads : int
         Number of folds that are worked on at once.
     hands : Hands, optional
-        Who does slices of work; the thread that asks for it by default.
+        Executor of work units; the calling thread by default.
     """
 
     def __init__(
@@ -210,11 +217,11 @@ class SmoothProblems(Problems):
         self._lock = threading.RLock()
 
     def full(self, gamma: int) -> SmoothProblem:
-        """Return the problem of the full data at the gamma of an index."""
+        """Return the problem of the full data at the gamma with an index."""
         return self.fold(ALL_ROWS, gamma)
 
     def fold(self, fold: int, gamma: int) -> SmoothProblem:
-        """Return the problem of a fold at the gamma of an index."""
+        """Return the problem of a fold at the gamma with an index."""
         with self._lock:
             stored = self._stored.get(fold)
         if stored is None:
@@ -234,7 +241,7 @@ class SmoothProblems(Problems):
         return by_gamma[gamma]
 
     def clear(self) -> None:
-        """Forget all stored problems."""
+        """Remove all stored problems."""
         with self._lock:
             self._stored.clear()
             self._left_out = None
@@ -247,7 +254,7 @@ class SmoothProblems(Problems):
             return self._left_out.with_fits(full.subsets.fits)
 
     def _without_fold(self, fold: int) -> GlmSubsets | None:
-        """Return one of many folds in the columns of the full data; None where it needs columns of its own."""
+        """Return one of many folds in the columns of the full data; None if there are few folds."""
         if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS:
             return None
         full = self.full(0)
@@ -255,9 +262,9 @@ class SmoothProblems(Problems):
         return full.subsets.without(rows.rows[rows.ends[fold] : rows.ends[fold + 1]])
 
     def _forget_folds(self) -> None:
-        """Forget the oldest folds beyond the memory limit; the full data stays."""
+        """Remove the oldest folds beyond the memory limit; the full data stays."""
         few, n_numbers = self.folds.k <= FEW_FOLDS, self.data.n * (self.data.q + 1)
-        most = max(MAX_STORED_NUMBERS // n_numbers if few else 0, self.n_threads)  # of many none stays until next used
+        most = max(MAX_STORED_NUMBERS // n_numbers if few else 0, self.n_threads)  # many folds are not stored for later
         folds = [fold for fold in self._stored if fold != ALL_ROWS]
         for fold in folds[: max(len(folds) - most + 1, 0)]:
             del self._stored[fold]

@@ -1,4 +1,4 @@
-"""Problems with squared-error loss: Gram matrices, trees over sizes, folds left out in closed form."""
+"""Problems with squared-error loss: Gram matrices, trees over sizes, folds held out in closed form."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
 
-FULL_TREE_BYTES = STORE_BYTES // 8  # of trees of the full data that go on where they were left, at one gamma
-FOLDS_AT_ONCE = 32  # whose training moments are computed together: one costs nearly as much as all of them
+FULL_TREE_BYTES = STORE_BYTES // 8  # memory of the trees of the full data at one gamma that a later call continues
+FOLDS_AT_ONCE = 32  # folds whose training moments are computed together: one costs nearly as much as all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +51,15 @@ class SquaredProblem(FoldProblem):
     Attributes
     ----------
     store : SquaredProblems
-        What problems share.
+        Data that problems share.
     fold : int
         Index of the fold, `ALL_ROWS` for the full data.
     gamma : int
         Index of the gamma.
     problem : SparseProblem
-        Training rows.
+        Problem of the training rows.
     held_out : HeldOutFold or None
-        Rows of the fold.
+        Held-out rows of the fold.
     """
 
     store: SquaredProblems
@@ -70,7 +70,7 @@ class SquaredProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`."""
         shared = Capability.SHARED_TREE | Capability.WEIGHTED_TREES
         shared |= Capability.FOLD_RELAXATIONS
         if self.fold != ALL_ROWS:
@@ -83,7 +83,7 @@ class SquaredProblem(FoldProblem):
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve some sizes by trees that they share, and perspective trees that go on where the last call left them."""
+        """Solve some sizes by shared trees, and by perspective trees that continue from the last call."""
         context, resume = self.store.context, FULL_TREE_BYTES if self.fold == ALL_ROWS else self.store.tree_bytes
         return context.hands.do(
             solve_path, self.problem, list(sizes), starts=list(warm_starts), effort=node_limit,
@@ -96,22 +96,22 @@ class SquaredProblem(FoldProblem):
 
     @property
     def here(self) -> fold_fits.FoldData:
-        """The fold with its held-out rows, as functions of folds take it."""
+        """The fold with its held-out rows, in the form that functions of folds need."""
         return fold_fits.FoldData(self.problem, self._held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports from Gram matrices, from the rows where these lose digits; O(s^3 + rows s) a support."""
+        """Fit supports from Gram matrices, or from the rows if these lose digits; O(s^3 + rows s) a support."""
         return self.here.fit(supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports; bounds on held-out losses cost nothing beside the fits."""
+        """Fit supports; bounds on held-out losses add no cost to the fits."""
         return self.fit(supports)
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
-        """Bound held-out losses by the ridge ball of the fold, and by relaxations of what screening leaves."""
+        """Bound held-out losses by the ridge ball of the fold, and by relaxations of the columns left by screening."""
         return self.store.context.hands.do(
             enclose_held_out, self.here, sizes, objective_upper, supports, relaxes and not is_expired()
         )
@@ -119,7 +119,7 @@ class SquaredProblem(FoldProblem):
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
     ) -> FoldBounds:
-        """Bound the optima of some sizes, by index too, and their held-out losses by relaxations of the fold."""
+        """Bound the optima of some sizes, also given by index, and their held-out losses by relaxations of the fold."""
         numbers, incumbents = relax_sizes(self.here, sizes, supports, self.store.diagonal(self.gamma), is_expired)
         known = [i for i, support in enumerate(incumbents) if support is not None]
         shown = [support for support in incumbents if support is not None]
@@ -130,12 +130,12 @@ class SquaredProblem(FoldProblem):
         narrow_by_relaxations(bounds, fits, ball, numbers[known])
         return bounds
 
-    # -- the held-out rows beside the training rows, with a weight (bounds.more_weight) -------------------------------
+    # -- training rows with weighted held-out rows (bounds.more_weight) -----------------------------------------------
 
     def relax_weighted(
         self, wanted: BoolArray, objective_upper: FloatArray, held_out: FloatArray, is_expired: IsExpired
     ) -> FloatArray:
-        """(G, T): lower bounds on held-out losses by relaxations, at the weights that say most."""
+        """(G, T): lower bounds on held-out losses by relaxations, at the weights that give the largest bounds."""
         more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
         more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known, until=until)
@@ -146,7 +146,7 @@ class SquaredProblem(FoldProblem):
         self, targets: Mapping[Pair, tuple[float, float]], node_limit: int, objective_upper: FloatArray,
         held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
     ) -> tuple[FloatArray, int]:  # fmt: skip
-        """(G, T): lower bounds on held-out losses by trees, each asked for a target; and the nodes that they took."""
+        """(G, T): lower bounds on held-out losses by trees, one for each target, and the number of nodes."""
         more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
         more.take_light_weights(is_full_solved)
@@ -168,22 +168,22 @@ class SquaredProblem(FoldProblem):
         return Moment(is_expired, self.store.context.deadline.left)
 
     def _without_mean(self, lower: FloatArray) -> FloatArray:
-        """Return lower bounds less what the rounded mean of the target may add to the residuals of all rows."""
+        """Return lower bounds less the change of all residuals that the rounded mean of the target may cause."""
         return np.asarray(np.maximum(np.sqrt(lower) - self._held_out.off_by_mean, 0.0) ** 2)
 
-    # -- the full data, with every fold left out of its fits ----------------------------------------------------------
+    # -- the full data, with every fold held out of its fits ----------------------------------------------------------
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
     ) -> Iterator[FoldBounds] | None:
-        """Bound all folds by fits of the full data with each fold left out; None where that is no use."""
+        """Bound all folds by fits of the full data with each fold held out; None if such a fit cannot be used."""
         root = self.fit_all_columns(supports, taus)
         return None if root is None else left_out_folds.bound_folds(root, full_lower)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
     ) -> Iterator[FoldBounds | NodeCount]:
-        """Solve what one tree for all folds can solve; no bounds where that is no use."""
+        """Solve the subproblems that one tree for all folds can solve; no bounds if full-data fits cannot be used."""
         root = None if is_expired() else self.fit_all_columns(supports, taus)
         if root is None:
             return iter(())
@@ -191,7 +191,7 @@ class SquaredProblem(FoldProblem):
         return one_tree_for_folds.solve_folds(root, wanted, n_nodes)
 
     def fit_all_columns(self, supports: Sequence[IntArray], taus: Sequence[int]) -> left_out_folds.FullFit | None:
-        """Return the fit of the full data that folds are left out of; None where its accuracy or leverages are poor."""
+        """Return the full-data fit from which folds are held out; None if its accuracy or leverages are poor."""
         form = self.store.full_data.normal_form(self.gamma)
         if form.keep > left_out_folds.WIDEST_KEEP or form.m == 0:
             return None
@@ -199,24 +199,25 @@ class SquaredProblem(FoldProblem):
         return root if one_tree_for_folds.is_usable(root) else None
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
+        """Return True if a size has one possible support, also in every fold: all columns, or the forced ones."""
         return self.problem.choice.has_one_support(size)
 
 
 class SquaredProblems:
-    """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads.
+    """The problems by fold and gamma, built once and stored within a memory limit. Safe to use from several threads.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and request of the search.
     full_data : BestOnAllRows
-        Moments and normal forms of the full data, made when first needed.
+        Moments and normal forms of the full data, computed when first needed.
     make : callable
-        Makes a problem of its store, fold, gamma, training rows and held-out rows.
+        Function that builds a problem from its store, fold, gamma, training rows and held-out rows.
     name : str
-        By which checkpoints and traces know a search.
+        Name of the search in checkpoints and traces.
     engine : str
-        Who solves the problems, in words.
+        Description of the solver.
     """
 
     slip = 0.0  # bounds on objectives include all rounding of sums over a fold and its training rows
@@ -238,7 +239,7 @@ class SquaredProblems:
         self._lock = threading.RLock()
 
     def diagonal(self, gamma: int) -> FloatArray | None:
-        """Return the diagonal of the relaxation of the full data, by which those of folds begin; O(q^3) once."""
+        """Return the diagonal of the full-data relaxation, from which those of folds start; O(q^3) once."""
         with self._lock:
             if gamma not in self._diagonals:
                 form = None if is_wide(self.context.data) else unit_diagonal(self.full_data.eliminated(gamma).problem)
@@ -247,25 +248,25 @@ class SquaredProblems:
 
     @cached_property
     def left_out(self) -> left_out_folds.LeftOutFolds:
-        """Every fold left out of fits of the full data; O(n q^2) the first time."""
+        """The scores of supports with every fold held out of full-data fits; O(n q^2) the first time."""
         return left_out_folds.LeftOutFolds(self.full_data, self.context.folds, self.context.threads)
 
     def full(self, gamma: int) -> SquaredProblem:
-        """Return the problem of the full data at the gamma of an index."""
+        """Return the problem of the full data at the gamma with an index."""
         return self._make(self, ALL_ROWS, gamma, self.full_data.problem(gamma))
 
     def fold(self, fold: int, gamma: int) -> SquaredProblem:
-        """Return the problem of a fold at the gamma of an index. O(n q^2) for some folds where it is not stored."""
+        """Return the problem of a fold at the gamma with an index. O(n q^2) for several folds if it is not stored."""
         here = self._fold(fold).with_gamma(float(self.context.grid.gammas[gamma]))
         return self._make(self, fold, gamma, here.problem, here.held_out)
 
     def weighted(self, fold: int) -> MoreWeight:
-        """Return what is known of a fold with its held-out rows at some weights: trees go on from there."""
+        """Return the held-out-weighted bounds and trees of a fold, which later calls continue."""
         grid = self.context.grid
         return self._weighted.setdefault(fold, MoreWeight(grid.gammas, grid.taus))
 
     def keep_weighted(self, fold: int, known: MoreWeight) -> None:
-        """Store what was found of a fold with its held-out rows at some weights."""
+        """Store the held-out-weighted bounds and trees of a fold."""
         self._weighted[fold] = known
 
     def _fold(self, fold: int) -> fold_fits.FoldData:
@@ -296,14 +297,14 @@ class SquaredProblems:
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
     ) -> FoldsSearched:
-        """Search in all folds and in the full data; what the last of some passes finds."""
+        """Search in all folds and in the full data, and return the supports of the last pass."""
         return self._passes.search(gammas, taus, n_passes, n_threads, until)
 
     def sample_folds(
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int], full_supports: FullSupports,
         n_threads: int, is_expired: IsExpired,
     ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
-        """Yield what a sample of folds finds: bounds of all folds, or at some gammas supports of each open fold."""
+        """Yield the results of a sample of folds: bounds of all folds, or supports of each open fold at some gammas."""
         grid = Grid(self.context.grid.gammas[list(gammas)], self.context.grid.taus[list(taus)])
         sample = FoldSample(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)
 
@@ -323,14 +324,14 @@ class SquaredProblems:
 
     @property
     def can_leave_out(self) -> bool:
-        """True if folds are small, and the identities score every row that is left out."""
+        """True if folds are small, and the closed form scores every held-out row."""
         folds = self.context.folds
         return (
             folds.left is None and bool(folds.sizes.max() <= LARGEST_FOLD) and self.context.data.q <= PATH_TREE_COLUMNS
         )
 
     def clear(self) -> None:
-        """Forget all stored folds."""
+        """Remove all stored folds."""
         self._passes.clear()
         with self._lock:
             for stored in (self._moments, self._folds, self._kept, self._weighted):

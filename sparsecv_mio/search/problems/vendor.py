@@ -18,14 +18,14 @@ from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSu
 
 @dataclass(frozen=True)
 class SolverClock:
-    """The time of a step, as solvers read it.
+    """The clock of a step, with the interface that solvers read.
 
     Attributes
     ----------
     deadline : Deadline
         Deadline of the search.
     is_expired : callable
-        True once the step has to end.
+        Function that returns True once the step has to end.
     """
 
     deadline: Deadline
@@ -33,12 +33,12 @@ class SolverClock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Remaining seconds."""
         return self.deadline.left
 
     @property
     def stop(self) -> SolverClock:
-        """The request to end, which solvers check."""
+        """Stop request, which solvers check."""
         return self
 
     def is_set(self) -> bool:
@@ -52,28 +52,29 @@ class SolverClock:
 
 @dataclass(frozen=True, eq=False)
 class VendorProblem(SquaredProblem):
-    """A fold or the full data, solved by MIOs of a backend where a step sets no limit on nodes.
+    """A fold or the full data, solved by MIOs of a backend if a step sets no limit on nodes.
 
-    A step with a limit on nodes is one of the trees of this package: nodes of solvers are not comparable. With the full
-    data a finite cutoff asks for a bound, which is one MIO; the model itself is found by trees of this package.
+    A step with a node limit uses a tree of this package, since nodes of solvers are not comparable. On the full data, a
+    finite cutoff requests a bound, which is one MIO. The model of the full data is found by trees of this package.
 
     Attributes
     ----------
     mio : MioSettings
+        Settings of the backend.
     """
 
     mio: MioSettings = MioSettings()
 
     @property
     def capabilities(self) -> Capability:
-        """Capabilities of the squared-error problem; sizes share no tree, as each of them is an MIO."""
+        """Capabilities of the squared-error problem without shared trees, since each size is a separate MIO."""
         return super().capabilities & ~Capability.SHARED_TREE
 
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve some sizes, or bound those of the full data."""
+        """Solve some sizes in a fold, or solve or bound sizes of the full data."""
         is_full = self.fold == ALL_ROWS
         asks_bound = any(map(isfinite, (cutoffs or {}).values()))
         if node_limit < UNLIMITED or (is_full and not asks_bound):
@@ -90,7 +91,7 @@ class VendorProblem(SquaredProblem):
     def _solve_reduced(
         self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired, is_bound: bool
     ) -> BestSubsets:
-        """List near ties of a size, or bound its optimum, without the columns that are forced in."""
+        """List near ties of a size, or bound its optimum, without the forced columns."""
         reduced = eliminated(self.problem)
         listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
         run = listing.bound if is_bound else listing.solve
@@ -98,7 +99,7 @@ class VendorProblem(SquaredProblem):
         return found.with_forced(reduced.choice.size, reduced.choice.whole, [size])
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
-        """List near ties of a size by the solver; what it leaves open is listed by trees of this package."""
+        """List near ties of a size by the solver; trees of this package complete the list if it stays open."""
         found = self._solve_reduced(size, warm_starts, is_expired, False)
         subset = found.by_size[size]
         if subset.complete or not found.finished:
@@ -108,13 +109,14 @@ class VendorProblem(SquaredProblem):
 
 
 def joined_lists(subset: BestSubset, own: BestSubset) -> BestSubset:
-    """Return what a tree of this package has listed, with the larger of both lower bounds.
+    """Return the list of a tree of this package, with the larger of both lower bounds.
 
     Parameters
     ----------
     subset : BestSubset
         Incomplete list of a solver.
     own : BestSubset
+        List of a tree of this package.
     """
     if own.complete:
         return own

@@ -1,4 +1,4 @@
-"""Local search in all folds at once: folds learn from each other which columns are worth trying."""
+"""Local search in all folds at once; columns that one fold found useful are tried in the other folds."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class PassStep(Step):
 
 
 class FoldSearches:
-    """Passes over all folds: quick supports first, then better ones.
+    """Source of supports by passes over all folds: quick supports first, then better ones.
 
-    The first pass is waited for, whatever share of a limit it takes: supports of some folds alone are no answer.
+    The first pass runs to its end whatever share of a limit it takes, since supports of some folds give no answer.
     """
 
     name: ClassVar[str] = "fold searches"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         assert isinstance(step, PassStep)
         return f"supports of all folds: pass {step.n_passes + 1}"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the next pass, over the gammas and sizes of some pairs: of all sizes while the full data has none."""
+        """Yield the next pass over the gammas and sizes of some pairs (G, T)."""
         n_passes, grid = int(state.tried.fold_passes), state.context.grid
         sizes = grid.taus[wanted.any(axis=0)]
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
@@ -58,7 +58,7 @@ class FoldSearches:
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Do a pass."""
+        """Run a pass."""
         assert isinstance(step, PassStep)
         gammas, clock = _gammas_of(step), StepClock.of(step, is_expired)
         searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
@@ -86,12 +86,12 @@ class FoldSearches:
 
 
 class FoldSamples:
-    """One search of a sample of very many folds, whose supports all folds try."""
+    """Source of supports by one search of a sample of very many folds; every fold tries the supports found."""
 
     name: ClassVar[str] = "fold samples"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "searching supports in the folds"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
@@ -115,7 +115,7 @@ class FoldSamples:
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search."""
+        """Search the sampled folds, and fit the supports found in all folds."""
         gammas, is_over = _gammas_of(step), StepClock.of(step, is_expired).expired
         supports = [step.starts[g] for g in gammas]
         statements, by_fold = list[Statement](), list[SupportsFound]()
@@ -133,7 +133,7 @@ class FoldSamples:
         return Findings(step, tuple(statements), n_problems=len(gammas) * (1 + len(by_fold)), was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note that the folds have searched."""
+        """Note that the folds were searched."""
         state.tried.fold_passes[...] = DONE
 
 
@@ -143,7 +143,7 @@ def _gammas_of(step: Step) -> tuple[int, ...]:
 
 
 def _subsets_of(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubsets:
-    """Return what was found in the full data at one of the gammas; nothing is proved of its optima."""
+    """Return the supports found in the full data at one of the gammas, without a proof of optimality."""
     uppers = found.objective_upper[at].tolist()
     subsets = {
         size: BestSubset.unproved(size, support, upper)
@@ -153,7 +153,7 @@ def _subsets_of(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubs
 
 
 def _bounds_of(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> FoldBounds:
-    """Return what was found in folds at one of the gammas, by its place and its index; inner folds may be missing."""
+    """Return the supports found in folds at one gamma, given by its place and index; inner folds may be missing."""
     first, last = folds[0].fold, folds[-1].fold
     numbers, supports = dict[bytes, int](), list[IntArray]()
     bounds = FoldBounds.unknown(gamma, taus, slice(first, last + 1), last + 1 - first, supports)

@@ -1,4 +1,4 @@
-"""Bounds on the full data: roots of trees, and trees. They exclude pairs by the training-loss bound.
+"""Bounds on the full data by the roots of trees and by trees; they exclude pairs by the training-loss bound.
 
 With F* a lower bound on the smallest objective of the full data and u the objective of any support on the training rows
 of a fold, the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).
@@ -25,16 +25,16 @@ from sparsecv_mio.trees.subsets import UNLIMITED
 
 
 class FullDataRelaxations:
-    """Roots of the trees of some sizes at a gamma, each of which bounds smaller sizes too."""
+    """Source of bounds by the roots of trees of some sizes at a gamma; each root bounds smaller sizes too."""
 
     name: ClassVar[str] = "full-data relaxations"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         return "relaxations on all rows"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the gammas that were not relaxed."""
+        """Yield the gammas that were not relaxed, in descending order."""
         sizes = tuple(state.context.grid.taus[:: -plan.relaxed_stride][::-1].tolist())
         taus = tuple(range(wanted.shape[1]))
         for g in find_open_gammas(wanted, state.tried.is_relaxed)[::-1]:
@@ -42,7 +42,7 @@ class FullDataRelaxations:
             yield Step(self.name, g, taus, FULL_DATA, sizes, tuple(by_size[size].support for size in sizes))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Relax."""
+        """Relax the full data at the gamma of a step."""
         subsets = problems.full(step.gamma).relax(step.sizes, step.warm_starts, is_expired)
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
 
@@ -52,21 +52,22 @@ class FullDataRelaxations:
 
 
 class FullDataTrees:
-    """Trees of the full data that exclude a pair, raise it, or solve the model at it.
+    """Source of bounds by trees of the full data, which exclude a pair, raise its bound, or solve its model.
 
-    The first trees of a gamma are of all its sizes. Switched off, other trees only solve models to be reported.
+    The first trees of a gamma cover all its sizes. If the source is switched off, other trees only solve models to be
+    reported.
     """
 
     name: ClassVar[str] = "full-data trees"
 
     def describe(self, step: Step) -> str:
-        """Return what a step does, in words."""
+        """Return a description of a step in words."""
         if step.wanted is not None:
             return "best subsets on all rows"
         return f"{'trees' if step.solver == NATIVE else 'MIOs'} on all rows: tau {step.sizes[0]}"
 
     def first_trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the first trees of gammas; all of them at once where no supports are known, as trees are cheap then."""
+        """Yield the first trees of gammas; one step for all if no supports are known, since trees are cheap then."""
         taus, is_open = state.context.grid.taus.tolist(), wanted & (state.tried.full_tries == 0)
         first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
         if not plan.first_full_nodes or not is_open.any():
@@ -81,10 +82,10 @@ class FullDataTrees:
             yield Step(self.name, g, *first, starts, plan.first_full_nodes, wanted=here)
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the tree that may exclude the pair, or raise it, if there is one.
+        """Yield the tree that may exclude the pair or raise its bound, if there is one.
 
-        A bound at more features bounds all smaller sizes too: the tree has the most features at which it may exclude
-        the pair. One that cannot exclude the pair alone raises it, once in each round.
+        A bound at a larger size bounds all smaller sizes too. So the tree has the largest size at which it may exclude
+        the pair. A tree that cannot exclude the pair alone raises its bound, once in each round.
         """
         if plan.counts_mios:
             yield from self._bound_once(state, plan, aim)
@@ -114,11 +115,13 @@ class FullDataTrees:
         Parameters
         ----------
         state : GridState
+            State of the search.
         pair : int, int
+            Indices of gamma and tau.
         cutoff : float
-            A lower bound that is enough.
+            Lower bound at which the tree may end.
         node_limit, n_threads, tries : int
-            As of :class:`Step`.
+            Fields of :class:`Step`.
         """
         (g, t), support = pair, state.full_support(pair)
         is_known = (*pair, np.sort(support).astype(np.int64).tobytes()) in state.offered
@@ -132,20 +135,24 @@ class FullDataTrees:
         self, state: GridState, plan: Plan, pairs: BoolArray, bars: FloatArray, tries: int, node_limit: int,
         seconds: float = np.inf,
     ) -> Iterator[Step]:  # fmt: skip
-        """Yield trees of the sizes of some pairs (G, T), which may share them, gamma by gamma.
+        """Yield trees of the sizes of some pairs (G, T), gamma by gamma; sizes of a gamma may share a tree.
 
-        Work on a pair ends once its bound brings the sum of its lower bounds to its bar.
+        Work on a pair ends once its bound brings the sum of its lower bounds to its cutoff in `bars`.
 
         Parameters
         ----------
         state : GridState
+            State of the search.
         plan : Plan
+            Plan of the search.
         pairs : (G, T) bool array
+            Pairs to bound.
         bars : (G, T) array
+            Cutoffs on the sums of lower bounds over folds.
         tries, node_limit : int
-            As of :class:`Step`.
+            Fields of :class:`Step`.
         seconds : float
-            Of all steps together.
+            Time for all steps together, in seconds.
         """
         wanted = pairs & ~state.all_rows.solved_pairs() & plan.uses(self.name)
         cutoffs, taus_of = state.cutoffs_to_exclude(bars), state.context.grid.taus
@@ -164,14 +171,18 @@ class FullDataTrees:
             )  # fmt: skip
 
     def ranked_steps(self, state: GridState, plan: Plan, pairs: BoolArray, aims: FloatArray) -> Iterator[Step]:
-        """Yield trees of the pairs (G, T) with the fewest tries, with the rises to sums `aims` that they promise.
+        """Yield trees of the pairs (G, T) with the fewest tries; each promises a rise towards the sums `aims`.
 
         Parameters
         ----------
         state : GridState
+            State of the search.
         plan : Plan
+            Plan of the search.
         pairs : (G, T) bool array
+            Pairs to raise.
         aims : (G, T) array
+            Sums of lower bounds to reach.
         """
         tries = np.where(pairs & ~state.all_rows.solved_pairs(), state.tried.full_tries, DONE)
         lowest = int(tries.min())
@@ -183,7 +194,7 @@ class FullDataTrees:
             yield replace(step, promised=promised, work=float(node_limit * len(step.taus)))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow the tree; a new support is fitted in every fold at once where the problem can do so."""
+        """Grow the tree, and fit a new support in every fold at once if the problem is able to."""
         if step.wanted is not None:
             return self._run_first(step, problems, is_expired)
         if step.cutoffs is not None:
@@ -194,7 +205,7 @@ class FullDataTrees:
         )  # fmt: skip
         statements: list[Statement] = [FullDataBounds(step.gamma, subsets)]
         support, is_complete = subsets.by_size[size].support, subsets.by_size[size].complete
-        is_finished = is_complete or (subsets.finished and not np.isfinite(step.cutoff))  # a higher cutoff says more
+        is_finished = is_complete or (subsets.finished and not np.isfinite(step.cutoff))  # a higher cutoff gives more
         is_known = step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))
         if Capability.HOLD_OUT in problem.capabilities and not is_known:
             in_folds = problem.hold_out(support, is_expired)
@@ -202,7 +213,7 @@ class FullDataTrees:
         return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())
 
     def _run_first(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow trees of all sizes at some gammas, each from the supports of the larger gamma before."""
+        """Grow trees of all sizes at some gammas, each from the supports of the next larger gamma."""
         assert step.wanted is not None
         gammas, found, starts = np.flatnonzero(step.wanted.any(axis=1))[::-1], list[FullDataBounds](), step.warm_starts
         for g in gammas.tolist():
@@ -215,7 +226,7 @@ class FullDataTrees:
         return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
 
     def _run_sizes(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow trees of several sizes, each as far as its cutoff."""
+        """Grow trees of several sizes, each until it reaches its cutoff."""
         assert step.cutoffs is not None
         cutoffs = dict(zip(step.sizes, step.cutoffs.tolist(), strict=True))
         is_over = StepClock.of(step, is_expired).expired
@@ -223,7 +234,7 @@ class FullDataTrees:
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the nodes that the pairs had."""
+        """Note the nodes that were spent on the pairs."""
         step = findings.step
         if step.wanted is not None:
             for known in findings.statements:
@@ -244,7 +255,7 @@ class FullDataTrees:
 
 
 def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatArray) -> tuple[Pair, float] | None:
-    """Return the pair to grow a tree at in place of the folds of a pair, and its cutoff; None for its folds."""
+    """Return the pair of the full data to grow a tree at instead of the folds, and its cutoff; None for the folds."""
     g, t = aim.pair
     by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
     uppers = np.array([subset.upper for subset in by_size])
@@ -262,7 +273,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
         lower_sums = state.cells.lower.sum(axis=2)[g]
         known = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
         for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
-            rise = np.maximum(uppers[last] - known, 0.0).sum()  # more features may say next to nothing
+            rise = np.maximum(uppers[last] - known, 0.0).sum()  # the bound at a larger size may be too weak
             if last >= t and rise >= plan.rise_share * (aim.cutoff - lower_sums[t]):
                 return (g, last), float(cutoffs[last])
     return None
