@@ -198,6 +198,18 @@ def test_an_altered_average_is_refused(kind: str) -> None:
     assert all(failure.field.startswith("average") for failure in report.failures)
 
 
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_the_error_within_folds_may_be_rounding_alone(offset: float) -> None:
+    """Columns that are adjusted for fit a target without noise: what is left are the last digits of the target."""
+    X = np.random.default_rng(0).normal(size=(23, 2)).round(1)
+    exact = Dataset.from_arrays(X, 2.0 * X[:, 1] + offset)
+    found = solve(
+        exact, folds="5", gammas=[0.03, 8.0], taus=[0, 1], adjust=["x1"], model="average", own_error=True, threads=1
+    )  # fmt: skip
+    assert found.average is not None and found.average.within_folds is not None
+    assert found.average.within_folds.error < 1e-25 and verify(found, exact).failures == ()
+
+
 def test_an_average_that_was_not_asked_for_is_refused() -> None:
     """The request says which model was asked for."""
     altered = R(record(), request=R(record().request, model="pair"))
