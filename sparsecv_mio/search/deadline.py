@@ -1,10 +1,10 @@
-"""How long a search may take: its deadline, the thread that keeps it, and Ctrl-C.
+"""The deadline of a search, the thread that keeps it, and Ctrl-C.
 
-The work has a thread of its own and the calling thread keeps the time, so that a limit holds whatever the work is at.
-The work checks the clock wherever it can and returns by itself. Where it cannot (a long call of LAPACK
-or of a solver), the calling thread stops waiting `GRACE` seconds after the limit: it sets `Deadline.abandoned` and
-returns what a fallback makes of the state that the work has left so far. All those calls release the interpreter's
-lock, or hold it for a fraction of a second at most.
+The work runs in a separate thread and the calling thread keeps the time, so that a limit holds whatever the work does.
+The work checks the clock wherever it can, and then returns. If it cannot (a long call of LAPACK or of a solver), the
+calling thread stops waiting `GRACE` seconds after the limit. It sets `Deadline.abandoned` and returns the result of a
+fallback, computed from the present state of the work. All those calls release the interpreter's lock, or hold it for a
+fraction of a second at most.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from typing import Any, Protocol, TypeVar
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.units import MODEL_SHARE
 
-CHOOSING_SHARE = 0.5  # of a limit, for what chooses the model; then what proves it comes first
-SLICE_SHARE = 0.05  # of a limit, that a slice of work may take
-REPORT_SHARE = 1.0 / SLICE_SHARE  # what tells of a run, checks or stores it, may take one part in so many of the time
-CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice of work counts as at least
-GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return, or the answer be made
+CHOOSING_SHARE = 0.5  # share of a limit in which the choice of the model comes first; then its proof comes first
+SLICE_SHARE = 0.05  # share of a limit that a work unit may take
+REPORT_SHARE = 1.0 / SLICE_SHARE  # ratio of all time to the time of reports, checks and checkpoints, at least
+CLOCK_TICK = time.get_clock_info("monotonic").resolution  # minimum time of a work unit, in seconds
+GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may return or the answer may be built
 
 
 class Limited(Protocol):
-    """Options with a limit."""
+    """The protocol of options with a time limit."""
 
     @property
     def time_limit(self) -> float | None:
-        """Seconds; none by default."""
+        """Time limit in seconds; None by default."""
 
 
 class TimeKept:
-    """The last part of a limit, kept for what is to be done after the search if that is wanted when it begins.
+    """The last part of a limit, reserved for work after the search if that work is wanted when the part begins.
 
     Parameters
     ----------
     at : float
-        Moment of `time.monotonic` when it begins.
+        Start of the part on the clock of `time.monotonic`.
     wanted : callable
-        Asked once, then.
+        Function that returns True if the work is wanted; called once, at the start of the part.
     """
 
     def __init__(self, at: float, wanted: Callable[[], bool]) -> None:
@@ -54,7 +54,7 @@ class TimeKept:
         self.lock = threading.Lock()
 
     def begun(self) -> bool:
-        """Whether it has begun, and is wanted."""
+        """Return True if the part has begun and its work is wanted."""
         if time.monotonic() <= self.at:
             return False
         with self.lock:
@@ -64,29 +64,29 @@ class TimeKept:
 
 
 class Deadline:
-    """Time limit and stop request in one question.
+    """A time limit together with a stop request.
 
     Parameters
     ----------
     limit : float, optional
-        Seconds.
+        Time limit in seconds.
     stop : threading.Event, optional
-        Set by whoever wants the run to end with what it holds.
+        Event that requests the run to end with its present answer.
     began : float, optional
-        Moment of `time.monotonic` from which the limit counts; now by default.
+        Start of the limit on the clock of `time.monotonic`; now by default.
 
     Attributes
     ----------
     limit : float or None
-        Seconds; None where there is no limit.
+        Time limit in seconds; None without a limit.
     began, at : float
-        Moments of `time.monotonic`: the start, and the limit (inf without one).
+        Start and end of the limit on the clock of `time.monotonic`; the end is inf without a limit.
     limited : bool
-        Whether there is a limit or somebody who may ask to stop.
+        True if there is a limit, or a stop event.
     stop : threading.Event
-        Set by whoever wants the run to end.
+        Event that requests the run to end.
     abandoned : threading.Event
-        Set once nobody waits for the run any more.
+        Event that is set once no thread waits for the run any more.
     """
 
     def __init__(self, limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
@@ -101,15 +101,15 @@ class Deadline:
 
     @classmethod
     def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
-        """Return the deadline that options set."""
+        """Return the deadline of some options."""
         return cls(options.time_limit, stop, began)
 
     def expired(self) -> bool:
-        """Whether the run should end with what it holds."""
+        """Return True if the run should end with its present answer."""
         return self.over() or (self._kept is not None and self._kept.begun())
 
     def over(self) -> bool:
-        """Whether the limit has come, the stop, or nobody waits any more."""
+        """Return True if the limit has expired, a stop was requested, or no thread waits any more."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
 
     def over_for_grace(self) -> Callable[[], bool]:
@@ -125,7 +125,7 @@ class Deadline:
         return is_late
 
     def spare(self) -> bool:
-        """Whether the limit has not come, or was first seen so short a time ago that the work may still return."""
+        """Return True if the limit has not expired, or was first seen so recently that the work may still return."""
         if not self.expired():
             return True
         if self._limit_seen is None:
@@ -133,23 +133,23 @@ class Deadline:
         return time.monotonic() - self._limit_seen < 0.75 * GRACE
 
     def keep_time(self, share: float, wanted: Callable[[], bool]) -> None:
-        """Let the run end a share of its limit early, if something else is wanted then: `wanted` is asked once."""
+        """Reserve the last share of the limit for other work, if `wanted` returns True then; it is called once."""
         if math.isfinite(self.at):
             self._kept = TimeKept(self.at - share * (self.at - self.began), wanted)
 
     def take_all(self) -> None:
-        """Let what follows have the time that was kept."""
+        """Release the reserved time to the work that follows."""
         self._kept = None
 
     def by_share(self, share: float) -> Deadline:
-        """Return a deadline that comes when a share of the time limit is gone."""
+        """Return a deadline at a share of the time limit."""
         earlier = self.sooner(1.0)
         if math.isfinite(self.at):
             earlier.at = min(self.at, self.began + share * (self.at - self.began))
         return earlier
 
     def sooner(self, share: float) -> Deadline:
-        """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""
+        """Return a deadline a share of the time limit from now on, or the present deadline if that is sooner."""
         earlier = Deadline(None, self.stop, self.began)
         if math.isfinite(self.at):
             earlier.at = min(self.at, time.monotonic() + share * (self.at - self.began))
@@ -157,7 +157,7 @@ class Deadline:
         return earlier
 
     def first(self, share: float) -> Deadline:
-        """Return the deadline of a run that is followed by others: a share of the time limit, from its start."""
+        """Return the deadline of a run that other runs follow: a share of the time limit, from its start."""
         first_share = Deadline(
             share * (self.at - self.began) if math.isfinite(self.at) else None, self.stop, self.began
         )
@@ -165,35 +165,35 @@ class Deadline:
         return first_share
 
     def then(self, seconds: float | None) -> Deadline:
-        """Return the deadline, so many seconds from now, of a run that follows within the same stop request."""
+        """Return the deadline, `seconds` from now, of a further run with the same stop event."""
         next_part = Deadline(seconds, self.stop)
         next_part.limited = self.limited or seconds is not None
         return next_part
 
     def status(self, proved: bool) -> str:
-        """Return why a run ended: its proof, who asked it to stop, or the limit."""
+        """Return the reason why a run ended: its proof, a stop request, or the limit."""
         return "proved" if proved else "interrupted" if self.stop.is_set() else "limit"
 
     def check_wanted(self) -> None:
-        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
+        """Raise `OutOfTime` if no thread waits any more: the calling thread then builds the record undisturbed."""
         if self.abandoned.is_set():
             raise OutOfTime("the record was made without this search")
 
     @property
     def share(self) -> float:
-        """Share of the time limit that has passed, 1 after a stop; 0 without a limit."""
+        """Share of the time limit that has passed; 1 after a stop, 0 without a limit."""
         if self.over():
             return 1.0
         return (time.monotonic() - self.began) / (self.at - self.began) if math.isfinite(self.at) else 0.0
 
     @property
     def left(self) -> float:
-        """Seconds until the limit, at least 0; inf without one."""
+        """Seconds until the limit, at least 0; inf without a limit."""
         return max(self.at - time.monotonic(), 0.0)
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """Seconds since the start."""
         return time.monotonic() - self.began
 
 
@@ -201,7 +201,7 @@ T = TypeVar("T")
 
 
 def prepared(data: T | None) -> T:
-    """Return the data in standard coordinates; raise `OutOfTime` where there is nothing yet to make a record of."""
+    """Return the data in standard coordinates; raise `OutOfTime` if there is no data to build a record from yet."""
     if data is None:
         raise OutOfTime("no answer yet: the data were still being prepared; give more time")
     return data
@@ -214,26 +214,26 @@ def run_within_limit(
     prepare: Callable[[float], None] | None = None,
     grace: float = GRACE,
 ) -> T:
-    """Run `work` and return what it returns, or soon after the limit what `fallback` makes of its state.
+    """Run `work` and return its result, or soon after the limit the result of `fallback` from its present state.
 
     Parameters
     ----------
     work : callable
-        Should end soon once `deadline` has expired.
+        Function to run, which should end soon after `deadline` has expired.
     deadline : Deadline
-        Without a limit and a stop event the work runs in the calling thread.
+        Deadline of the work. Without a limit and a stop event the work runs in the calling thread.
     fallback : callable
-        Makes the result in the calling thread, while the work may still be going on.
+        Function that builds the result in the calling thread, while the work may still run.
     prepare : callable, optional
-        Called once, in the calling thread, a little before the limit, with the moment of `time.monotonic` to be done
-        by: what `fallback` needs and may take some time.
+        Function that prepares slow parts of `fallback`. It is called once, in the calling thread, shortly before the
+        limit, with the time of `time.monotonic` to end by.
     grace : float
-        Seconds after the limit, the stop or this call, whichever is last, in which the work may return by itself.
+        Time in seconds in which the work may return after the limit, the stop or this call, whichever is last.
 
     Raises
     ------
     BaseException
-        What the work raised, if it returned; what `fallback` raised.
+        If the work raised it and returned, or `fallback` raised it.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def run_within_limit(
         return work()
     outcome: Future[T] = Future()
     returned = threading.Event()
-    # not a daemon: one that is killed inside a solver at the end of a program may crash it
+    # not a daemon: a daemon that is killed inside a solver at the end of a program may crash the program
     threading.Thread(target=_run_work, args=(work, outcome, returned), name="sparsecv work").start()
     try:
         if _wait(returned, deadline, prepare, grace):
@@ -261,7 +261,7 @@ def run_within_limit(
 
 
 def _wait(returned: threading.Event, deadline: Deadline, prepare: Callable[[float], None] | None, grace: float) -> bool:
-    """Wait for the work, until `grace` is over; whether it has returned."""
+    """Wait for the work until `grace` is over; return True if it has returned."""
     called = time.monotonic()
     limit = deadline.at - deadline.began
     ready_at = deadline.at - max(MODEL_SHARE * limit, 2.0 * GRACE)
@@ -291,7 +291,7 @@ REPEATED = 1.0  # seconds in which a second signal counts as the first one, beca
 
 
 class StopRequest(threading.Event):
-    """Set by Ctrl-C; `announced` is True while the view on the screen says itself that the run is stopping."""
+    """The event of Ctrl-C; `announced` is True while the display itself shows that the run is stopping."""
 
     announced = False
     since = math.inf  # moment of `time.monotonic` of the first signal
@@ -308,21 +308,21 @@ class StopRequest(threading.Event):
 def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopRequest]:
     """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a later one quits.
 
-    Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
-    A handler of a host program stays what it was: one written in Python is called too, and says what a second Ctrl-C
-    does; where there is one of another language, or Python may set none here (a thread, a subinterpreter), nothing
-    sets the event.
+    Commands enter this context before they import numerical libraries, since some of these swallow a KeyboardInterrupt
+    during their import. A handler of a host program stays in place. If it is written in Python, it is called too, and
+    it decides about a second Ctrl-C. If it is written in another language, or if Python may set no handler here (a
+    thread, a subinterpreter), nothing sets the event.
 
     Parameters
     ----------
     who : str
         Name before the line on stderr.
     terminable : bool
-        If True, SIGTERM, which a scheduler sends, has the same effect as Ctrl-C; commands use it.
+        True if SIGTERM, which a scheduler sends, has the same effect as Ctrl-C; commands use it.
     """
     stop = StopRequest()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *[signal.SIGTERM] * terminable)}
-    # None: it was not set by Python, which could not put it back
+    # None: a handler that was not set by Python, which could not restore it
     before = {number: handler for number, handler in before.items() if handler is not None}
 
     def note(number: int, frame: Any) -> None:

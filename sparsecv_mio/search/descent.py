@@ -1,15 +1,15 @@
 """Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma, a gamma step at fixed supports, in turn.
 
-A *row* is one gamma with every tau asked for, all folds solved anew: the tau step. The gamma step: with the supports of
-the folds fixed, h is a smooth function of gamma (theory section 7). One eigen-decomposition per fold, `W^{-1/2}
-(X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`; h
-and its derivatives then cost O(n tau) for all folds together.
+A *row* is one gamma with every requested tau, all folds solved again: the tau step. The gamma step fixes the supports
+of the folds; h is then a smooth function of gamma (theory section 7). One eigen-decomposition per fold, `W^{-1/2}
+(X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
+Then h and its derivatives cost O(n tau) for all folds together.
 
-The descent stands at the best tau of a row; it moves to the row of a gamma that the gamma step proposes if its CV error
-is less there (the certified upper bound). Where no proposal helps, one line of the grid, all its gammas at the present
-tau, is searched too. The end is a pair that no single move of tau or gamma improves. The paper goes wherever the two
-steps lead and stops when a point comes for the second time. Here a gamma whose row has been seen is not entered again
-(its row is known, and no better), and the CV error falls with every move: a cycle cannot close.
+The position of the descent is the best tau of a row. It moves to the row of a gamma that the gamma step proposes if the
+CV error is smaller there (the certified upper bound). If no proposal helps, one line of the grid, all its gammas at the
+present tau, is searched too. The end is a pair that no single move of tau or gamma improves. The algorithm of the paper
+moves wherever the two steps lead and stops when a point recurs. Here a gamma whose row was solved is not entered again
+(its row is known, and no better), and the CV error falls with every move: no cycle is possible.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import Progress, Signals, Watched, run_to_end, trace_line_of
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
-LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of the paper
+LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of gamma in the paper
 STARTS = 7
 
 
 def log_uniform(least: float, most: float) -> list[float]:
-    """Return the ends of an interval and the seven points that divide it evenly in log gamma."""
+    """Return the bounds of an interval and the seven points that divide it evenly in log gamma."""
     return [least, *np.geomspace(least, most, STARTS + 2)[1:-1].tolist(), most]
 
 
 @dataclass(frozen=True)
 class GammaPoint:
-    """A gamma and the sum of h_j there, standard units squared, supports as they are."""
+    """A gamma and the sum of h_j there, in standard units squared, for fixed supports."""
 
     gamma: float
     total: float
@@ -63,9 +63,12 @@ class GammaCurve:
 
     Parameters
     ----------
-    data, folds : StandardData, FoldPlan
+    data : StandardData
+        Data in standard coordinates.
+    folds : FoldPlan
+        Folds of the data.
     supports : one int array per fold
-        Columns in standard coordinates.
+        Supports in columns of standard coordinates.
 
     Notes
     -----
@@ -75,7 +78,7 @@ class GammaCurve:
     def __init__(self, data: StandardData, folds: FoldPlan, supports: Sequence[IntArray]) -> None:
         width = max((len(s) for s in supports), default=0)
         scored = int(folds.starts[-1])
-        # the supports may be few columns of many: everything is done among these
+        # the supports may be few columns of many, so all computations use these columns alone
         used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports])).astype(np.int64)
         place = np.searchsorted(used, np.arange(data.q))
         data = data.only(used)
@@ -101,7 +104,7 @@ class GammaCurve:
             self.pole[rows, : len(support)] = np.maximum(values, 0.0)
 
     def at(self, gamma: float) -> tuple[float, float, float]:
-        """Sum of h_j, and its first and second derivative by `log gamma`. O(n tau)."""
+        """Return the sum of h_j, and its first and second derivative with respect to `log gamma`. O(n tau)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
             lam = lam_of(gamma)
             inverse = 1.0 / (self.pole + lam)
@@ -113,19 +116,17 @@ class GammaCurve:
             return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
 
     def minima(self, gamma: float, least: float = LEAST_GAMMA, most: float = MOST_GAMMA) -> list[GammaPoint]:
-        """Local minima on `[least, most]` that the starts lead to, best first.
+        """Return the local minima on `[least, most]` that the starts lead to, best first.
 
         Parameters
         ----------
         gamma : float
-            The gamma before: a start beside seven log-uniform ones and the two ends.
+            Present gamma; a start in addition to seven log-uniform ones and the two bounds.
         least, most : float
-            The interval to stay in.
+            Bounds of the interval.
 
-        Notes
-        -----
-        Between neighbouring starts where the slope turns from down to up, its root is found by Newton steps kept inside
-        of the bracket by bisection.
+        Notes ----- Between neighbouring starts where the slope changes from negative to positive, its root is found by
+        Newton steps. Bisection keeps them inside the bracket.
 
         Examples
         --------
@@ -157,7 +158,7 @@ class GammaCurve:
         return sorted(points, key=lambda point: (point.total, point.gamma))
 
     def _root(self, low: float, high: float) -> float:
-        """Where the slope turns from down (at `low`) to up (at `high`)."""
+        """Return the point where the slope changes from negative (at `low`) to positive (at `high`)."""
         t = 0.5 * (low + high)
         for _ in range(200):
             _, slope, bend = self.at(float(np.exp(t)))
@@ -168,7 +169,7 @@ class GammaCurve:
             if high - low <= NARROWEST * max(1.0, abs(low)):
                 break
             step = t - slope / bend if bend > 0.0 else low
-            # a Newton step that leaves the bracket, or barely moves an end, gives way to bisection
+            # bisection replaces a Newton step that leaves the bracket or barely moves a bound
             inside = low + 1e-3 * (high - low) < step < high - 1e-3 * (high - low)
             if not inside and bend > 0.0 and abs(step - t) < NARROWEST:
                 return t
@@ -177,19 +178,21 @@ class GammaCurve:
 
 
 def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, float]) -> list[GammaPoint]:
-    """Gammas that lower h at the supports of a solved pair, best first.
+    """Return the gammas that lower h at the supports of a solved pair, best first.
 
     Parameters
     ----------
     state : SearchState
+        State of the search.
     at : tuple of int
         Indices of gamma and tau.
     interval : tuple of float
-        Least and largest gamma.
+        Smallest and largest gamma.
 
     Returns
     -------
     list of GammaPoint
+        Gammas with their sums of h_j.
     """
     cells, context = state.cells, state.context
     supports: list[IntArray] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
@@ -205,24 +208,25 @@ class Journal:
     Attributes
     ----------
     steps : list of DescentStep
+        Moves so far.
     proposed : list of float
-        Gammas left to try from where the descent stands.
+        Gammas still to try from the present position.
     seen : list of float
-        Gammas whose row was solved.
+        Gammas whose rows were solved.
     lined : bool
-        The line of the grid through here was searched.
+        True if the line of the grid through the present position was searched.
     over : bool
-        No move is left.
+        True if no move is left.
     certain : bool
-        Every move that was turned down is certified to be no better.
+        True if every rejected move is certified to be no better.
     nodes, mios : int
-        Of the runs that ended.
+        Numbers of nodes and MIOs of the runs that ended.
     sources : list of SourceWork
-        What the sources of bounds of these runs cost and brought.
+        Cost and gain of the sources of bounds of these runs.
     here : list of float, optional
-        In a checkpoint: the gammas of the row where the descent stands.
+        Gammas of the present row, in a checkpoint.
     trial : str, list of float, list of int, bool, optional
-        In a checkpoint: the move that is being tried, gammas and taus of its run, and whether that has begun.
+        Move that is being tried, gammas and taus of its run, and whether that has begun, in a checkpoint.
     """
 
     steps: list[DescentStep] = field(default_factory=list)
@@ -238,12 +242,12 @@ class Journal:
     trial: tuple[str, list[float], list[int], bool] | None = None
 
 
-NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # over other gammas and taus, not begun
+NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # returns a search before its first step
 
 
 @dataclass(eq=False)
 class Trial:
-    """A move that is being tried, and the run that decides about it."""
+    """A move that is being tried, and the search that decides about it."""
 
     move: str
     row: GridSearch
@@ -251,27 +255,28 @@ class Trial:
 
 
 class Descent(Watched):
-    """A descent as explicit state: `begin`, then `step` (one move) until `finished`.
+    """A descent as an explicit state: `begin`, then `step` (one move) until `finished`.
 
     Parameters
     ----------
     context : Context
-        With several gammas the descent starts at the middle one and stays between the least and the largest; with one
-        it starts there and stays in [1e-3, 10], widened to hold it.
+        Context of the search. With several gammas the descent starts at the middle one and stays between the smallest
+        and the largest. With one gamma it starts there and stays in [1e-3, 10], widened to contain it.
     new_run : callable
-        Makes the runs that certify a row.
+        Function that builds the searches that certify a row.
     signals : Signals
+        Signals to the observers.
 
     Attributes
     ----------
     here : GridSearch, optional
-        The row where the descent stands.
+        Row of the present position.
     trial : Trial, optional
-        The move that is being tried.
+        Move that is being tried.
     journal : Journal
-        What was done, and what is left to try.
+        Moves so far and moves still to try.
     stored : mapping of arrays, optional
-        What a checkpoint holds once the time is over: the move that it ended, to be judged when it has been tried.
+        Content of a checkpoint once the time is over, with the interrupted move, which is judged after it was tried.
     """
 
     name = "descent"
@@ -292,7 +297,7 @@ class Descent(Watched):
     # -- the course --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make ready for the first row."""
+        """Prepare the first row."""
         self.trial = Trial("start", self._row([self.first], self.taus))
 
     def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
@@ -300,7 +305,7 @@ class Descent(Watched):
 
     @property
     def finished(self) -> bool:
-        """Whether no move is left, or the time is."""
+        """True if no move or no time is left."""
         return self.journal.over or (self.here is not None and self.context.deadline.expired())
 
     def step(self) -> None:
@@ -313,14 +318,14 @@ class Descent(Watched):
             self.trial.row.begin()
             self.trial.begun = True
         run_to_end(self.trial.row)
-        if self.context.deadline.expired():  # one that carries on goes on with this move
+        if self.context.deadline.expired():  # a resumed run continues with this move
             self.stored = self.checkpoint()
         self._judge(self.trial)
         self.trial = None
         self.signals.safe_point()
 
     def _next(self) -> Trial | None:
-        """Proposals of the gamma step that were not seen, best first; then the line; then nothing."""
+        """Return the next new proposal of the gamma step, best first; then the line; then None."""
         assert self.here is not None
         journal = self.journal
         while journal.proposed:
@@ -334,7 +339,7 @@ class Descent(Watched):
         return Trial("line", self._row([*self.line, gamma], [tau]))
 
     def _judge(self, trial: Trial) -> None:
-        """Move to a row with a better pair; where a search along a line found one, its gamma is solved next."""
+        """Move to a row with a better pair; if a search along a line found one, its gamma is solved next."""
         row, journal, now = trial.row, self.journal, trial.row.state.bounds()
         journal.nodes += row.state.counts.nodes
         journal.mios += row.n_trees
@@ -358,14 +363,14 @@ class Descent(Watched):
             journal.proposed = [gamma]
 
     def _proposals(self, row: GridSearch) -> list[GammaPoint]:
-        """Gammas that lower h at the supports of the best pair of a row, best first."""
+        """Return the gammas that lower h at the supports of the best pair of a row, best first."""
         return gamma_proposals(row.state, row.state.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
     def _shown(self) -> GridSearch:
-        """The row that is being solved, or the one we stand on."""
+        """The row that is being solved, or the present row."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
         if row is None and trial is not None:
@@ -374,7 +379,7 @@ class Descent(Watched):
         return row
 
     def progress(self) -> Progress:
-        """Return how far the row that is being tried is, and what it is."""
+        """Return the progress of the row that is being tried, with a description of the move."""
         trial, journal = self.trial, self.journal
         row = trial.row if trial is not None else self._shown
         state, gammas = row.progress(), row.context.grid.gammas
@@ -398,7 +403,7 @@ class Descent(Watched):
         return trace_line_of(row.state, row.n_trees) | {
             "nodes": journal.nodes + (trial.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.n_trees if trial is not None else 0),
-            "proved": None,  # of a row it would say nothing of the descent
+            "proved": None,  # the proof of a row does not prove the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
             "upper": null_if_infinite([best.ceiling * unit])[0],
@@ -407,7 +412,7 @@ class Descent(Watched):
         }
 
     def checkpoint(self) -> Archive:
-        """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
+        """Return the content of a checkpoint: the journal, the present row, the search in progress."""
         if self.stored is not None:
             return self.stored
         journal, state = replace(self.journal), Archive()
@@ -421,7 +426,7 @@ class Descent(Watched):
         return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
 
     def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
+        """Restore the state from a checkpoint."""
         check_like(stored, {"journal": np.array("")})
         try:
             journal = read_as(parsed(stored["journal"]), Journal, "journal")
@@ -444,11 +449,11 @@ class Descent(Watched):
 
     @property
     def reported(self) -> GridSearch | None:
-        """The row where the descent stands."""
+        """The present row of the descent."""
         return self.here
 
     def score_reported_pair(self) -> None:
-        """See to it that the pair of the row is scored, and sure where the one-standard-error rule asks for it."""
+        """Score the pair to report in the present row, and solve what the one-standard-error rule needs."""
         if self.here is None:
             return
         self.here.score_reported_pair()
@@ -457,12 +462,12 @@ class Descent(Watched):
             self.here.score_reported_pair()
 
     def snapshot(self, over: bool = False) -> Snapshot | None:
-        """Return what is known now of the row where the descent stands, at first of the row that is tried.
+        """Return copies of the state of the present row; before the first move, of the row that is tried.
 
         Parameters
         ----------
         over : bool
-            Nothing will be written to the cells any more.
+            True if nothing will be written to the subproblems any more.
         """
         row = self.here if self.here is not None or self.trial is None else self.trial.row
         if row is None:
@@ -479,6 +484,6 @@ class Descent(Watched):
 
 
 def best_pair(row: GridSearch) -> tuple[float, int]:
-    """Return the best (gamma, tau) of a run."""
+    """Return the best (tau, gamma) pair of a search, as gamma and tau."""
     g, t = row.state.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

@@ -1,22 +1,22 @@
-"""First supports: a good support for every fold, gamma and tau in seconds, before anything is proved.
+"""Initial supports: a good support for every fold, gamma and tau in seconds, before anything is proved.
 
     for paths in first_supports(data, folds, grid, threads=2, until=deadline):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
-Every fold comes early with quick supports (a walk over the sizes at the middle gamma, refitted at every other) and then
-again, better each time: walks at every gamma, then what the folds learn from each other. A support is chosen by the
-training objective of its fold alone, so `held_out` is an estimate of what the optimum of the cell has (theory section
-13), and `objective` an upper bound of its training objective: use it as a start (`paths.support(g, t)`), never as a
-certificate of the held-out error.
+Every fold has quick supports early (a walk over the sizes at the middle gamma, refitted at every other gamma). Better
+supports follow: walks at every gamma, then exchanges of supports between folds. A support is chosen by the training
+objective of its fold alone. So `held_out` is an estimate of the held-out loss of the optimum of the subproblem (theory
+section 13), and `objective` is an upper bound on its training objective. Use a support as a warm start
+(`paths.support(g, t)`), never as a certificate of the held-out error.
 
-Where Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). It
-holds what a forward selection on the training rows picked; it grows by the column that is most correlated with each
-residual of the supports found on it, and by columns of supports found in other folds. The rows
-that a fold leaves out have no influence. Products with all columns go through BLAS, many residuals at once; no matrix
-is q x q.
+If Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). It has
+the columns that a forward selection on the training rows chose. It grows by the column that is most correlated with
+each residual of the supports found on it, and by columns of supports found in other folds. The held-out rows of a fold
+have no influence. Products with all columns go through BLAS, many residuals at once. No matrix is q x q.
 
-It is meant for up to about a thousand folds. With more (leave-one-out of many rows) the supports of all rows, refitted
-in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.leave_fold_out`), are cheaper.
+The search is meant for up to about a thousand folds. With more folds (leave-one-out of many rows), the supports of the
+full data, refitted in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.leave_fold_out`), are
+cheaper.
 """
 
 from __future__ import annotations
@@ -46,22 +46,23 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
 
-WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
+WORST = 1.05  # objective of a first replacement, relative to the best, beyond which the replacement is not followed
 
 
 @dataclass(frozen=True, eq=False)
 class FoldPaths:
-    """Best supports found in one fold, for every gamma and tau: of tau features, where columns are not too many.
+    """The best supports found in one fold, for every gamma and tau: of tau features, if columns are not too many.
 
     Attributes
     ----------
     fold : int
+        Index of the fold.
     objective : (G, T) array
         Training objective of each support, standard units.
     held_out : (G, T) array
         Sum of squares of the held-out rows, standard units.
     columns : (G, T, top) int array
-        The supports in ascending order, -1 beyond their size.
+        Supports in ascending order, -1 beyond their size.
     """
 
     fold: int
@@ -76,7 +77,7 @@ class FoldPaths:
 
 
 class SearchStanding(NamedTuple):
-    """What the search of a fold has come to: those attributes of it that change."""
+    """The present results of the search of a fold: the attributes of the search that change."""
 
     value: FloatArray
     columns: IntArray
@@ -90,37 +91,38 @@ def _moments_of(problem: SparseProblem) -> local_search.PenalisedMoments:
 
 
 class FoldSearch:
-    """Improves the best supports known of one fold, from the Gram matrix of some of the columns.
+    """A search that improves the best known supports of one fold, from the Gram matrix of some of the columns.
 
-    Columns that are forced in are eliminated first, at the middle gamma for all of them: that is near enough to search
-    by. What is held is without them; `paths` fits and scores whole supports at their own gamma.
+    Forced columns are eliminated first, at the middle gamma for all gammas: that is accurate enough for a search.
+    Stored supports omit the forced columns. `paths` fits and scores complete supports at their own gamma.
 
     Parameters
     ----------
     fold : int
+        Index of the fold.
     whole : SparseProblem
         Training rows, at any gamma.
     lams : (G,) array
         Halves of the gammas.
     top : int
-        Largest size, without columns that are forced in.
+        Largest size, without forced columns.
     among : (q,) int array, optional
-        The columns of the data, ascending, that are those of `whole`; all by default.
+        Columns of the data, ascending, that are those of `whole`; all columns by default.
 
     Attributes
     ----------
     part, problem, choice : Eliminated, SparseProblem, Choice
-        Without the columns that are forced in, and which these are.
+        Problem without the forced columns, and the choice of columns that these leave.
     of_whole, among : int arrays
-        The columns of the data that are those of `whole`, and those of `problem`.
+        Columns of the data that are those of `whole`, and those of `problem`.
     value : (G, top + 1) array
-        Least training objective found, by gamma and size; inf where none is known.
+        Smallest training objective found, by gamma and size; inf where none is known.
     columns : (G, top + 1, top) int array
-        Where it was found, in columns of `problem`; -1 beyond the size.
+        Support of that objective, in columns of `problem`; -1 beyond the size.
     settled : (G, top + 1) bool array
-        Whether exchanges of columns were seen to help no more.
+        True where exchanges of columns no longer helped.
     last : FoldPaths, optional
-        What `paths` returned last.
+        Last result of `paths`.
     """
 
     def __init__(
@@ -139,24 +141,24 @@ class FoldSearch:
         self.columns = np.full((len(lams), top + 1, top), NO_COLUMN, dtype=np.int64)
         self.settled = np.zeros((len(lams), top + 1), dtype=np.bool_)
         self.last: FoldPaths | None = None
-        self._kept_out: set[bytes] = set()  # supports whose columns were kept out in turn
+        self._kept_out: set[bytes] = set()  # supports each of whose columns was excluded in turn
 
     @property
     def _moments(self) -> local_search.PenalisedMoments:
-        """Moments and penalty weights as the kernels take them."""
+        """Moments and penalty weights in the form that kernels need."""
         return _moments_of(self.problem)
 
     @property
     def _found(self) -> kernel.BestKnown:
-        """The best supports known as the kernels take them."""
+        """Best known supports in the form that kernels need."""
         return kernel.BestKnown(self.value, self.columns, self.settled)
 
     def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
-        """Walk up and down the sizes at the gammas of `order`, each from what the one before found.
+        """Walk up and down the sizes at the gammas of `order`, each from the supports found before.
 
-        Even where the time is over, a first piece of the work is done.
+        A first part of the work is done even if the time is over.
         """
-        if not self.problem.q:  # every column is forced in
+        if not self.problem.q:  # every column is forced
             return
         scratch = local_search.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
@@ -165,15 +167,16 @@ class FoldSearch:
                 return
 
     def begin(self, seeds: IntArray, middle: int, expired: Callable[[], bool]) -> None:
-        """Walk at the middle gamma, and refit the supports at every other.
+        """Walk at the middle gamma, and refit the supports at every other gamma.
 
         Parameters
         ----------
         seeds : (m, top) int array
-            Supports worth trying at every gamma.
+            Supports to try at every gamma.
         middle : int
             Index of that gamma.
         expired : callable
+            Function that returns True once the search has to end.
         """
         self.learn(seeds, np.full(len(seeds), -1))
         self.sweep([middle], expired)
@@ -183,18 +186,20 @@ class FoldSearch:
     def exchange(
         self, seeds: IntArray, at: IntArray, order: Sequence[int], thorough: bool, expired: Callable[[], bool]
     ) -> None:
-        """Judge what other folds found, and walk on; if `thorough`, keep columns out in turn.
+        """Try the supports of other folds, and walk on; if `thorough`, exclude columns in turn.
 
         Parameters
         ----------
         seeds, at
-            As for `learn`.
+            Parameters of `learn`.
         order : sequence of int
-            As for `sweep`.
+            Parameter of `sweep`.
         thorough : bool
+            True to exclude columns in turn.
         expired : callable
+            Function that returns True once the search has to end.
         """
-        if expired():  # where a worker's answer came too late, this is done here, for the paths that are known
+        if expired():  # after a late answer of a worker, this call only returns the paths already known
             return
         self.learn(seeds, at)
         self.sweep(order, expired)
@@ -204,14 +209,14 @@ class FoldSearch:
             self.sweep(order, expired)
 
     def learn(self, seeds: IntArray, at: IntArray) -> None:
-        """Keep those of some supports that are the best of their size by this fold's training objective.
+        """Store those of some supports that are the best of their size by the training objective of this fold.
 
         Parameters
         ----------
         seeds : (m, top) int array
-            Columns of the data, -1 beyond the size; supports with a column that is not searched are left out.
+            Columns of the data, -1 beyond the size; supports with a column that is not searched are ignored.
         at : (m,) int array
-            The gamma at which to judge each of them; -1 for every gamma.
+            Gamma at which each support is tried; -1 for every gamma.
         """
         if len(seeds) and self.problem.q:
             place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
@@ -221,30 +226,30 @@ class FoldSearch:
 
     @property
     def standing(self) -> SearchStanding:
-        """What was found so far."""
+        """Present results of the search."""
         return SearchStanding(self.value, self.columns, self.settled, self._kept_out, self.last)
 
     def go_on_from(self, standing: SearchStanding) -> None:
-        """Take what a copy of this search has come to."""
+        """Continue from the results of a copy of this search."""
         self.value, self.columns, self.settled, self._kept_out, self.last = standing
 
     def take_over(self, other: FoldSearch) -> None:
-        """Start from what a search of the same fold on fewer columns found."""
+        """Start from the results of a search of the same fold on fewer columns."""
         self.learn(other.found().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
         self.last = other.last
 
     def known(self, g: int, size: int) -> bool:
-        """Return whether a support of that size is known."""
+        """Return True if a support of that size is known."""
         return bool(np.isfinite(self.value[g, size]))
 
     def found(self) -> IntArray:
-        """Return the best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
+        """Return the best known supports (G, top + 1, top), in columns of the data; -1 beyond their size."""
         return np.append(self.among, NO_COLUMN)[self.columns]
 
     def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
-        """At one gamma, force each column of each best support out in turn and search on from there.
+        """Exclude at one gamma each column of each best support in turn, and continue the search from there.
 
-        A support that was treated so before, at another gamma, is left out.
+        A support that was treated in this way before, at another gamma, is skipped.
         """
         problem = self.problem
         scratch, saved = (local_search.new_tableau(problem.q, self.top) for _ in range(2))
@@ -258,13 +263,13 @@ class FoldSearch:
             self._kept_out.add(self._key(g, size))
 
     def _key(self, g: int, size: int) -> bytes:
-        """Key of the support of one gamma and size."""
+        """Return a key of the support of one gamma and size."""
         return np.sort(self.columns[g, size, :size]).tobytes()
 
     def supports_for(self, sizes: IntArray) -> IntArray:
-        """Return supports (G, T, width): all columns, or the best known of a size.
+        """Return supports (G, T, width): all columns, or the best known support of a size.
 
-        Where none is known, it is the largest known below, filled up with other columns.
+        If no support of the size is known, the largest known smaller support is extended by other columns.
         """
         q = self.problem.q
         full = (sizes > self.top) & (sizes >= q)
@@ -283,18 +288,19 @@ class FoldSearch:
         return columns
 
     def paths(self, taus: IntArray, V: FloatArray, r: FloatArray) -> FoldPaths:
-        """Refit the best supports known, and score them on the rows left out.
+        """Refit the best known supports, and score them on the held-out rows.
 
         Parameters
         ----------
         taus : (T,) int array
+            Sizes to fit.
         V, r : (m, q), (m,) arrays
-            Rows left out about the training means, in the columns of `whole`.
+            Held-out rows about the training means, in the columns of `whole`.
 
         Returns
         -------
         FoldPaths
-            Nowhere worse, by training objective, than what was returned before.
+            Supports whose training objectives are nowhere larger than those of the last result.
         """
         chosen = self._with_forced(self.supports_for(np.array(self.choice.sizes(taus.tolist()), dtype=np.int64)))
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
@@ -309,7 +315,7 @@ class FoldSearch:
         return best_paths
 
     def _with_forced(self, chosen: IntArray) -> IntArray:
-        """Supports (G, T, top) in the columns of `whole`, those that are forced in first."""
+        """Return supports (G, T, top) in the columns of `whole`, the forced columns first."""
         forced = self.choice.forced
         if not len(forced):
             return chosen
@@ -317,7 +323,7 @@ class FoldSearch:
         return np.concatenate([np.broadcast_to(forced, (*chosen.shape[:2], len(forced))), others], axis=2)
 
     def _in_data(self, columns: IntArray) -> IntArray:
-        """Supports in ascending columns of the data, the -1 beyond their size last."""
+        """Return supports in ascending columns of the data, the -1 beyond their size last."""
         far = np.iinfo(np.int64).max
         out = np.sort(np.where(columns < 0, far, self.of_whole[columns]), axis=-1)
         out[out == far] = NO_COLUMN
@@ -328,24 +334,25 @@ def improved(
     search: FoldSearch, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
     expired: Callable[[], bool],
 ) -> SearchStanding:  # fmt: skip
-    """Improve a search, then refit and score what it knows; what it has come to.
+    """Improve a search, refit and score its supports, and return its results.
 
     Parameters
     ----------
     search : FoldSearch
-        It goes on.
+        Search to improve.
     improve : callable
-        `(search, expired=...)`, which does so.
+        Function `(search, expired=...)` that improves the search.
     taus, rows
-        As for `FoldSearch.paths`.
+        Parameters of `FoldSearch.paths`.
     expired : callable
+        Function that returns True once the search has to end.
     """
     improve(search, expired=expired)
     search.paths(taus, *rows)
     return search.standing
 
 
-SAMPLED = 20  # folds, spread evenly, that search at every gamma, and keep columns out in turn
+SAMPLED = 20  # number of folds, evenly spread, that search at every gamma and exclude columns in turn
 
 
 def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
@@ -354,27 +361,27 @@ def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
 
 
 def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -> tuple[IntArray, IntArray]:
-    """Collect what the searches of some folds found.
+    """Collect the supports that the searches of some folds found.
 
     Parameters
     ----------
     searches : sequence of FoldSearch
-        With the same gammas and sizes.
+        Searches with the same gammas and sizes.
     q : int
-        Columns of the data.
+        Number of columns of the data.
     most : int
-        Supports of one gamma and size, those that most folds found.
+        Maximum number of supports of one gamma and size; those that most folds found are collected.
 
     Returns
     -------
     supports : (m, top) int array
-        Columns of the data, -1 beyond the size; none of a gamma and size at which all folds agree.
+        Columns of the data, -1 beyond the size; no support of a gamma and size at which all folds agree.
     gammas : (m,) int array
-        Index of the gamma of each.
+        Index of the gamma of each support.
 
     Notes
     -----
-    Supports are told apart by the sum of random 64-bit keys of their columns; a collision loses a start, no more.
+    Supports are distinguished by the sum of random 64-bit keys of their columns; a collision loses only a start.
     """
     keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
     keys[-1] = 0  # of -1
@@ -395,39 +402,44 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -
 
 
 def largest_searched(taus: IntArray, data: StandardData) -> int:
-    """Return the largest size that is searched, without columns that are forced in.
+    """Return the largest size that is searched, without forced columns.
 
-    All columns need no search, but walks that come down from them find more: few columns are searched to the end.
+    The size of all columns needs no search, but walks down from it find more. With few columns it is searched too.
     """
     searched = taus[taus < data.choice.max_tau] if SMALL < data.q <= EXACT_COLUMNS else taus
     return max(data.choice.size(int(searched.max(initial=0))), 1)
 
 
 class FoldSearches:
-    """A search of every fold. A pass yields what is known of each fold as soon as its search is done with it.
+    """The searches of all folds. A pass yields the paths of each fold as soon as its search has ended.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     threads : int
+        Number of threads.
     until : Clock
-        Ends a pass.
+        Clock that ends a pass.
     hands : Hands
-        Who searches.
+        Executor of the searches.
 
     Attributes
     ----------
     lams : (G,) array
         Halves of the gammas.
     taus : (T,) int array
-        Those of the grid, as far as supports of so many columns are stored.
+        Sizes of the grid, limited to the number of columns for which supports are stored.
     top : int
-        Largest size that is searched, without columns that are forced in.
+        Largest size that is searched, without forced columns.
     by_fold : dict of int to FoldSearch
+        Search of each fold.
     improved : bool
-        Whether the present pass made anything better.
+        True if the present pass improved any support.
     """
 
     def __init__(
@@ -450,18 +462,19 @@ class FoldSearches:
         return len(self.lams) // 2
 
     def begin(self, search: FoldSearch, seeds: IntArray) -> FoldPaths:
-        """Make the first paths of a fold: a walk at the middle gamma, its supports refitted at every other.
+        """Return the first paths of a fold: a walk at the middle gamma, its supports refitted at every other gamma.
 
         Parameters
         ----------
         search : FoldSearch
-            It is kept.
+            Search of the fold, which is stored.
         seeds : (m, top) int array
-            Supports worth trying at every gamma.
+            Supports to try at every gamma.
 
         Returns
         -------
         FoldPaths
+            Paths of the fold.
         """
         self.by_fold[search.fold] = search
         return self.improve(search, partial(FoldSearch.begin, seeds=seeds, middle=self.middle))
@@ -473,7 +486,7 @@ class FoldSearches:
         )
 
     def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
-        """Have each fold judge what the others found; if `thorough`, keep columns out in turn in some folds."""
+        """Try in each fold the supports of the other folds; if `thorough`, exclude columns in turn in some folds."""
         seeds, at = pooled(list(self.by_fold.values()), self.data.q)
         step = -(-self.folds.k // SAMPLED)
 
@@ -485,7 +498,7 @@ class FoldSearches:
         yield from self.each(work)
 
     def each(self, work: Callable[[int, FoldSearch], FoldPaths]) -> Iterator[FoldPaths]:
-        """Do some work on the search of every fold, on threads, until the time is over."""
+        """Run `work` on the search of every fold, on threads, until the time is over."""
         self.improved = False
 
         def waiting() -> Iterator[tuple[int, FoldSearch]]:
@@ -502,7 +515,7 @@ class FoldSearches:
         return [*range(last // 2, last + 1), *range(last - 1, -1, -1), *range(1, last)]
 
     def improve(self, search: FoldSearch, improve: Callable[..., None]) -> FoldPaths:
-        """Have the search of a fold improved, refitted and scored, as a slice of work."""
+        """Improve, refit and score the search of a fold as a work unit."""
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
         problem, rows = search.whole, self.folds.scored_rows(search.fold)
@@ -516,21 +529,21 @@ class FoldSearches:
 
 
 class WorkingSets:
-    """Passes over the folds on working sets of columns, which grow between them.
+    """Passes over the folds on working sets of columns, which grow between the passes.
 
     Parameters
     ----------
     searches : FoldSearches
-        Empty; filled by the passes.
+        Empty searches, which the passes fill.
     """
 
     def __init__(self, searches: FoldSearches) -> None:
         self.searches = searches
         self.rows = WeightedRows(searches.data, searches.folds)
-        self._squares: dict[int, NDArray[np.float32]] = {}  # of every column over the training rows, by fold
+        self._squares: dict[int, NDArray[np.float32]] = {}  # squared lengths of columns over the training rows, by fold
 
     def passes(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
-        """Yield passes over the folds, each better than the one before, until growing helps no more."""
+        """Yield passes over the folds, each better than the one before, until growing no longer helps."""
         searches = self.searches
         yield self.quick(seeds)
         yield searches.walk()
@@ -540,7 +553,7 @@ class WorkingSets:
             yield self.grow()
 
     def quick(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
-        """Make first working sets by forward selection at the middle gamma, and first paths on them."""
+        """Build first working sets by forward selection at the middle gamma, and first paths on them."""
         searches, data, folds = self.searches, self.searches.data, self.searches.folds
         if len(data.forced):
             seeds = [np.setdiff1d(support, data.forced) for support in seeds]
@@ -564,7 +577,7 @@ class WorkingSets:
             yield from run_folds(iter(jobs), work, min(searches.threads, len(batch)))
 
     def grow(self) -> Iterator[FoldPaths]:
-        """Add to every working set the columns that residuals and the supports of other folds name, and search on."""
+        """Add columns to every working set by residuals and by the supports of other folds, and continue the search."""
         searches = self.searches
         seeds, at = pooled(list(searches.by_fold.values()), searches.data.q)
         named = np.unique(seeds[seeds >= 0])
@@ -588,13 +601,16 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     Parameters
     ----------
     searches : FoldSearches
+        Searches of all folds.
     fold : int
+        Index of the fold.
     among : int array
-        Those that are forced in are added.
+        Columns to search; forced columns are added.
 
     Returns
     -------
     FoldSearch
+        Search on these columns.
     """
     if len(searches.data.forced):
         among = np.union1d(among, searches.data.forced)
@@ -606,8 +622,8 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
 def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
     """Return (m, n) residuals on the training rows of a fold.
 
-    Those of its best supports at the first, the middle and the last gamma, and at the middle one of these with one
-    column left out, as many as give a block of products with all columns.
+    They are the residuals of its best supports at the first, the middle and the last gamma. At the middle gamma,
+    supports without one of their columns follow, at most as many as fill a block of products with all columns.
     """
     G, problem = len(search.lams), search.problem
     some = sorted({0, G // 2, G - 1})
@@ -633,15 +649,16 @@ def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.f
     Parameters
     ----------
     search : FoldSearch
-        On the working set.
+        Search on the working set.
     rows : WeightedRows
+        Rows of the data.
     squares : (q,) array
-        Of every column over the training rows of the fold.
+        Sums of squares of every column over the training rows of the fold.
 
     Returns
     -------
     int array
-        Ascending, one of each residual at most.
+        Ascending columns, at most one for each residual.
     """
     length = squares + search.lams[0] * rows.data.weight
     products = rows.products(residuals(search, rows))
@@ -652,19 +669,21 @@ def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.f
 
 
 def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
-    """Return distinct columns in ascending order, at least `size` of them where there are so many.
+    """Return distinct columns in ascending order, at least `size` of them unless the data have fewer.
 
     Parameters
     ----------
     size : int
+        Minimum number of columns.
     columns : sequence of int
-        The first others of the data are added where they are too few; -1 is none.
+        Columns to include; -1 is ignored. If they are too few, the first other columns of the data are added.
     q : int
         Number of columns of the data.
 
     Returns
     -------
     int array
+        Columns in ascending order.
 
     Examples
     --------
@@ -697,27 +716,29 @@ def first_supports(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     threads : int
+        Number of threads.
     until : Clock, optional
-        Asked every few milliseconds; ends the search with what it holds.
+        Clock, checked every few milliseconds, that ends the search with its present supports.
     seeds : sequence of int arrays
-        Supports (standard columns) worth trying in every fold, at every gamma.
+        Supports (standard columns) to try in every fold, at every gamma.
     hands : Hands, optional
-        Who searches; the threads by default.
+        Executor of the searches; the threads by default.
 
     Yields
     ------
     FoldPaths
-        Several times per fold; a later one is never worse in `objective`.
+        Paths, several times per fold; a later one is never worse in `objective`.
 
-    Notes
-    -----
-    O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200 columns, or
-    Gram matrices of all folds beyond 512 MB, from the rows on working sets of columns (`WorkingSets`): O(n q) a
-    residual. Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
-    (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
+    Notes ----- O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200
+    columns, or Gram matrices of all folds beyond 512 MB, the search uses the rows on working sets of columns
+    (`WorkingSets`): O(n q) a residual. Supports are stored by size: beyond `sqrt(2^26 / (G k))` columns (668 for 15
+    gammas and 10 folds) the largest of these sizes serves every larger tau.
     """
     searches = FoldSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
     for improved_paths in search_passes(searches, seeds):
@@ -729,14 +750,14 @@ def first_supports(
 def search_passes(
     searches: FoldSearches, seeds: Sequence[NDArray[np.integer]] = ()
 ) -> Iterator[Iterator[FoldPaths]]:  # fmt: skip
-    """Yield passes over the folds, each better than the one before; a pass is done while it is iterated over.
+    """Yield passes over the folds, each better than the one before; a pass runs while it is iterated over.
 
     Parameters
     ----------
     searches : FoldSearches
-        Empty; filled by the passes.
+        Empty searches, which the passes fill.
     seeds : sequence of int arrays
-        Supports worth trying in every fold, at every gamma.
+        Supports to try in every fold, at every gamma.
     """
     data, k = searches.data, searches.folds.k
     too_large = data.q > EXACT_COLUMNS or k * data.q**2 * 8 > PRODUCT_BYTES
@@ -753,7 +774,7 @@ def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
 
 
 def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
-    """First paths of every fold; they are made even where the time is over."""
+    """Yield the first paths of every fold; they are computed even if the time is over."""
     data, folds = searches.data, searches.folds
     starts = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
 

@@ -1,8 +1,8 @@
-"""Kernels are compiled before a clock starts: by a tiny run of the same code, once on a machine.
+"""Compilation of kernels before a clock starts: by a tiny run of the same code, once on a machine.
 
-What a run needs is decided by its purpose: the loss, restrictions, and whether there are few columns. A file in the
-cache of kernels records that a purpose was compiled. A kernel that the tiny run did not reach is compiled where it is
-called first, and a time limit counts that.
+The purpose of a run decides which kernels it needs: the loss, restrictions, and whether there are few columns. A file
+in the cache of kernels records that a purpose was compiled. A kernel that the tiny run did not reach is compiled at its
+first call, within the time limit.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from sparsecv_mio.search.observers import COMPILING, Progress
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.words import Loss
 
-FEW_COLUMNS = 12  # up to which all supports are listed: these kernels take a quarter of the time to compile
+FEW_COLUMNS = 12  # columns up to which all supports are listed; their kernels compile in a quarter of the time
 
 TINY_GRID: dict[str, Any] = {"gammas": (0.01, 1.0), "taus": (1, 2)}
-HARD_GRID: dict[str, Any] = {"gammas": (0.1,), "taus": (5,)}  # where columns are correlated, so that trees grow
+HARD_GRID: dict[str, Any] = {"gammas": (0.1,), "taus": (5,)}  # for correlated columns, so that trees grow
 
 
 class Kind(NamedTuple):
@@ -40,10 +40,11 @@ class Kind(NamedTuple):
     Attributes
     ----------
     name : str
+        Name of the kind.
     seconds : float
-        About how long compiling takes, on one core of 2020.
+        Approximate time of compilation in seconds, on one core of 2020.
     options : dict
-        Of tiny searches of this kind.
+        Options of tiny searches of this kind.
     shapes : tuple of (int, int, str, float)
         Rows, columns and folds of tiny data, and the correlation of neighbouring columns.
     """
@@ -69,28 +70,28 @@ _compiled: set[str] = set()  # purposes whose kernels this process has compiled,
 
 
 class Asked(Protocol):
-    """Options that decide which kernels are called."""
+    """The protocol of options that decide which kernels are called."""
 
     @property
     def loss(self) -> Loss:
-        """The loss."""
+        """Loss of the model."""
 
     @property
     def restrictions(self) -> Restrictions:
-        """Of the models."""
+        """Restrictions on the models."""
 
 
 class FirstUse(NamedTuple):
-    """What is compiled before a clock starts.
+    """The kernels that are compiled before a clock starts.
 
     Attributes
     ----------
     purpose : str
         Name of the set of kernels.
     seconds : float
-        About how long compiling takes.
+        Approximate time of compilation in seconds.
     run : callable
-        Takes the stop event, and does tiny runs of the code that calls these kernels.
+        Function of the stop event that does tiny runs of the code that calls these kernels.
     """
 
     purpose: str
@@ -99,22 +100,23 @@ class FirstUse(NamedTuple):
 
 
 def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float = 0.0) -> Dataset:
-    """Return n rows of p columns, the target some of them and noise; the same at every call.
+    """Return n rows of p columns, with a target of some columns and noise; the same data at every call.
 
     Parameters
     ----------
     n, p : int
+        Numbers of rows and columns.
     loss : Loss
-        The target is two classes or counts where the loss needs them.
+        Loss of the model; the target has two classes or counts if the loss needs them.
     correlation : float
-        Of neighbouring columns.
+        Correlation of neighbouring columns.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     for j in range(1, p if correlation else 0):
         X[:, j] = correlation * X[:, j - 1] + np.sqrt(1.0 - correlation**2) * X[:, j]
     y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
-    if correlation:  # supports are hardly told apart
+    if correlation:  # supports are hard to distinguish
         y = X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(n)
     if loss is Loss.LOGISTIC:
         return as_two_classes(Dataset.from_arrays(X, (y > np.median(y)).astype(float)))
@@ -124,15 +126,16 @@ def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float
 
 
 def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Event | None = None) -> None:
-    """Answer tiny questions of a kind.
+    """Solve tiny questions of a kind.
 
     Parameters
     ----------
     kind : Kind
+        Kind of the questions.
     run : callable
-        See :func:`first_use_of`.
+        Function that solves a question, see :func:`first_use_of`.
     stop : Event, optional
-        Set by Ctrl-C.
+        Event that Ctrl-C sets.
     """
     for n, p, folds, correlation in kind.shapes:
         if stop is None or not stop.is_set():
@@ -142,17 +145,19 @@ def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Eve
 
 
 def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[..., object]) -> FirstUse:
-    """Return which kernels a question needs, and the tiny runs that compile them.
+    """Return the kernels that a question needs, and the tiny runs that compile them.
 
     Parameters
     ----------
     command : str
-        Which code answers: each calls kernels of its own.
+        Name of the code that answers; each calls separate kernels.
     options : Asked
         Loss and restrictions.
     dataset : Dataset
+        Data of the question.
     run : callable
-        Answers by this code; takes data and folds, by keyword gammas, taus, the stop event and options.
+        Function that answers by this code; it takes data and folds, and by keyword gammas, taus, the stop event and
+        options.
     """
     if options.loss is not Loss.SQUARED:
         kind = SMOOTH
@@ -167,20 +172,21 @@ def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[.
 def compile_first(
     needs: FirstUse, stop: threading.Event | None, progress: Callable[[Progress], None] | None = None
 ) -> float:
-    """Compile the kernels of a purpose unless that is done; return how many seconds it took.
+    """Compile the kernels of a purpose unless that is done; return the seconds that it took.
 
     Parameters
     ----------
     needs : FirstUse
+        Kernels to compile.
     stop : Event or None
-        Set by Ctrl-C.
+        Event that Ctrl-C sets.
     progress : callable, optional
-        Told before compiling begins, with the expected time; without it there is a warning.
+        Function that is called before compilation, with the expected time; without it a warning is given.
 
     Raises
     ------
     Interrupted
-        If the run was stopped meanwhile.
+        If the run was stopped during compilation.
     """
     if needs.purpose in _compiled:
         return 0.0
@@ -191,9 +197,9 @@ def compile_first(
     if progress is not None:
         progress(Progress(0, 0, 0, 0.0, np.inf, 0.0, stage=words))
     else:
-        with suppress(Warning):  # where warnings are errors, this one is none
+        with suppress(Warning):  # if warnings are errors, this warning does not end the run
             warnings.warn_explicit(words, UserWarning, "sparsecv_mio", 1)
-    _compiled.add(needs.purpose)  # the tiny run asks too
+    _compiled.add(needs.purpose)  # the tiny run calls this function too
     try:
         needs.run(stop)
         if stop is not None and stop.is_set():
@@ -209,17 +215,20 @@ def start_clock(
     options: Limited, stop: threading.Event | None, began: float | None, needs: FirstUse,
     progress: Callable[[Any], None] | None = None,
 ) -> Deadline:  # fmt: skip
-    """Return the deadline that options set; missing kernels are compiled before it starts.
+    """Return the deadline of some options; missing kernels are compiled before it starts.
 
     Parameters
     ----------
     options : Limited
+        Options with the time limit.
     stop : Event or None
+        Event that Ctrl-C sets.
     began : float or None
-        Moment of `time.monotonic` from which the limit counts, without the time of compiling; now by default.
+        Start of the limit on the clock of `time.monotonic`, without the time of compilation; now by default.
     needs : FirstUse
+        Kernels to compile.
     progress : callable, optional
-        As for `compile_first`.
+        Parameter of `compile_first`.
     """
     seconds = compile_first(needs, stop, progress)
     return Deadline.of(options, stop, None if began is None else began + seconds)

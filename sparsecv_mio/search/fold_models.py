@@ -1,7 +1,7 @@
-"""Models of the folds of a record, fitted again: every row predicted by the model that was fitted without its fold.
+"""Models of the folds of a record, fitted again: every row is predicted by the model that was fitted without its fold.
 
-From these predictions come the mean absolute error of a record and prediction intervals of new rows: CV+ (Barber and
-others 2021). Nothing here calls a kernel: `with_mae` runs in the thread that waits for a search.
+These predictions give the mean absolute error of a record and prediction intervals of new rows: CV+ (Barber and others
+2021). This module calls no kernel, because `with_mae` runs in the thread that waits for a search.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ from sparsecv_mio.words import Loss
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
-    """Predict every row by the model of the reported pair that was fitted without the row's fold.
+    """Predict every row by the model of the reported pair that was fitted without the fold of the row.
 
     Parameters
     ----------
     record : Record
+        Record of the search.
     dataset : Dataset
-        The data of the record, with its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
-    folds : FoldPlan, or what `folds_of` makes one of
-        The folds of the record.
+        Data of the record, with their weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
+    folds : FoldPlan, or an input of `folds_of`
+        Folds of the record.
 
     Returns
     -------
     (n,) array
-        In units of the target: of rows that several folds score the mean; NaN for rows that none does.
+        Predictions in units of the target: the mean if several folds score a row; NaN if no fold does.
 
     Raises
     ------
@@ -70,19 +71,20 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
 
 
 def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds: float = math.inf) -> Record:
-    """Return the record with the mean absolute error of held-out rows, where it is soon found.
+    """Return the record with the mean absolute error of held-out rows, if that takes little time.
 
-    Of two classes: with the quality of their probabilities.
+    For logistic loss, the record has the quality of the probabilities too.
 
     Parameters
     ----------
     record : Record
+        Record of the search.
     data : StandardData or None
-        The data of the record, as its search had them; None where it ended before.
+        Data of the record in the coordinates of its search; None if the search ended before.
     plan : FoldPlan
-        The folds of the record.
+        Folds of the record.
     seconds : float
-        How long models of two classes may be fitted again, each by Newton's method.
+        Time in seconds for fitting logistic models again, each by Newton's method.
     """
     if data is not None and record.classes is not None and np.isfinite(record.cv_error):
         return _with_class_quality(record, record.classes, data, plan, seconds)
@@ -96,12 +98,12 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds:
     rows, predicted = _predictions(record, data, plan)
     missed = data.dataset.y[rows] - predicted
     mean = float(errors.sum()) / len(rows)
-    exact = abs(float(np.mean(missed**2)) - mean) <= CROSSING_RTOL * mean  # not where floats lose a residual's digits
+    exact = abs(float(np.mean(missed**2)) - mean) <= CROSSING_RTOL * mean  # False if residuals lost their digits
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
 
 
 def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan, seconds: float) -> Record:
-    """Return the record with accuracy, AUC and Brier score of held-out rows, where that is soon found."""
+    """Return the record with accuracy, AUC and Brier score of held-out rows, if that takes little time."""
     if plan.k > FOLDS_ONE_BY_ONE or plan.k * data.n > QUICK_WORK / 10:
         return record
     try:
@@ -115,13 +117,14 @@ def _with_class_quality(record: Record, classes: Classes, data: StandardData, pl
 
 
 def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
-    """Return the (n,) mean prediction of every row, NaN where there is none, and how many there are.
+    """Return the (n,) mean prediction of every row, NaN if there is none, and the number of predictions.
 
     Parameters
     ----------
     rows : (m,) int array
+        Indices of rows.
     predicted : (m,) array
-        Of these rows.
+        Predictions of these rows.
     n : int
         Number of rows in all.
 
@@ -135,19 +138,23 @@ def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[Flo
 
 
 def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
-    """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
+    """Predict the rows that each fold scores by its model; :func:`held_out_predictions` takes the means.
 
     Parameters
     ----------
     record : Record
+        Record of the search.
     dataset : Dataset
-    folds : FoldPlan, or what `folds_of` makes one of
+        Data of the record.
+    folds : FoldPlan, or an input of `folds_of`
+        Folds of the record.
 
     Returns
     -------
     rows : (m,) int array
-        Ascending, each as often as a fold scores it.
+        Ascending indices of rows, each repeated for every fold that scores it.
     predicted : (m,) array
+        Predictions of these rows.
     """
     dataset = in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
@@ -164,7 +171,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
-    """Raise `BadInput` for data or folds that are not those of a record."""
+    """Raise `BadInput` if data or folds are not those of a record."""
     if dataset.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
     if plan.digest != record.folds.digest:
@@ -172,7 +179,7 @@ def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
 
 
 def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
-    """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
+    """Return the data in the columns that the models of the folds use, and these models' supports in them."""
     used = {*adjusted_for(record), *(name for support in record.chosen_folds.supports for name in support)}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     return data, [tuple(data.support_of(names).tolist()) for names in record.chosen_folds.supports]
@@ -190,7 +197,7 @@ def _fits(
 def _predictions(
     record: Record, everything: StandardData, plan: FoldPlan, until: float = math.inf
 ) -> tuple[IntArray, FloatArray]:
-    """Of :func:`predictions_by_fold`, up to a moment of `time.monotonic`, after which it raises `OutOfTime`."""
+    """Return the result of :func:`predictions_by_fold`; raise `OutOfTime` after a time of `time.monotonic`."""
     data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
     if data.loss is not Loss.SQUARED:
@@ -215,7 +222,7 @@ def _predict_by_rows(
 
     begun = time.monotonic()
     for fold in range(plan.k):
-        spent = time.monotonic() - begun  # on as many folds, so that the others would take about as long each
+        spent = time.monotonic() - begun  # for the folds so far; the other folds would take about as long each
         if begun + spent * plan.k / max(fold, 1) > until:
             raise OutOfTime(f"{plan.k - fold} models of folds are not fitted again")
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
@@ -229,7 +236,7 @@ def _predict_by_rows(
 
 
 def with_fold_models(record: Any) -> Record:
-    """Return a record; `BadInput` for one without models of folds, or whose predictions are not of their kind."""
+    """Return the record; raise `BadInput` if it has no models of folds, or its predictions have no intervals."""
     why = ""
     if not isinstance(record, Record):
         why = "this record has no model for each fold: give one of `solve` (criterion folds)"
@@ -253,19 +260,20 @@ def with_fold_models(record: Any) -> Record:
 
 @dataclass(frozen=True, eq=False)
 class FoldModels:
-    """A linear model for each fold, fitted without it, and how far each row is from the prediction of its own.
+    """A linear model for each fold, fitted without it, and the absolute error of each row by the model of its fold.
 
     Attributes
     ----------
     record : Record
+        Record of the search.
     names : tuple of q str
-        Columns that some of the models have.
+        Columns in at least one of the models.
     coefficients, intercepts : (K, q) array, (K,) array
-        In units of the data.
+        Coefficients and intercepts in units of the data.
     fold : (n,) int array
-        Which of the folds holds out each row.
+        Index of the fold that holds out each row.
     missed : (n,) array
-        `|y_i - prediction of row i without its fold|`.
+        Absolute errors `|y_i - prediction of row i without its fold|`.
     """
 
     record: Record
@@ -282,16 +290,17 @@ class FoldModels:
         Parameters
         ----------
         record : Record
+            Record of the search.
         dataset : Dataset
-            Its data.
+            Data of the record.
         folds : FoldPlan
-            Its folds.
+            Folds of the record.
 
         Raises
         ------
         BadInput
-            For a record that `with_fold_models` refuses, other data or folds than its own, and folds that do not hold
-            out every row once.
+            If `with_fold_models` refuses the record, if data or folds are not those of the record, or if the folds do
+            not hold out every row once.
         """
         with_fold_models(record)
         check_of_record(record, dataset, folds)
@@ -313,18 +322,18 @@ class FoldModels:
         return cls(record, tuple(data.names), coefficients, intercepts, folds.labels, missed)
 
     def interval(self, X: Any, level: float) -> FloatArray:
-        """(m, 2) ends of the prediction intervals of new rows.
+        """(m, 2) bounds of the prediction intervals of new rows.
 
-        Of the n numbers `prediction of x without the fold of row i -+ missed_i` the lower end is the
-        `floor(alpha (n + 1))`-th smallest with minus, the upper one the `ceil((1 - alpha) (n + 1))`-th with plus,
-        `alpha = 1 - level`.
+        The n numbers are `prediction of x without the fold of row i -+ missed_i`. The lower bound is the `floor(alpha
+        (n + 1))`-th smallest with minus, the upper bound the `ceil((1 - alpha) (n + 1))`-th with plus, `alpha = 1 -
+        level`.
 
         Parameters
         ----------
         X : frame, Dataset or (m, p) array_like
-            As for the `predict` of a record.
+            New rows, as for the `predict` of a record.
         level : float
-            Between 0 and 1.
+            Level of the intervals, between 0 and 1.
 
         Notes
         -----
@@ -343,18 +352,19 @@ class FoldModels:
 
 
 def check_level(level: float, n: int) -> int:
-    """Return which of n sorted numbers is the lower end of an interval; the upper one is as far from their end.
+    """Return the rank of the lower bound of an interval among n sorted numbers; the upper bound is as far from the end.
 
     Parameters
     ----------
     level : float
+        Level of the interval.
     n : int
-        Rows of the data.
+        Number of rows of the data.
 
     Raises
     ------
     BadInput
-        For a level that is none, or is too large for so few rows.
+        If the level is not between 0 and 1, or too large for the number of rows.
     """
     if not (isinstance(level, Real) and 0.0 < level < 1.0):
         raise BadInput(f"interval: {level} is out of range; give a level between 0 and 1, for example 0.9")
@@ -366,13 +376,14 @@ def check_level(level: float, n: int) -> int:
 
 
 def predict_interval(record: Record, X: Any, level: float, data: Any, folds: AnyFolds | None) -> FloatArray:
-    """Return prediction intervals of new rows: the method of a record.
+    """Return prediction intervals of new rows; this is the method of a record.
 
     Parameters
     ----------
     record : Record
+        Record of the search.
     X, level, data, folds
-        Those of the method.
+        Parameters of the method.
     """
     with_fold_models(record)
     if data is None or not isinstance(level, Real):

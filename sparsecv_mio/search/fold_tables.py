@@ -1,7 +1,7 @@
 """Tables over (gamma, tau, fold), which are read and written as numpy arrays.
 
-A table stores every cell, or one number for all cells. Most pairs of very many folds are never worked on: a table then
-stores rows only for pairs whose folds differ. `make_table` chooses.
+A table stores every subproblem, or one number for all. With very many folds, most pairs are never worked on. A table
+then stores rows only for pairs whose folds differ. `make_table` chooses the kind of table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sparsecv_mio.arrays import STORE_BYTES, FloatArray
 from sparsecv_mio.errors import CorruptStore
 
 Row = NDArray[Any]
-Index = Any  # of numpy
+Index = Any  # numpy index
 Archive = dict[str, NDArray[Any]]  # arrays of a checkpoint, by name
 READING = ("argmax", "argmin", "astype", "max", "min", "ravel", "reshape", "tobytes", "tolist")
-BY_PAIRS = STORE_BYTES // 8 // 64  # cells from which on tables may store rows of pairs: some 56 bytes each
+BY_PAIRS = STORE_BYTES // 8 // 64  # subproblems from which tables may store rows of pairs: about 56 bytes each
 
 
 def has_rows_of_pairs(shape: tuple[int, int, int]) -> bool:
@@ -32,17 +32,20 @@ def make_table(
     shape: tuple[int, int, int], fill: Any, dtype: DTypeLike = float, by_pairs: bool = True,
     better: Callable[..., float] | None = None,
 ) -> FoldTable:  # fmt: skip
-    """Return a table (gamma, tau, fold) of one number.
+    """Return a table (gamma, tau, fold) that is filled with one number.
 
     Parameters
     ----------
     shape : (int, int, int)
+        Numbers of gammas, taus and folds.
     fill : scalar
+        Initial value of every subproblem.
     dtype : data type
+        Data type of the values.
     by_pairs : bool
-        True if a table of very many cells stores rows only for pairs whose folds differ.
+        True if a table of very many subproblems stores rows only for pairs whose folds differ.
     better : callable, optional
-        As of :class:`PairRows`.
+        Parameter of :class:`PairRows`.
     """
     if by_pairs and has_rows_of_pairs(shape):
         return PairRows(shape, fill, dtype, better)
@@ -55,14 +58,16 @@ def make_constant(shape: tuple[int, int, int], number: Any) -> FoldTable:
 
 
 class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
-    """A (G, T, K) array: any index of numpy but `newaxis` reads and writes it, and arithmetic makes arrays of it.
+    """A (G, T, K) array: any numpy index except `newaxis` reads and writes it, and arithmetic returns arrays.
 
     Attributes
     ----------
     shape : (int, int, int)
+        Numbers of gammas, taus and folds.
     dtype : data type
+        Data type of the values.
     is_stored : bool
-        False if one number that cannot be written stands for all cells.
+        False if one number, which cannot be written, is the value of all subproblems.
     has_rows_of_pairs : bool
         True if a pair whose folds are all the same has no row.
     """
@@ -84,7 +89,7 @@ class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
 
     @abstractmethod
     def copy(self) -> FoldTable:
-        """Return a copy, which later changes leave as it is."""
+        """Return a copy that later changes do not affect."""
 
     @abstractmethod
     def pack(self, name: str) -> Archive:
@@ -92,34 +97,34 @@ class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
 
     @abstractmethod
     def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> FoldTable:
-        """Return the table of this shape that `pack` made arrays of; raises `CorruptStore` if there is none."""
+        """Return the table of this shape from the arrays of `pack`; raise `CorruptStore` if there is none."""
 
     @abstractmethod
     def become(self, other: FoldTable) -> None:
-        """Take over the numbers of another table of the same kind."""
+        """Copy the values of another table of the same kind."""
 
     @property
     def size(self) -> int:
-        """Number of cells."""
+        """Number of subproblems."""
         return int(np.prod(self.shape))
 
     def sums(self) -> FloatArray:
-        """(G, T): sums that are stored in place of rows; nan where a pair has none."""
+        """(G, T): sums that are stored instead of rows; nan for a pair without a sum."""
         return np.full(self.shape[:2], np.nan)
 
     def finite_rows(self) -> NDArray[np.bool_]:
-        """(G, T): pairs with finite numbers alone."""
+        """(G, T): pairs whose values are all finite."""
         return np.asarray(np.isfinite(np.asarray(self)).all(axis=2))
 
     def share_equal(self, other: FoldTable, g: int, t: int) -> None:
-        """Store the row of a pair once if another table has an equal row; tables of all cells store it twice."""
+        """Store the row of a pair once if another table has an equal row; tables of all values store it twice."""
 
     def store_sum(self, g: int, t: int, total: float) -> None:
-        """Store the sum of a pair; tables of all cells store cells alone and raise `TypeError`."""
+        """Store the sum of a pair; tables of all values store no sums and raise `TypeError`."""
         raise TypeError(f"{type(self).__name__} stores no sums")
 
     def store_for_all(self, g: int, t: int, cell: float) -> None:
-        """Store the sum of a pair with one number for its cells; tables of all cells raise `TypeError`."""
+        """Store the sum of a pair with one number for its folds; tables of all values raise `TypeError`."""
         raise TypeError(f"{type(self).__name__} stores no sums")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
@@ -141,24 +146,25 @@ class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
         return (self[g] for g in range(self.shape[0]))
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return sums, as of an array."""
+        """Return sums, as for an array."""
         return np.asarray(self).sum(axis=axis)
 
     def all(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return whether all cells are true, as of an array."""
+        """Return True where all values are true, as for an array."""
         return np.asarray(self).all(axis=axis)
 
     def any(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return whether any cell is true, as of an array."""
+        """Return True where any value is true, as for an array."""
         return np.asarray(self).any(axis=axis)
 
 
 class WholeTable(FoldTable):
-    """A table that stores every cell, or with a broadcast array one number for all.
+    """A table that stores every value, or, with a broadcast array, one number for all.
 
     Parameters
     ----------
     array : (G, T, K) array
+        Values of the table.
     """
 
     def __init__(self, array: NDArray[Any]) -> None:
@@ -175,37 +181,39 @@ class WholeTable(FoldTable):
         self._array[index] = new
 
     def copy(self) -> WholeTable:
-        """Return a copy; a table of one number is its own."""
+        """Return a copy; a table of one number returns itself."""
         return WholeTable(self._array.copy()) if self.is_stored else self
 
     def pack(self, name: str) -> Archive:
-        """Return the array below the name."""
+        """Return the array under the name."""
         return {name: np.array(self._array)}
 
     def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> WholeTable:
-        """Return the table below a name."""
+        """Return the table under a name."""
         return WholeTable(archive[name])
 
     def become(self, other: FoldTable) -> None:
-        """Copy all cells."""
+        """Copy all values."""
         self._array[...] = np.asarray(other)
 
 
 class PairRows(FoldTable):
-    """A (G, T, K) array, of which a pair whose K numbers are all the same takes the memory of one.
+    """A (G, T, K) array in which a pair with K equal numbers takes the memory of one number.
 
-    What is read is not to be written to. Copies share rows until either side writes one. A pair that is done with may
-    be stored as one number that stands for each of its cells, with the sum that they had.
+    Arrays that are read must not be written to. Copies share rows until either side writes one. A finished pair may be
+    stored as one number, which is the value of each of its folds, together with the sum that they had.
 
     Parameters
     ----------
     shape : (int, int, int)
+        Numbers of gammas, taus and folds.
     fill : scalar
-        What every cell holds at first.
+        Initial value of every subproblem.
     dtype : data type
+        Data type of the values.
     better : callable, optional
-        Of two sums of a pair, `max` of lower bounds, `min` of upper ones: the one that is held and that of its cells.
-        None where what is written to a cell puts an end to a sum that is held.
+        Function that chooses between the stored sum of a pair and the sum of its values: `max` for lower bounds, `min`
+        for upper bounds. None if a write to a fold removes a stored sum.
 
     Examples
     --------
@@ -225,11 +233,11 @@ class PairRows(FoldTable):
         self._places = np.arange(shape[0] * shape[1]).reshape(shape[:2])
         self._rows: list[Row] = [np.array(fill, dtype=self.dtype)] * self._places.size
         self._writes = [0] * self._places.size
-        self._sums: list[tuple[int, Any]] = [(-1, None)] * self._places.size  # after how many writes each was taken
+        self._sums: list[tuple[int, Any]] = [(-1, None)] * self._places.size  # writes before each sum, and sum
 
     @property
     def rows_held(self) -> int:
-        """How many pairs have a row of their own."""
+        """Number of pairs with a separate row."""
         return sum(row.ndim for row in self._rows)
 
     def copy(self) -> PairRows:
@@ -243,7 +251,7 @@ class PairRows(FoldTable):
         return other
 
     def share_equal(self, other: FoldTable, g: int, t: int) -> None:
-        """Hold the row of a pair once where another table of the same kind has the same numbers."""
+        """Store the row of a pair once if another table of the same kind has the same numbers."""
         if not other.has_rows_of_pairs:
             return
         place, others = int(self._places[g, t]), cast(PairRows, other)._rows
@@ -252,34 +260,38 @@ class PairRows(FoldTable):
             there.flags.writeable = False
             self._rows[place] = there
 
-    # -- sums that are held -------------------------------------------------------------------------------------------
+    # -- stored sums --------------------------------------------------------------------------------------------------
 
     def store_sum(self, g: int, t: int, total: float) -> None:
-        """Hold the sum of a pair, or the better one of two.
+        """Store the sum of a pair, or the better one of two sums.
 
         Parameters
         ----------
         g, t : int
+            Indices of gamma and tau.
         total : float
+            Sum of the pair.
         """
         place = int(self._places[g, t])
         before = self._held.get(place)
         self._held[place] = total if before is None or self.better is None else self.better(before, total)
 
     def store_for_all(self, g: int, t: int, cell: float) -> None:
-        """Hold of a pair's row its sum, and one number that each of its cells is read as.
+        """Store the sum of a pair instead of its row, and one number as the value of each of its folds.
 
         Parameters
         ----------
         g, t : int
+            Indices of gamma and tau.
         cell : float
+            Value of each fold.
         """
         total, place = float(self.sum(axis=2)[g, t]), int(self._places[g, t])
         self._replace(place, np.full(1, cell, dtype=self.dtype))
         self.store_sum(g, t, total)
 
     def sums(self) -> NDArray[np.float64]:
-        """(G, T): sums that are held; nan where none is."""
+        """(G, T): stored sums; nan for a pair without a sum."""
         sums = np.full(len(self._rows), np.nan)
         sums[list(self._held)] = list(self._held.values())
         return sums.reshape(self.shape[:2])
@@ -287,7 +299,7 @@ class PairRows(FoldTable):
     # -- a checkpoint -------------------------------------------------------------------------------------------------
 
     def pack(self, name: str) -> Archive:
-        """Return a number of every pair, rows of pairs whose folds differ, and sums, nan for none, below the name."""
+        """Return a number of every pair, rows of pairs whose folds differ, and sums, nan for none, under the name."""
         at = [place for place, row in enumerate(self._rows) if row.ndim]
         packed = {
             "cells": np.array([row.flat[0] for row in self._rows], dtype=self.dtype).reshape(self.shape[:2]),
@@ -298,7 +310,7 @@ class PairRows(FoldTable):
         return {f"{name}.{key}": array for key, array in packed.items()}
 
     def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> PairRows:
-        """Return the table of this shape that `pack` made arrays of; raises `CorruptStore` if there is none."""
+        """Return the table of this shape from the arrays of `pack`; raise `CorruptStore` if there is none."""
         at, rows, sums, first = (archive[f"{name}.{key}"] for key in ("at", "rows", "sums", "cells"))
         if rows.shape != (len(at), self.shape[2]) or not ((at >= 0) & (at < self._places.size)).all():
             raise CorruptStore("its rows are of pairs that are not there")
@@ -313,7 +325,7 @@ class PairRows(FoldTable):
         return table
 
     def become(self, other: FoldTable) -> None:
-        """Take over the numbers and sums of another table of the same kind."""
+        """Copy the values and sums of another table of the same kind."""
         self.__dict__.update(other.copy().__dict__)
 
     # -- readers ------------------------------------------------------------------------------------------------------
@@ -336,7 +348,7 @@ class PairRows(FoldTable):
         return self._stacked(pairs, folds)
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return the sums of all pairs over their folds (axis 2), which are kept; any others as of an array."""
+        """Return the sums of all pairs over their folds (axis 2), which are stored; other sums as for an array."""
         for place, (taken, _) in enumerate(self._sums):
             if taken != self._writes[place]:
                 before = self._writes[place]  # another thread may write meanwhile
@@ -348,21 +360,21 @@ class PairRows(FoldTable):
         return sums if axis == 2 else sums.sum() if axis is None else np.asarray(self).sum(axis=axis)
 
     def all(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return whether all cells are true, or all folds of each pair."""
+        """Return True where all values are true, or all folds of each pair."""
         found = np.array([bool(row.all()) for row in self._rows]).reshape(self.shape[:2])
         return found if axis == 2 else found.all() if axis is None else np.asarray(self).all(axis=axis)
 
     def any(self, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Return whether any cell is true, or any fold of each pair."""
+        """Return True where any value is true, or any fold of each pair."""
         found = np.array([bool(row.any()) for row in self._rows]).reshape(self.shape[:2])
         return found if axis == 2 else found.any() if axis is None else np.asarray(self).any(axis=axis)
 
     def finite_rows(self) -> NDArray[np.bool_]:
-        """(G, T): pairs with finite numbers alone."""
+        """(G, T): pairs whose values are all finite."""
         return np.array([bool(np.isfinite(row).all()) for row in self._rows]).reshape(self.shape[:2])
 
     def _row(self, place: int) -> Row:
-        """(K,) a row, not to be written to."""
+        """Return a (K,) row, which must not be written to."""
         row = self._rows[place]
         if row.ndim == 0:
             return np.broadcast_to(row, self.shape[2])
@@ -421,7 +433,7 @@ class PairRows(FoldTable):
     # -- indices ------------------------------------------------------------------------------------------------------
 
     def _parted(self, index: Index) -> tuple[NDArray[np.intp] | None, Any]:
-        """Return the places of the pairs that an index picks, and its part for folds; None where arrays pick pairs."""
+        """Return the places of the pairs of an index, and its part for folds; None if arrays select pairs."""
         parts = index if isinstance(index, tuple) else (index,)
         if any(part is Ellipsis for part in parts):
             at = [part is Ellipsis for part in parts].index(True)
@@ -435,6 +447,6 @@ class PairRows(FoldTable):
         return np.asarray(self._places[parts[:2]]), parts[2]
 
     def _coordinates(self, index: Index) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the places of pairs and the folds of all cells that an index picks."""
+        """Return the places of pairs and the folds of all values that an index selects."""
         places = np.broadcast_to(self._places[:, :, None], self.shape)[index]
         return np.asarray(places), np.asarray(np.broadcast_to(np.arange(self.shape[2]), self.shape)[index])

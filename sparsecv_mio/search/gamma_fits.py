@@ -1,4 +1,4 @@
-"""Fits of given supports as functions of lam: objective, slope and held-out error, and who can be least on an interval.
+"""Fits of given supports as functions of lam: objective, slope, held-out error, and the fits that may be optimal.
 
 With `G_SS = Q diag(mu) Q'` on the training rows of a fold and `a = Q'c_S`, all for `lam = gamma / 2`,
 
@@ -33,21 +33,21 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import LARGEST_BYTES
 
-BACKWARD_ERROR = 16.0  # times the columns and the rounding of the moments: backward error of a factorisation, with room
+BACKWARD_ERROR = 16.0  # backward error of a factorisation over (columns times rounding of the moments), with a margin
 
 
 @dataclass(frozen=True, eq=False)
 class FitsAtLam:
-    """Fits at one lam, each entry with that of the same fit.
+    """Fits at one lam; entries of all arrays at one index belong to the same fit.
 
     Attributes
     ----------
     f, f_error : (P,) arrays
-        Training objectives and bounds on their rounding.
+        Training objectives, and bounds on their rounding errors.
     slope : (P,) array
-        `df / dlam`.
+        Derivatives `df / dlam`.
     h, h_error : (P,) arrays
-        Held-out sums of squares and bounds on their rounding.
+        Held-out sums of squares, and bounds on their rounding errors.
     """
 
     f: FloatArray
@@ -57,7 +57,7 @@ class FitsAtLam:
     h_error: FloatArray
 
     def at(self, which: IntArray) -> FitsAtLam:
-        """Return some of them."""
+        """Return some of the fits."""
         parts = (self.f, self.f_error, self.slope, self.h, self.h_error)
         return FitsAtLam(*(array[which] for array in parts))
 
@@ -69,19 +69,19 @@ class FitsOverGamma:
     Attributes
     ----------
     fold : (P,) int array
-        Training set of each.
+        Index of the training set of each fit.
     support : (P, s) int array
-        Its columns, ascending.
+        Columns of each support, ascending.
     mu, square : (P, s) arrays
-        Eigenvalues of its Gram matrix and the squares of `a`.
+        Eigenvalues of the Gram matrix of each support, and the squares of `a`.
     w, size : (P, m, s) arrays
-        Terms of the predictions of the rows held out, and their absolute values.
+        Terms of the predictions of the held-out rows, and their absolute values.
     r : (P, m) array
         Targets of these rows.
     yy, level : (P,) arrays
-        f without columns; length of the held-out rows on the support.
+        Objective f without columns; length of the held-out rows on the support.
     rounding : float
-        Backward error of a fit, relative.
+        Relative backward error of a fit.
     """
 
     fold: IntArray
@@ -102,8 +102,11 @@ class FitsOverGamma:
         Parameters
         ----------
         sets : TrainingSets
+            Training sets.
         fold : (P,) int array
+            Indices of training sets.
         support : (P, s) int array
+            Columns of supports.
         """
         count, s = support.shape
         G = sets.G[fold[:, None, None], support[:, :, None], support[:, None, :]]
@@ -126,7 +129,7 @@ class FitsOverGamma:
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
     def values(self, lam: float) -> FitsAtLam:
-        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P m s)."""
+        """Return objectives, slopes and held-out errors at one lam, with bounds on their rounding errors. O(P m s)."""
         inverse = 1.0 / (self.mu + lam)
         fall = np.einsum("ps,ps->p", self.square, inverse)
         slope = np.einsum("ps,ps->p", self.square, inverse * inverse)
@@ -136,12 +139,12 @@ class FitsOverGamma:
         return _with_rounding((self.yy, self.r), fall, slope, residual, self.level, spectrum, self.rounding)
 
     def curvature(self, low: float, high: float) -> FloatArray:
-        """(P,): at least the second derivative of every held-out error by lam, anywhere in an interval. O(P m s).
+        """(P,): upper bounds on the second derivative of held-out errors with respect to lam on an interval. O(P m s).
 
         Parameters
         ----------
         low, high : float
-            Ends of the interval.
+            Bounds of the interval.
         """
         powers = _powers(self.mu, low, high)
         middle = [np.einsum("pms,ps->pm", self.w, centre) for centre, _ in powers]
@@ -153,16 +156,20 @@ class FitsOverGamma:
 
 
 def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
-    """Fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
+    """Return the fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
 
-    Bounds on the rounding are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
+    Bounds on the rounding errors are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
 
     Parameters
     ----------
     sets : TrainingSets
+        Training sets.
     fold : (P,) int array
+        Indices of training sets.
     support : (P, s) int array
+        Columns of supports.
     lam : float
+        Half of gamma.
     """
     s = support.shape[1]
     M = sets.G[fold[:, None, None], support[:, :, None], support[:, None, :]]
@@ -190,11 +197,11 @@ def _with_rounding(
     spectrum: tuple[FloatArray, FloatArray | float],
     rounding: float,
 ) -> FitsAtLam:
-    """Bound the rounding of fits whose `G + lam I` has a trace and no eigenvalue below a least one.
+    """Bound the rounding errors of fits whose `G + lam I` has a given trace and a lower bound on its eigenvalues.
 
-    `target`: y'y in training, and the targets held out; `level`: the norm of the rows held out. A backward error E of
-    the Gram matrix moves f by b'Eb and b by (G + lam I)^{-1} E b; one e of c by 2 e'b and (G + lam I)^{-1} e, with
-    ||c|| <= sqrt(yy tr G).
+    `target` has y'y in training and the held-out targets; `level` is the norm of the held-out rows. A backward error E
+    of the Gram matrix changes f by b'Eb and b by (G + lam I)^{-1} E b. A backward error e of c changes f by 2 e'b and b
+    by (G + lam I)^{-1} e, with ||c|| <= sqrt(yy tr G).
     """
     (yy, r), (top, least), length = target, spectrum, np.sqrt(slope)
     push = top * length + np.sqrt(yy * top)
@@ -206,25 +213,27 @@ def _with_rounding(
 
 
 def first_of(fold: IntArray) -> IntArray:
-    """Return where each run of equal numbers starts."""
+    """Return the positions where runs of equal numbers start."""
     return np.flatnonzero(np.concatenate(([True], fold[1:] != fold[:-1])))
 
 
 def kinks(
     ends: tuple[float, float], values: tuple[FloatArray, FloatArray], slopes: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Where the tangents at both ends of an interval meet, as a share of the way, and how high above the chord there.
+    """Return where the tangents at both ends of an interval meet, as a share of the way, and how far above the chord.
 
     Parameters
     ----------
     ends : two floats
+        Ends of the interval.
     values, slopes : two (K,) arrays each
-        Of K concave functions at the ends.
+        Values and slopes of K concave functions at the ends.
 
     Returns
     -------
     share, excess : (K,) arrays
-        No concave function with these values and slopes is above its chord by more than `excess`.
+        Share of the way, and height. No concave function with these values and slopes exceeds its chord by more than
+        `excess`.
     """
     length = ends[1] - ends[0]
     rise = values[1] - values[0]
@@ -236,18 +245,18 @@ def kinks(
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """The least objective of each fold at both ends of an interval, among fits sorted by fold.
+    """The smallest objective of each fold at both ends of an interval, among fits sorted by fold.
 
     Attributes
     ----------
     starts, member : (K,), (P,) int arrays
-        First fit of each fold, and the place of a fit's fold among them.
+        Position of the first fit of each fold, and position of the fold of each fit.
     left, right : (K,) arrays
-        Least objectives.
+        Smallest objectives at the ends.
     share, excess : (K,) arrays
-        As `kinks` returns them, of the least objective.
+        Results of `kinks` for the smallest objective.
     error : (K,) array
-        Bound on the rounding of any objective of the fold at either end.
+        Bound on the rounding error of any objective of the fold at either end.
     """
 
     starts: IntArray
@@ -260,15 +269,16 @@ class Envelope:
 
     @classmethod
     def of(cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam) -> Envelope:
-        """Find the least objectives at both ends.
+        """Find the smallest objectives at both ends.
 
         Parameters
         ----------
         ends : two floats
+            Ends of the interval.
         fold : (P,) int array
-            Ascending.
+            Ascending indices of folds.
         left, right : FitsAtLam
-            Of the P fits at the ends.
+            Values of the P fits at the ends.
         """
         starts = first_of(fold)
         member = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(fold))))
@@ -282,10 +292,10 @@ class Envelope:
         return cls(starts, member, least[0], least[1], share, excess, error)
 
     def may_win(self, left: FitsAtLam, right: FitsAtLam) -> BoolArray:
-        """(P,): whether a fit can be the least of its fold anywhere on the interval.
+        """(P,): True for a fit that may be the smallest of its fold anywhere on the interval.
 
-        By concavity its objective is above its chord, and the least one below the tangents at both ends: a fit stays
-        only if its chord is below these at an end or where they meet.
+        By concavity the objective of a fit is above its chord, and the smallest objective is below the tangents at both
+        ends. So a fit remains only if its chord is below these tangents at an end or where they meet.
         """
         over_left, over_right = left.f - self.left[self.member], right.f - self.right[self.member]
         share, room = self.share[self.member], 4.0 * self.error[self.member]
@@ -303,11 +313,11 @@ class LeftOutRows:
     Attributes
     ----------
     G, c, yy : (q, q), (q,), float
-        Of all rows.
+        Moments of all rows.
     V, r : (K, q), (K,) arrays
-        The row of each fold about the means of all rows.
+        Row of each fold about the means of all rows.
     share : (K,) array
-        What the intercept adds to its leverage.
+        Part of the leverage of each row that is due to the intercept.
     rounding : float
         Relative rounding of the entries of G and c.
     """
@@ -328,43 +338,49 @@ class LeftOutRows:
 
     @property
     def scored_whole(self) -> BoolArray:
-        """(K,): every fold scores the row that it leaves out."""
+        """(K,): True, since every fold scores its held-out row."""
         return np.ones(self.k, dtype=bool)
 
     @classmethod
     def of(cls, problem: SparseProblem, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> LeftOutRows:
-        """Bring all rows to these coordinates.
+        """Return the rows of all folds in these coordinates.
 
         Parameters
         ----------
         problem : SparseProblem
-            Of all rows, in standard coordinates.
+            Problem of all rows, in standard coordinates.
         rows : (K, q), (K,) arrays
-            The row of each fold about their means.
+            Row of each fold about the means of all rows.
         share : (K,) array
+            Part of the leverage of each row that is due to the intercept.
         """
         unit = 1.0 / np.sqrt(problem.weight)
         G, c = problem.Q * unit[:, None] * unit, problem.c * unit
         return cls(G, c, problem.yy, rows[0] * unit, rows[1], share, problem.rounding)
 
     def values(self, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
-        """Objectives, slopes and held-out errors of some supports in some folds. O(P s^2).
+        """Return objectives, slopes and held-out errors of some supports in some folds. O(P s^2).
 
         Parameters
         ----------
         fold : (P,) int array
+            Indices of folds.
         support : (P, s) int array
+            Columns of supports.
         lam : float
+            Half of gamma.
         """
         return self.fits(fold, support).values(lam)
 
     def fits(self, fold: IntArray, support: IntArray) -> RowFits:
-        """Fits of some supports in some folds, at every lam. O(P s^2).
+        """Return the fits of some supports in some folds, at every lam. O(P s^2).
 
         Parameters
         ----------
         fold : (P,) int array
+            Indices of folds.
         support : (P, s) int array
+            Columns of supports.
         """
         s = support.shape[1]
         factors = self._known.setdefault(s, _Factors.none(s))
@@ -381,7 +397,7 @@ class LeftOutRows:
 
 
 def row_keys(table: IntArray) -> NDArray[Any]:
-    """One key a row of small whole numbers, the same for equal rows only.
+    """Return a key for each row of small whole numbers; only equal rows have the same key.
 
     Examples
     --------
@@ -398,7 +414,7 @@ def row_keys(table: IntArray) -> NDArray[Any]:
 
 @dataclass(eq=False)
 class _Factors:
-    """Factorisations of supports of one size, each made once: `G_SS = Q diag(mu) Q'`, `a = Q'c_S`."""
+    """Factorisations of supports of one size, each computed once: `G_SS = Q diag(mu) Q'`, `a = Q'c_S`."""
 
     mu: FloatArray
     Q: FloatArray
@@ -410,7 +426,7 @@ class _Factors:
         return cls(np.zeros((0, s)), np.zeros((0, s, s)), np.zeros((0, s)), {})
 
     def numbers(self, support: IntArray, G: FloatArray, c: FloatArray) -> IntArray:
-        """Return the places (P,) of supports (P, s) among the factorisations, made where they are missing."""
+        """Return the places (P,) of supports (P, s) among the factorisations; missing ones are computed."""
         _, first, inverse = np.unique(row_keys(support), return_index=True, return_inverse=True)
         distinct = np.ascontiguousarray(support[first])
         keys = [row.tobytes() for row in distinct]
@@ -431,14 +447,18 @@ class _Factors:
 
 @dataclass(frozen=True, eq=False)
 class RowFits:
-    """P fits, each of a support of s columns in a fold of one row; see the head of this module.
+    """P fits, each of a support of s columns in a fold of one row; the module docstring has the formulas.
 
     Attributes
     ----------
     fold : (P,) int array
+        Index of the fold of each fit.
     support : (P, s) int array
+        Columns of each support, ascending.
     mu, a, z : (P, s) arrays
+        Eigenvalues of the Gram matrix, and terms of the targets and of the held-out row.
     r, share, yy, rounding : (P,) arrays
+        Target of the held-out row, part of its leverage by the intercept, f without columns, relative backward error.
     """
 
     fold: IntArray
@@ -459,7 +479,7 @@ class RowFits:
         return RowFits(*(getattr(self, declared_field.name)[which] for declared_field in fields(self)))
 
     def values(self, lam: float) -> FitsAtLam:
-        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P s)."""
+        """Return objectives, slopes and held-out errors at one lam, with bounds on their rounding errors. O(P s)."""
         inverse = 1.0 / (self.mu + lam)
         b, u = self.a * inverse, self.z * inverse
         e = self.r - _dot(b, self.z)
@@ -483,12 +503,12 @@ class RowFits:
         return FitsAtLam(self.yy - fall - e * t, f_error, slope, t * t, h_error)
 
     def curvature(self, low: float, high: float) -> FloatArray:
-        """(P,): at least the second derivative of every held-out error by lam, anywhere in an interval. O(P s).
+        """(P,): upper bounds on the second derivative of held-out errors with respect to lam on an interval. O(P s).
 
         Parameters
         ----------
         low, high : float
-            Ends of the interval.
+            Bounds of the interval.
         """
         powers = _powers(self.mu, low, high)
         mixed, square = self.a * self.z, self.z * self.z
@@ -533,18 +553,19 @@ def _scaled(a: Ball, factor: float) -> Ball:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSets:
-    """K inner problems at any gamma: `f(S) = yy - c_S' (G_SS + lam I)^{-1} c_S`, and the rows that each is scored on.
+    """K inner problems at any gamma: `f(S) = yy - c_S' (G_SS + lam I)^{-1} c_S`, with the rows that each scores.
 
     Attributes
     ----------
     problems : tuple of SparseProblem
-        The same in standard coordinates, at gamma 1.
+        The same problems in standard coordinates, at gamma 1.
     G, c, yy : (K, q, q), (K, q), (K,) arrays
+        Moments of the training sets, in units of the penalty.
     V, r : (K, m, q), (K, m) arrays
-        Rows held out about the means of the training rows, each times the root of its weight; zero beyond those of a
+        Held-out rows about the means of the training rows, each times the root of its weight; zero beyond the rows of a
         set with fewer than m.
     scored_whole : (K,) bool array
-        Whether every row that a set does not train on is scored.
+        True if every row outside of a training set is scored.
     rounding : float
         Relative rounding of the entries of G and c.
     """
@@ -569,24 +590,26 @@ class TrainingSets:
         return int(self.c.shape[1])
 
     def values(self, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
-        """Objectives, slopes and held-out errors of some supports; see `values_at`.
+        """Return objectives, slopes and held-out errors of some supports; see `values_at`.
 
         Parameters
         ----------
         fold : (P,) int array
-            Training sets.
+            Indices of training sets.
         support : (P, s) int array
+            Columns of supports.
         lam : float
+            Half of gamma.
         """
         return values_at(self, fold, support, lam)
 
     def fits(self, fold: IntArray, support: IntArray) -> FitsOverGamma:
-        """Fits of supports (P, s) on training sets (P,) at every lam."""
+        """Return the fits of supports (P, s) on training sets (P,) at every lam."""
         return FitsOverGamma.of(self, fold, support)
 
     @classmethod
     def of_folds(cls, data: StandardData, folds: FoldPlan) -> TrainingSets:
-        """Training rows and scored rows of every fold.
+        """Return the training rows and scored rows of every fold.
 
         Raises
         ------
@@ -607,7 +630,7 @@ class TrainingSets:
 
     @classmethod
     def of_all_rows(cls, data: StandardData) -> TrainingSets:
-        """All rows as the only training set, with no row held out."""
+        """Return all rows as the only training set, with no row held out."""
         problems = _problems(data, [row_moments(data, slice(0, data.n))])
         return cls._made(problems, np.zeros((1, 0, data.q)), np.zeros((1, 0)), np.zeros(1, dtype=bool))
 

@@ -27,19 +27,19 @@ from sparsecv_mio.units import KEEP_RTOL, ROUNDING, TINY
 from sparsecv_mio.words import Intercept
 
 Supports = Mapping[int, Sequence[IntArray]]
-Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
+Pairs = tuple[IntArray, IntArray]  # (P,) indices of training sets and (P, s) supports
 
 
 @dataclass(frozen=True, eq=False)
 class BarList:
-    """Supports of one size at one lam: for every training set all with f up to a bar.
+    """Supports of one size at one lam: for every training set, all supports with f up to a cutoff.
 
     Attributes
     ----------
     bar : (K,) array
-        By training set; -inf where the list may lack any.
+        Cutoffs by training set; -inf where the list may be incomplete.
     fold, support : (P,), (P, s) int arrays
-        Training sets and supports; at least one of each training set.
+        Indices of training sets, and supports; at least one support of each training set.
     """
 
     bar: FloatArray
@@ -48,37 +48,40 @@ class BarList:
 
     @classmethod
     def of(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
-        """Join lists of some training sets each."""
+        """Join lists that each have some training sets."""
         return cls(bar, np.concatenate([pairs[0] for pairs in parts]), np.concatenate([pairs[1] for pairs in parts]))
 
     def joined(self, before: BarList) -> BarList:
-        """Return the list with what a shorter one holds; supports of both stand there twice.
+        """Return the list joined with a shorter one; supports of both appear twice.
 
         Parameters
         ----------
         before : BarList
-            At the same lam, of the same size.
+            List at the same lam, of the same size.
         """
         return BarList.of(self.bar, [(before.fold, before.support), (self.fold, self.support)])
 
 
 class Lister:
-    """Lists supports of all training sets at any lam.
+    """A lister of supports of all training sets at any lam.
 
     Parameters
     ----------
     sets : TrainingSets
+        Training sets.
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan or None
-        Whose training sets these are; None for all rows.
+        Folds of the training sets; None for all rows.
     expired : callable
+        Function that returns True once the search has to end.
 
     Attributes
     ----------
     nodes : int
-        Of all trees so far.
+        Number of nodes of all trees so far.
     evaluated : TrainingSets or LeftOutRows
-        The same training sets, as they are best evaluated.
+        The same training sets in the form that is evaluated fastest.
     """
 
     def __init__(
@@ -98,34 +101,36 @@ class Lister:
             self.evaluated = gamma_fits.LeftOutRows.of(self._whole, self._rows, self._share)
 
     def optima(self, lam: float, starts: Supports) -> dict[int, BarList] | None:
-        """Find the best supports of some sizes in every training set; all that are tied, where that is known.
+        """Find the best supports of some sizes in every training set, including all tied ones if these are known.
 
         Parameters
         ----------
         lam : float
+            Half of gamma.
         starts : mapping of int to sequence of int arrays
-            The sizes, and supports of each that are worth trying first.
+            Supports of each size to try first, by size.
 
         Returns
         -------
         dict of int to Listed, or None
-            None where the clock ends it.
+            Lists by size; None if the clock ended the search.
         """
         return self._listed(lam, starts, None)
 
     def below(self, lam: float, bars: Mapping[int, FloatArray]) -> dict[int, BarList] | None:
-        """List every support with f up to a bar, for every training set.
+        """List every support with f up to a cutoff, for every training set.
 
         Parameters
         ----------
         lam : float
+            Half of gamma.
         bars : mapping of int to (K,) array
-            By size.
+            Cutoffs by size.
 
         Returns
         -------
         dict of int to Listed, or None
-            None where the clock, the nodes or the room for supports end it.
+            Lists by size; None if the clock, the node limit or the limit of supports ended the search.
         """
         return self._listed(lam, {size: () for size in bars}, bars)
 
@@ -149,7 +154,7 @@ class Lister:
     # -- folds of one row ---------------------------------------------------------------------------------------------
 
     def _shared(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found) -> IntArray:
-        """List by trees that serve many folds; return the folds that none served."""
+        """List supports by trees that serve many folds; return the folds that no tree served."""
         assert self._whole is not None
         form = normal_form(self._whole.with_gamma(2.0 * lam))
         if not form.trusted or form.m < self.sets.q:
@@ -176,7 +181,7 @@ class Lister:
             elif len(starts[size]):
                 bar[t] = form.raised(rows.scores(np.stack(list(starts[size])), group).min(axis=0))
         if bars is not None:
-            margin = Margin(np.inf, 0.0)  # bars stand still
+            margin = Margin(np.inf, 0.0)  # cutoffs are fixed
         masks = self._grow(rows, group, inner, bar, margin)
         if masks is None:
             return False
@@ -195,7 +200,7 @@ class Lister:
     def _grow(
         self, rows: _Rows, group: IntArray, inner: Sequence[int], bar: FloatArray, margin: Margin
     ) -> BoolArray | None:
-        """Supports (L, q), as masks, with a value below a fold's bar; None where the tree did not come to its end."""
+        """Return supports (L, q), as masks, with a value below a cutoff of a fold; None if the tree did not finish."""
         form, q = rows.form, self.sets.q
         if not inner:
             return np.zeros((0, q), dtype=bool)
@@ -210,7 +215,7 @@ class Lister:
     # -- one training set ---------------------------------------------------------------------------------------------
 
     def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: _Found) -> None:
-        """Find the optima by trees of the training set's own."""
+        """Find the optima by separate trees of the training set."""
         first = [support for supports in starts.values() for support in supports]
         best = solve_path(problem, list(starts), starts=first, effort=MOST_NODES, expired=self.expired)
         self.nodes += best.nodes
@@ -224,14 +229,14 @@ class Lister:
             found.add(size, fold, bar, (np.full(len(table), fold), table.astype(np.int64)))
 
     def _list(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: _Found) -> bool:
-        """List by a tree of the training set's own; False where it did not come to its end."""
+        """List supports by a separate tree of the training set; return False if the tree did not finish."""
         form, q = normal_form(problem), self.sets.q
         if not form.trusted:
             return False
         inner = np.full(form.m + 1, -np.inf)
         wanted: dict[int, list[int]] = {}
         for tau, bar in bars.items():
-            # columns that are constant in training fill a support up: see `NormalForm.columns`
+            # columns that are constant in training extend a support: see `NormalForm.columns`
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
                 inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
@@ -252,7 +257,7 @@ class Lister:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What is listed so far, by size."""
+    """The lists found so far, by size."""
 
     bars: dict[int, FloatArray]
     pairs: dict[int, list[Pairs]]
@@ -263,7 +268,7 @@ class _Found:
         return cls(bars, {size: [] for size in bars})
 
     def add(self, size: int, folds: int | IntArray, bar: float | FloatArray, pairs: Pairs) -> None:
-        """Take in a list of some folds."""
+        """Add a list of some folds."""
         self.bars[size][folds] = bar
         self.pairs[size].append(pairs)
 
@@ -273,7 +278,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The fit of all columns on all rows, and each row in it."""
+    """The fit of all columns on all rows, with its prediction and leverage of each row."""
 
     form: NormalForm
     V: FloatArray
@@ -295,7 +300,7 @@ class _Rows:
         return cls(form, V, beta, value, X, rows[1], W, rows[1] - X @ beta, share, leverage)
 
     def scores(self, supports: IntArray, group: IntArray) -> FloatArray:
-        """(L, folds): objectives of supports (L, s) with each row of a group left out. O(L s^2 (s + folds))."""
+        """(L, folds): objectives of supports (L, s) with each row of a group held out. O(L s^2 (s + folds))."""
         M, c, X = self.form.matrix(), self.form.c, self.X[group]
         out = np.empty((len(supports), len(group)))
         step = max(1, BLOCK_NUMBERS // max(1, len(group) * supports.shape[1]))
@@ -311,12 +316,14 @@ Both = tuple[
 
 
 class BestOverGamma:
-    """Best supports of all rows at any lam, with certified lower bounds.
+    """Best supports of the full data at any lam, with certified lower bounds.
 
     Parameters
     ----------
     lister : Lister
+        Lister of the full data.
     sizes : sequence of int
+        Sizes of supports.
     """
 
     def __init__(self, lister: Lister, sizes: Sequence[int]) -> None:
@@ -328,7 +335,7 @@ class BestOverGamma:
         self._found: dict[int, dict[bytes, IntArray]] = {size: {} for size in self.sizes}
 
     def at(self, lam: float) -> dict[int, BestSubset]:
-        """Return what is known of every size at one lam."""
+        """Return the best known subset of every size at one lam, with its bounds."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
             solved = solve_path(here, self.sizes, starts=self._last, effort=MOST_NODES, expired=self.lister.expired)
@@ -341,12 +348,12 @@ class BestOverGamma:
         return self._cells[lam]
 
     def support(self, lam: float, size: int) -> IntArray:
-        """Return the best support found, filled up to its size."""
+        """Return the best support found, extended to its size."""
         self.at(lam)
         return self._supports[lam, size]
 
     def found(self, size: int) -> list[IntArray]:
-        """Return the best supports at the lams looked at so far, each once."""
+        """Return the distinct best supports at the values of lam evaluated so far."""
         return list(self._found[size].values())
 
 
@@ -356,7 +363,9 @@ class EndLists:
     Parameters
     ----------
     lister : Lister
+        Lister of the training sets.
     all_rows : BestOverGamma
+        Best supports of the full data.
     """
 
     def __init__(self, lister: Lister, all_rows: BestOverGamma) -> None:
@@ -364,30 +373,31 @@ class EndLists:
         self._listed: dict[tuple[float, int], BarList] = {}
 
     def solve(self, lam: float, sizes: Sequence[int]) -> bool:
-        """Find the optima of some sizes at a lam; False where the clock ended it."""
+        """Find the optima of some sizes at a lam; return False if the clock ended the search."""
         missing = [size for size in sizes if (lam, size) not in self._listed]
         return not missing or self._keep(lam, self.lister.optima(lam, {s: self.all_rows.found(s) for s in missing}))
 
     def solved(self, low: float, high: float, size: int) -> bool:
-        """Whether the optima of a size are known at both ends of an interval.
+        """Return True if the optima of a size are known at both ends of an interval.
 
         Parameters
         ----------
         low, high : float
             Ends of the interval.
         size : int
+            Size of the supports.
         """
         return (low, size) in self._listed and (high, size) in self._listed
 
     def optima(self, lam: float, size: int) -> tuple[IntArray, gamma_fits.FitsAtLam]:
-        """Return the training sets of what is listed at a lam that was solved, ascending, and the values there."""
+        """Return the training sets, ascending, of the supports listed at a solved lam, and their values there."""
         fold, support = _distinct([self._listed[lam, size]])
         return fold, self.sets.values(fold, support, lam)
 
     def widen(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
-        """Lengthen the lists at a lam as some intervals (low, high, size) that end there need; False where that fails.
+        """Extend the lists at a lam as intervals (low, high, size) with that end need; return False if that fails.
 
-        Lists at both ends of an interval must have been made.
+        Lists at both ends of an interval must exist.
         """
         bars: dict[int, FloatArray] = {}
         for low, high, size in intervals:
@@ -397,34 +407,35 @@ class EndLists:
         listed = self.lister.below(lam, bars) if bars else {}
         if listed is None:
             return False
-        # trees cut at equality: where the targets of a training set are constant, f is 0 everywhere and none is below 0
+        # trees cut at equality: if the targets of a training set are constant, f is 0 everywhere and never below 0
         return self._keep(lam, {size: bar_list.joined(self._listed[lam, size]) for size, bar_list in listed.items()})
 
     def on(self, low: float, high: float, size: int) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
-        """Return every fit that can be optimal somewhere on an interval; None where its lists do not come to an end.
+        """Return every fit that can be optimal somewhere on an interval; None if its lists cannot be completed.
 
-        A support outside of both lists has f above their bars at the ends, so by concavity above the chord of these on
-        all of the interval; and that chord is above the tangents of known supports.
+        A support outside of both lists has f above their cutoffs at the ends. By concavity it is above the chord of
+        these cutoffs on all of the interval, and that chord is above the tangents of known supports.
 
         Parameters
         ----------
         low, high : float
             Ends of the interval.
         size : int
+            Size of the supports.
         """
         bars, listed = self._wanted(low, high, size)
         if bars is not None:
             if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
             bars, listed = self._wanted(low, high, size)
-        if bars is not None:  # better supports came to light, which lowered the tangents
+        if bars is not None:  # better supports were found, which lowered the tangents
             return None
         fold, support, at_low, at_high = listed
         alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, at_low, at_high).may_win(at_low, at_high))
         return self.sets.fits(fold[alive], support[alive])
 
     def of_one(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
-        """Return the values of the best support of all rows in every training set."""
+        """Return the values of the best support of the full data in every training set."""
         k = self.sets.k
         return self.sets.values(np.arange(k), np.tile(self.all_rows.support(lam, size), (k, 1)), lam)
 
@@ -434,7 +445,7 @@ class EndLists:
         return listed is not None
 
     def _both(self, low: float, high: float, size: int) -> Both:
-        """Supports listed at either end of an interval, with their training sets and their values at both ends."""
+        """Return supports listed at either end of an interval, their training sets, and their values at both ends."""
         fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
         if isinstance(self.sets, gamma_fits.LeftOutRows):
             fits = self.sets.fits(fold, support)
@@ -443,7 +454,7 @@ class EndLists:
         return fold, support, low_values, right
 
     def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
-        """Bars that the lists at both ends need, None where theirs will do; and what these hold."""
+        """Return the cutoffs that the lists at both ends need, None if theirs suffice, and the listed supports."""
         listed = self._both(low, high, size)
         envelope = gamma_fits.Envelope.of((low, high), listed[0], *listed[2:])
         bars = [self._listed[lam, size].bar for lam in (low, high)]
@@ -457,7 +468,7 @@ class EndLists:
 
 
 def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:
-    """Return the training sets, ascending, and supports of some lists, each once."""
+    """Return the training sets, ascending, and the distinct supports of some lists."""
     fold, support = (np.concatenate([getattr(bar_list, name) for bar_list in lists]) for name in ("fold", "support"))
     number = np.unique(gamma_fits.row_keys(support), return_inverse=True)[1].reshape(-1)
     _, first = np.unique(fold * (len(number) + 1) + number, return_index=True)
