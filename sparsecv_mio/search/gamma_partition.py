@@ -1,11 +1,11 @@
 """The optimum of the CV error over every gamma of an interval, certified (docs/theory/continuous_gamma.md).
 
-`GammaPartition` holds intervals of lam, each with a bound on the CV error: bisected where it matters, raced elsewhere.
-`certified` brings them to the units of the file, and `solve_interval` is all of it, from the data to the record.
+`GammaPartition` stores intervals of lam, each with a bound on the CV error. It bisects or prunes them. `certified`
+converts them to the units of the file, and `solve_interval` does all steps, from the data to the record.
 
-Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.deadline`): its kernels are loaded or
-compiled there, and the calling thread takes what it holds when its share of the limit is over. No kernel is imported
-in the calling thread.
+Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), in which its kernels are
+loaded or compiled. The calling thread takes the present state when the search has used its share of the limit. The
+calling thread imports no kernel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
 
 @dataclass(frozen=True, eq=False)
 class ErrorAtLam:
-    """The CV error of a size at one lam, as a sum over folds: `estimate <= upper` where supports are tied."""
+    """The CV error of a size at one lam, as a sum over folds; `estimate <= upper` if supports are tied."""
 
     lam: float
     size: int
@@ -83,12 +83,12 @@ class Piece:
 
     @property
     def narrow(self) -> bool:
-        """Whether there is no number worth dividing it at."""
+        """True if the interval is too narrow to be divided."""
         return self.high - self.low <= NARROWEST * self.high
 
     @property
     def middle(self) -> float:
-        """Where to divide it."""
+        """Point at which the interval is divided."""
         return middle_of(self.low, self.high)
 
 
@@ -109,9 +109,9 @@ class GammaPartition:
     Attributes
     ----------
     ends : two floats
-        The interval.
+        Ends of the interval.
     best : ErrorAtLam or None
-        The least CV error found.
+        Smallest CV error found.
     done : list of Piece
         Pieces that need no more work.
     """
@@ -135,17 +135,17 @@ class GammaPartition:
 
     @property
     def upper(self) -> float:
-        """At least the least CV error, as a sum over folds."""
+        """Upper bound on the minimum CV error, as a sum over folds."""
         return np.inf if self.best is None else self.best.upper
 
     @property
     def target(self) -> float:
-        """Lower bound at which a piece is finished, with room for rounding."""
+        """Lower bound at which a piece is finished, with a margin for rounding."""
         return self.upper * (1.0 - (1.0 - CROSSING_RTOL) * self.gap)
 
     @property
     def lower(self) -> float:
-        """At most the CV error anywhere, as a sum over folds."""
+        """Lower bound on the CV error over the interval, as a sum over folds."""
         return min((piece.lower for piece in self.pieces()), default=0.0)
 
     def pieces(self) -> list[Piece]:
@@ -155,7 +155,7 @@ class GammaPartition:
 
     @property
     def finished(self) -> bool:
-        """Whether no piece is left that can and should be divided."""
+        """True if no piece is left that can and should be divided."""
         return not self._open
 
     # -- the search ---------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class GammaPartition:
                 self._solve(lam)
 
     def step(self) -> None:
-        """Work on the piece with the least lower bound."""
+        """Work on the piece with the smallest lower bound."""
         with self._lock:
             piece = self._open.pop()
             self._at_work = (piece,)
@@ -189,7 +189,7 @@ class GammaPartition:
                 self._push(half)
 
     def _solve(self, lam: float) -> None:
-        """Find and score the optima at one lam of every size of which a piece there is open."""
+        """Find and score the optima at one lam of every size that has an open piece there."""
         sizes = sorted({open_piece.size for open_piece in self._touching(lam)})
         if self.lists.solve(lam, sizes):
             for size in sizes:
@@ -207,7 +207,7 @@ class GammaPartition:
             self._open.push(piece.lower, piece)
 
     def _work(self, piece: Piece) -> Iterable[Piece]:
-        """Return what takes the place of a piece."""
+        """Return the pieces that replace a piece."""
         self.visited += 1
         if piece.lower >= self.target:
             return (piece,)
@@ -216,7 +216,7 @@ class GammaPartition:
         return (self._list(piece),) if piece.fits is None else self._divide(piece)
 
     def _list(self, piece: Piece) -> Piece:
-        """Find all that can be optimal on a piece."""
+        """Find all fits that can be optimal on a piece."""
         ends = (piece.low, piece.high)
         for lam in ends:
             if not self.lists.solve(lam, [piece.size]):
@@ -310,7 +310,7 @@ def middle_of(low: float, high: float) -> float:
 
 
 def least_of_greater(lines: FloatArray) -> float:
-    """Least value on [0, 1] of the greater of two lines.
+    """Return the smallest value on [0, 1] of the larger of two lines.
 
     Parameters
     ----------
@@ -402,27 +402,28 @@ def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_
     bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
     lower = chord * (1.0 - OUTWARD) - room
-    # a bound that is no number, where numbers overflow, says nothing: the first of the two stays
+    # where numbers overflow, the new bound is nan and `max` returns the old bound
     return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, at_low, at_high)
 
 
-CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
+CURVE_POINTS = 400  # number of points of the curve, in addition to the ends of its pieces
 
 
 def certified(
     asked: IntervalSearch, pieces: Sequence[Piece], size: int | None, expired: Callable[[], bool]
 ) -> Continuous:
-    """Bring pieces to the units of the file.
+    """Convert pieces to the units of the file.
 
     Parameters
     ----------
     asked : IntervalSearch
+        Search of the interval.
     pieces : sequence of Piece
-        That cover every size and gamma.
+        Pieces that cover every size and gamma.
     size : int or None
-        Number of features that the curve is of.
+        Number of features of the curve.
     expired : callable
-        From when on no more points are added to the curve.
+        Function that returns True once no more points are to be added to the curve.
     """
     numbers: dict[tuple[int, ...], int] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing

@@ -1,6 +1,7 @@
-"""What the average of near-best pairs asks of a loss that is not squared: losses of rows, and fits without each fold.
+"""The average of near-optimal pairs for logistic and Poisson loss: losses of rows, and fits without each fold.
 
-For squares moments of the folds give both (:mod:`sparsecv_mio.search.average`); here every support of a fold is fitted.
+With squared-error loss, moments of the folds give both (:mod:`sparsecv_mio.search.average`). Here every support of a
+fold is fitted.
 """
 
 from __future__ import annotations

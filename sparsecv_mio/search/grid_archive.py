@@ -1,4 +1,4 @@
-"""The state of a search over a grid as arrays: what a checkpoint stores, and how it is checked and restored."""
+"""The state of a search over a grid as the arrays of a checkpoint, with functions that check and restore it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How much the model changes without a fold: bounds for every pair, and the choice of a pair by a weight of it.
+"""The instability of the model when a fold is held out: bounds for every pair, and the choice of a pair by its weight.
 
-The instability of a pair is the largest change that leaving out one fold makes to the losses of all rows, per row
-(:mod:`sparsecv_mio.bounds.model_changes`): squared errors, or log losses. Where the models of all rows and of every
-fold are known it is a number, up to ties and rounding; else an interval. A weight chooses the pair with the least sum
-of CV error and weighted instability.
+The instability of a pair is the largest change that holding one fold out makes to the losses of all rows, per row
+(:mod:`sparsecv_mio.bounds.model_changes`): squared errors, or log losses. If the full-data model and the model of every
+fold are known, it is a number, up to ties and rounding; otherwise it is an interval. A weight chooses the pair with the
+minimum of CV error plus weighted instability.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept, Loss
 
-NEWTON_COST = 50.0  # a fit by Newton's method, beside one by moments
+NEWTON_COST = 50.0  # cost of a fit by Newton's method, relative to a fit by moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,13 @@ class PairInstability:
     Attributes
     ----------
     lower, upper : float
-        Over all optima, tied ones included.
+        Bounds over all optima, tied ones included.
     nominal : float
-        At the supports at hand; inf where there is none.
+        Value at the known supports; inf if a fold has none.
     known : bool
-        Whether the best models are known in every fold and on all rows.
+        True if the best models are known in every fold and on the full data.
     fold : int
-        The one with the largest change at the supports at hand.
+        Index of the fold with the largest change at the known supports.
     """
 
     lower: float
@@ -289,7 +289,7 @@ class StabilityTable:
     known: BoolArray
 
     def criterion(self, weight: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(G, T) lower and upper ends of `h + weight instability`, and its value at the supports at hand."""
+        """(G, T) lower and upper bounds on `h + weight instability`, and its value at the known supports."""
         if weight == 0.0:
             return self.h_lower, self.h_upper, self.h
         lower, upper = self.h_lower + weight * self.lower, self.h_upper + weight * self.upper

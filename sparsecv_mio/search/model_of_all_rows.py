@@ -1,8 +1,8 @@
-"""The model of all rows, where every fold of a search has rows of its own.
+"""The full-data model of a search with fold-specific preprocessing.
 
-The record of such a search is of the table that has the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`).
-What it says of the folds stands; what it says of all rows is of that table, and is computed here of the data: the best
-subset at the reported pair and its fit, with empty cells filled and columns measured by all rows.
+The record of such a search describes the table with the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`). Its
+results for the folds stay unchanged. Its results for all rows are replaced here by results of the data: the best subset
+at the reported pair and its fit, with missing values imputed and columns scaled by all rows.
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ OVER_TRAINING_ROWS = "over the training rows of each fold, for the model of all 
 def with_model(
     record: Record, data: StandardData, folds: FoldPlan, options: SearchOptions, expired: Callable[[], bool] | None
 ) -> Record:
-    """Return the record of the data and folds that were given, with the model of all rows.
+    """Return the record of the given data and folds, with the full-data model.
 
     Parameters
     ----------
     record : Record
-        Of the table of the rows of all folds.
+        Record of the table with the rows of all folds.
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     options : SearchOptions
+        Options of the search.
     expired : callable or None
-        True ends the search for the best subset with what it holds. None: there is no time for one.
+        Function that returns True to end the search for the best subset with its present support. None omits the
+        search.
     """
     start, folds_of_record = data.support_of(record.support), record.chosen_folds
     supports = [data.support_of(names) for names in folds_of_record.supports]

@@ -1,4 +1,4 @@
-"""What others see of a running search: signals, progress, the trace and the checkpoint.
+"""The interfaces of a running search for its observers: signals, progress, the trace and the checkpoint.
 
 A trace is the course of a run as JSON lines: how the interval of every pair closes. The first line names the run:
 `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment: `{"seconds", "nodes", "mios",

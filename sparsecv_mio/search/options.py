@@ -1,7 +1,7 @@
-"""What is asked of a search: options, checked once for the command line and Python alike, and hooks for the caller.
+"""The options of a search, checked once for the command line and Python alike, and the hooks of the caller.
 
-Everything that does not need the data is checked where a `SearchOptions` is made, what options demand of one another by
-`RULES`; `check_data` holds the rest. `request` says what was asked for as the record does.
+Every check that does not need the data runs when a `SearchOptions` is built; `RULES` has the checks between options.
+`check_data` has the other checks. `request` returns the requested options in the form of the record.
 """
 
 from __future__ import annotations

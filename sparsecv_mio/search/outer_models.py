@@ -1,4 +1,4 @@
-"""A model that was chosen without some rows, scored on them: what nested cross-validation and its weights compare."""
+"""Models that were chosen without some rows, scored on these rows; nested cross-validation compares their losses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is asked, as it came: rows, folds, grid, options and who listens; and the grid that it stands for, checked.
+"""A question as the caller stated it: rows, folds, grid, options and hooks; and the checked grid.
 
-Nothing of the data is computed here: a question is checked before any work, and travels where it is answered
-(:mod:`sparsecv_mio.search.api`).
+This module computes nothing from the data. A question is checked before any work, and is passed on to
+:mod:`sparsecv_mio.search.api`, which answers it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked of some rows: how a model is chosen, of all of them or, asked of fewer, without an outer fold.
+    """A question about some rows: how a model is chosen from all of them, or from the rows outside of an outer fold.
 
     Attributes
     ----------

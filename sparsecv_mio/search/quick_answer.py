@@ -1,7 +1,7 @@
-"""The quickest answer: forward selection at one gamma, made where a limit comes before a search has scored a pair.
+"""The quick answer: forward selection at one gamma, for a limit that expires before the search has scored a pair.
 
-Every fold selects columns by its training rows where that is little work; else all rows select them. The rows that a
-fold leaves out are scored by fits without them. Everything is an estimate: nothing is proved.
+If it is little work, every fold selects columns by its training rows; otherwise the full data selects them. The
+held-out rows of a fold are scored by fits without these rows. All values are estimates without any proof.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept, Loss
 
-LIKELY_SIZE = 5  # of a model, which is scored first
-MOST_ROWS_BY_FOLD = 1 << 18  # in training, beyond which all rows select and fit: 4 microseconds of a fit of ten columns
+LIKELY_SIZE = 5  # number of features of the model that is scored first
+MOST_ROWS_BY_FOLD = 1 << 18  # training rows beyond which the full data select: a fit of ten columns takes 4 us a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def order_columns(
 
 
 def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
-    """Return the columns by what each tells of the targets alone, forced ones first. O(rows q)."""
+    """Return the columns in the order of their marginal effect on the targets, forced ones first. O(rows q)."""
     from sparsecv_mio.problem.responses import response_of  # loads what squares need not
 
     V, (y, w) = data.of_columns(rows, np.arange(data.q)), response_of(data, rows)

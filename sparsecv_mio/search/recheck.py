@@ -33,17 +33,17 @@ from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss
 
-RECHECK_SHARE = 1.0 / REPORT_SHARE  # of the seconds of a search, that it may take
-DOUBLED_NUMBERS = CHUNK_ELEMENTS // 4  # of a support's columns, fitted in twice the precision: beyond, too much memory
+RECHECK_SHARE = 1.0 / REPORT_SHARE  # share of the seconds of a search that the recheck may take
+DOUBLED_NUMBERS = CHUNK_ELEMENTS // 4  # numbers of a support's columns up to which it is fitted in twice the precision
 
 
 def rechecked(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without the ends that a refit by plain arithmetic refuses.
+    """Return a snapshot without the bounds that a refit by plain arithmetic refutes.
 
     Parameters
     ----------
     snapshot : Snapshot
-        Its cells are written: nothing else may write them any more.
+        Snapshot whose subproblems are changed; nothing else may write them any more.
     """
     context, cells = snapshot.context, snapshot.cells
     deadline = context.deadline
@@ -85,7 +85,7 @@ def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
 
 
 class _Recheck:
-    """Refits cells in units of the file."""
+    """Refits of subproblems in units of the file."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.context, self.cells = snapshot.context, snapshot.cells
@@ -100,7 +100,7 @@ class _Recheck:
         return UnitColumns.within(*self._how, self.data.restrictions)
 
     def objection(self, where: Where) -> str:
-        """Say what a refit has against a decided cell; empty where it has nothing."""
+        """Return the objection of a refit to a solved subproblem; empty if there is none."""
         g, t, fold = where
         context, cells = self.context, self.cells
         gamma, tau, folds = float(context.grid.gammas[g]), int(context.grid.taus[t]), context.folds

@@ -1,4 +1,4 @@
-"""From the state of a run to its record: the reported pair, the refit on all rows, the certificate, advice."""
+"""The record of a run from its state: the reported pair, the full-data refit, the certificate and advice."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
 
-FEWEST = 3  # taus proved one after the other that tell how the costs grow
-LONGEST = 1e6  # seconds of a limit that is worth advising
+FEWEST = 3  # minimum number of sizes proved one after the other from which the growth of costs is estimated
+LONGEST = 1e6  # largest limit to advise, in seconds
 
 
 def advice(
@@ -553,7 +553,7 @@ class _Reported:
         return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
 
     def of_pair(self, g: int, t: int) -> dict[str, Any]:
-        """Return the numbers of one pair and what is certified of its own CV error."""
+        """Return the numbers of one pair with the certified bounds on its CV error."""
         alone = np.zeros(self.decided.shape, dtype=np.bool_)
         alone[g, t] = True
         answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
@@ -760,7 +760,7 @@ def counts_of(data: StandardData, rows: IntArray) -> Counts | None:
 
 
 def check_cells(cells: CellTable) -> None:
-    """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
+    """Raise `Inconsistent` if the number of a solved subproblem lies outside of its interval."""
     for g, t in np.argwhere(cells.decided.any(axis=2)).tolist():  # one pair at a time: there may be millions of folds
         nominal = cells.nominal[g, t]
         wrong = cells.decided[g, t] & ~((cells.lower[g, t] <= nominal) & (nominal <= cells.upper[g, t]))
@@ -775,7 +775,7 @@ def check_cells(cells: CellTable) -> None:
 
 
 def check_intervals(record: Record) -> None:
-    """Raise `Inconsistent` if a number of the record lies outside of its own interval."""
+    """Raise `Inconsistent` if a number of the record lies outside of its interval."""
     ends: list[tuple[str, float, float, float]] = [
         ("cv_error", record.lower, record.cv_error, record.upper),
         ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
