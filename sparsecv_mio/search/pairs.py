@@ -1,21 +1,21 @@
-"""The pairs (gamma, tau) of a search: the grid, sums over folds, the part that is proved, the one-standard-error rule.
+"""The pairs (tau, gamma) of a search: the grid, sums over folds, the certified part, the one-standard-error rule.
 
-`PairBounds` are the sums of the cells over the folds. Three pairs may be called the best one:
+`PairBounds` has the sums of the subproblems over the folds. Three pairs may be called the best one:
 
-* `PairBounds.best` has the least upper bound. Certificates and exclusions compare with it.
-* `likely_winner` has the least estimate among the pairs that may still win. Methods work on it first.
-* `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the least CV error
-  found, whose upper bound may not be known.
+* `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare with it.
+* `likely_winner` has the best estimate among the pairs that may still be best. Methods work on it first.
+* `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the smallest CV
+  error found, whose upper bound may not be known.
 
-While the whole grid is not proved, a part of it may be (`proved_part`): every tau up to some size at every gamma, every
-tau from some gamma on, and the pair with the least upper bound of all, wherever that is, unless more is proved without
-it. Of the pairs in it the same is asked as of the grid: `upper - lower <= gap upper + ties + rounding`, `upper` the
-least upper bound of a pair of the part, `lower` the least lower bound.
+If the whole grid is not proved, a part of it may be (`proved_part`): every tau up to some size at every gamma, every
+tau from some gamma on, and the pair with the smallest upper bound of the grid, unless more is proved without that pair.
+The condition for the part is that of the grid: `upper - lower <= gap upper + ties + rounding`, with `upper` the
+smallest upper bound of a pair of the part, and `lower` the smallest lower bound.
 
 The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
-standard error of the least. So the pair with the least h must be known exactly, nothing may be able to fall below it,
-and of every simpler pair than the one taken it must be certain that it is not within. The pair that is taken is
-reported, so it is decided too. Nothing else of the table matters.
+standard error of the minimum. So the pair with the minimum h must be known exactly, no pair may fall below it, and
+every simpler pair than the chosen one must certainly not be within the standard error. The chosen pair is reported, so
+it is solved too. The rule depends on nothing else in the table.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class PairBounds:
     ----------
     lower, upper : (G, T) arrays
     nominal : (G, T) array
-        At the supports the cells hold: the sum itself where all folds are decided, else an estimate.
+        Values at the supports of the subproblems: the sum itself if all folds are solved, else an estimate.
     best : gamma, tau
         The least upper sum; of pairs alike to rounding the one with the smallest tau, then the largest gamma. Where no
         upper sum is known, the least `nominal`.
@@ -219,7 +219,7 @@ class PairBounds:
 
 
 def likely_winner(now: PairBounds) -> tuple[int, int]:
-    """Pair with the least estimate of h, among those that may still win."""
+    """Return the pair with the best estimate of h among those that may still be the best."""
     may_win = now.lower <= now.ceiling
     g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
     return int(g), int(t)
@@ -229,7 +229,7 @@ Pair = tuple[int, int]
 
 
 class Aim(NamedTuple):
-    """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
+    """The pair to work on next, and the sum of lower bounds at which work on it ends; inf to solve every fold."""
 
     pair: Pair
     cutoff: float
@@ -282,7 +282,7 @@ def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Wh
 
 
 def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
-    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
+    """Return the pair with the smallest tau, then the largest gamma, among some pairs (G, T).
 
     Parameters
     ----------
@@ -512,7 +512,7 @@ def one_se_rule(
 
 
 def next_to_decide(missing: BoolArray, now: PairBounds) -> BoolArray:
-    """Of the pairs that are missing those to decide first: the best one and its rivals, then one tau at a time."""
+    """Return the missing pairs to solve first: the best pair and its rivals, then one tau at a time."""
     first = missing & (now.lower < now.upper[now.best])
     first[now.best] = missing[now.best]
     if not first.any() and missing.any():

@@ -1,13 +1,13 @@
-"""What a search is about to report, computed again by the arithmetic of `verify`, which has no rounding in common.
+"""An independent check of the answer before it is reported, by the arithmetic of `verify`, with separate rounding.
 
-No run says `proved`, or prints an upper end, that its own verifier refuses. At the end the folds of the reported pair
-are refitted from the numbers of the file, and its supports compared with those one column away; then a sample of the
-other decided cells is. A fold where the two disagree by more than rounding is known to nobody: all its intervals become
-[0, inf), the status says so, and a warning names the pair, the fold and what was seen.
+No run reports `proved`, or prints an upper bound, that its verifier refuses. At the end, the folds of the reported pair
+are refitted from the numbers of the file, and their supports are compared with those one column away. A sample of the
+other solved subproblems follows. If the two disagree in a fold by more than rounding, all intervals of the fold become
+[0, inf), the status changes, and a warning names the pair, the fold and the disagreement.
 
-It costs `RECHECK_SHARE` of the seconds that the search took, or what is left of a limit, whichever is less: folds and
-cells are drawn by a fixed seed, as many as fit into that by what one took, one at least; supports of more than
-`DOUBLED_NUMBERS` numbers are left out.
+The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a limit if that is less. Folds and
+subproblems are drawn by a fixed seed, as many as fit into that time at the speed so far, and at least one. Supports of
+more than `DOUBLED_NUMBERS` numbers are omitted.
 """
 
 from __future__ import annotations
