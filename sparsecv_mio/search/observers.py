@@ -92,7 +92,7 @@ class Signals:
 
     @property
     def storing(self) -> bool:
-        """Whether somebody stores the state at safe points."""
+        """True if an observer stores the state at safe points."""
         return bool(self._on_safe_point)
 
     def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
@@ -169,15 +169,16 @@ class Progress:
 
 
 def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
-    """Return how far a run over a grid is. O(G T K).
+    """Return the progress of a search over a grid. O(G T K).
 
     Parameters
     ----------
     state : SearchState
+        State of the search.
     mios : int
-        Solved so far.
+        Number of MIOs solved so far.
     stage : str
-        What is being done, in words.
+        Description of the present work in words.
     """
     now, cells, context = state.bounds(), state.cells, state.context
     grid, unit = context.grid, context.per_row
@@ -252,13 +253,14 @@ class Reporter:
 
 
 def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
-    """Return what hands reports on, with the part of a larger run that they are of.
+    """Return a reporter that adds to each report the part of a larger run that it belongs to.
 
     Parameters
     ----------
     report : callable or None
+        Function that receives the reports.
     stage : str
-        That part, in words.
+        Name of that part in words.
     """
     if report is None:
         return None
@@ -266,7 +268,7 @@ def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[P
 
 
 class Watched(ABC):
-    """A search that goes on step by step, and can be watched, stored and carried on."""
+    """A search that proceeds step by step, and can be observed, stored and resumed."""
 
     name: str  # the word by which checkpoints and traces know the method
     context: Context  # what is searched, in which data, and by when
@@ -280,7 +282,7 @@ class Watched(ABC):
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
+        """True if the certificate is closed, no work is left, or the time is over."""
 
     @abstractmethod
     def step(self) -> None:
@@ -370,7 +372,7 @@ class Trace:
 
     @property
     def failure(self) -> SparseCVError | None:
-        """Why the trace ends early."""
+        """Error for which the trace ends early."""
         return self.lines.failure
 
     def visit(self, run: Watched) -> None:
@@ -397,7 +399,7 @@ class Trace:
 
 
 def is_trace(path: str | os.PathLike[str]) -> bool:
-    """Whether a file that can be read begins as a trace does."""
+    """Return True if a readable file begins as a trace does."""
     if not os.path.isfile(path):
         return False
     with suppress(OSError), open(path, "rb") as stream:
@@ -440,7 +442,7 @@ UNREADABLE = (
 
 
 def key_of(context: Context, method: str) -> dict[str, Any]:
-    """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
+    """Return the key of a search: data, folds, grid and method; only a search with the same key is resumed."""
     limits = context.data.restrictions
     return {
         "class-weight": context.data.dataset.class_weight,

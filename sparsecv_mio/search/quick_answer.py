@@ -60,10 +60,13 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds of the data.
     grid : Grid
+        Grid of the search.
     until : float
-        Moment of `time.monotonic` after which only one size is scored, on large data that of the null model.
+        Time of `time.monotonic` after which only one size is scored; on large data it is the size of the null model.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     Raises
     ------
     BadInput
-        For a tau of which no model keeps to the restrictions.
+        If no model of some tau satisfies the restrictions.
 
     Notes
     -----
@@ -190,7 +193,7 @@ def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequen
 
 
 class _SquaredFits:
-    """Fits at one gamma in many folds at once, by products of few columns over all rows less those left out."""
+    """Fits at one gamma in many folds at once, by products of few columns over all rows less the held-out rows."""
 
     def __init__(self, data: StandardData, folds: FoldPlan, gamma: float) -> None:
         self.data, self.folds = data, folds

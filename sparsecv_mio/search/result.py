@@ -395,7 +395,7 @@ def fold_info(plan: FoldPlan) -> parts.FoldInfo:
 
 
 class _Reported:
-    """The pair that is reported, and the numbers of every pair in units of the file."""
+    """The reported pair, and the numbers of every pair in units of the file."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         context = snapshot.context
@@ -495,7 +495,7 @@ class _Reported:
         return {"gamma": gamma, "tau": tau, "cv_error": float(self.shown[g, t]), **interval}
 
     def estimated(self, g: int, t: int) -> bool:
-        """Whether some fold of a pair is not decided, so that its CV error is an estimate."""
+        """Return True if some fold of a pair is not solved, so that its CV error is an estimate."""
         return bool(self.decided[g, t] < self.folds.k)
 
     def standard_error(self, g: int, t: int) -> float | None:
@@ -546,7 +546,7 @@ class _Reported:
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 
     def of_grid(self, table: Sequence[TableRow]) -> dict[str, Any]:
-        """Return the numbers of the pair with the least CV error found, and what is certified of the least one."""
+        """Return the numbers of the pair with the smallest CV error found, with the certified bounds on the minimum."""
         answer = self.certificate(self.bounds, self.pair)
         upper = records.least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
         gap = parts.relative_gap(answer["lower"], upper)
@@ -634,20 +634,22 @@ def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceB
 def build_record(
     snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None = None, all_rows: BestOnAllRows | None = None
 ) -> Record:
-    """Assemble the record of a search in whatever state it is.
+    """Build the record of a search from its present state.
 
     Parameters
     ----------
     snapshot : Snapshot
+        State of the search.
     best : callable, optional
-        Returns the best subset on all rows at an index of gamma and a size; what `snapshot` holds by default.
+        Function that returns the best subset of the full data at an index of gamma and a size; by default it reads
+        `snapshot`.
     all_rows : BestOnAllRows, optional
-        Whose moments, where at hand, serve the refit; without it no kernel is called.
+        Full data, whose moments serve the refit if they were computed; without it no kernel is called.
 
     Raises
     ------
     Inconsistent
-        If a number of the record lies outside of its own interval.
+        If a number of the record lies outside of its interval.
     """
     reported, context = _Reported(snapshot), snapshot.context
     grid, data, deadline = reported.grid, reported.data, context.deadline
