@@ -254,7 +254,7 @@ class SmoothProblems(Problems):
             return self._left_out.with_fits(full.subsets.fits)
 
     def _without_fold(self, fold: int) -> GlmSubsets | None:
-        """Return one of many folds in the columns of the full data; None if there are few folds."""
+        """Return one of many folds in full-data columns; None for few folds, or if it needs separate columns."""
         if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS:
             return None
         full = self.full(0)

@@ -1,4 +1,4 @@
-"""First nodes of the trees of single folds: they give a support and the ridge ball of every size."""
+"""First nodes of the trees of single folds: a support and the ridge ball of every size, and sizes that they solve."""
 
 from __future__ import annotations
 
