@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import step_findings
 from runs import change_plan, new_run
+from step_findings import CASES, write_steps
 from stops import limit_after
 from two_class_cases import TwoClassCase, two_class_case
 
@@ -30,9 +33,9 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.sources.fold_searches import PassStep
-from sparsecv_mio.search.sources.registry import SOURCES, source_of
-from sparsecv_mio.search.steps import Findings, FoldBounds, FullDataBounds, Step, SupportInFolds
-from sparsecv_mio.trees.subsets import BestSubset, never
+from sparsecv_mio.search.sources.registry import SOURCES
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss
 
 
@@ -96,42 +99,13 @@ def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path)
     assert solve(data, **how, resume=tmp_path / "c").status == "proved"
 
 
-def test_findings_of_a_step_are_the_same_from_a_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step carries all that it reads of the state: problems made again give the same supports and numbers.
-
-    Numbers may differ by the rounding of fits: problems store fits that began elsewhere.
-    """
-    case, done = two_class_case(0), list[tuple[bytes, Findings]]()
-    run = Executor._run
-
-    def noted(executor: Executor, step: Step) -> Findings:
-        done.append((pickle.dumps(step), run(executor, step)))
-        return done[-1][1]
-
-    monkeypatch.setattr(Executor, "_run", noted)
-    turns_of(new_search(case))
-    assert len({step.source for _, found in done for step in [found.step]}) >= 4
-    for packed, found in done:
-        step = pickle.loads(packed)
-        again = source_of(step).run(step, new_search(case).problems, never)
-        for one, other in zip(numbers_of(again), numbers_of(found), strict=True):
-            assert one == pytest.approx(other, rel=1e-9, nan_ok=True), step
-
-
-def numbers_of(findings: Findings) -> list[Any]:
-    """The numbers of what a step states, without the objects that hold them."""
-    numbers: list[Any] = [findings.is_finished]
-    for statement in findings.statements:
-        if isinstance(statement, FullDataBounds):
-            by_size = statement.subsets.by_size.values()
-            for subset in by_size:
-                numbers += [subset.support.tolist(), subset.upper, subset.complete]
-        elif isinstance(statement, FoldBounds):
-            numbers += [support.tolist() for support in statement.supports]
-            numbers += [values.ravel().tolist() for values in (statement.lower, statement.upper, statement.is_solved)]
-        elif isinstance(statement, SupportInFolds):
-            numbers += [statement.support.tolist(), statement.objective_upper.tolist(), statement.held_out.tolist()]
-    return numbers
+@pytest.mark.parametrize("case", list(CASES))
+def test_findings_of_a_step_are_bitwise_equal_in_a_fresh_process(case: str, tmp_path: Path) -> None:
+    """A step carries all that it reads of the state, and no problem depends on what was computed before."""
+    steps = tmp_path / "steps"
+    assert len(write_steps(case, steps)) >= 2
+    again = subprocess.run([sys.executable, step_findings.__file__, steps], capture_output=True, text=True, check=True)
+    assert again.stdout.split("\n") == ["", ""], again.stdout
 
 
 def test_several_threads_reach_the_same_answer() -> None:
