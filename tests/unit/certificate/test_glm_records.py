@@ -273,3 +273,12 @@ def test_a_coefficient_that_is_0_but_for_rounding_is_none_that_was_changed(loss:
         assert found.ok, found.failures
     wrong = verify(replace(record, coefficients={"x0": 1e-9}), data)
     assert [failure.field for failure in wrong.failures] == ["coefficients.x0"]
+
+
+@pytest.mark.parametrize("seed", range(3, 8))
+def test_supports_of_fits_through_all_counts_are_tied(seed: int) -> None:
+    """On three rows two adjusted columns and the intercept fit exactly: what differs are the last digits."""
+    X = np.random.default_rng(seed).normal(size=(5, 4))
+    data = Dataset.from_arrays(X, np.array([3.0, 1.0, 4.0, 1.0, 0.0]))
+    record = cross_validate(data, "forward:2", gammas=[0.006], taus=[0, 1], loss="poisson", adjust=("x0", "x2"))
+    assert verify(record, data).failures == ()
