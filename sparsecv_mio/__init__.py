@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.certificate.drawn import draw_by as _draw_by
+from sparsecv_mio.certificate.drawn import register_implementations as _draw_by
 from sparsecv_mio.version import __version__ as __version__
 
 if TYPE_CHECKING:

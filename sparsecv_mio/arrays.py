@@ -41,13 +41,13 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def beside_ones(X: FloatArray) -> FloatArray | None:
+def base_with_ones(X: FloatArray) -> FloatArray | None:
     """Return the (1 + p, n) array of ones and the columns of X that X is a view of, or None.
 
     Examples
     --------
-    >>> columns = put_beside_ones(np.array([[2.0, 3.0], [4.0, 5.0]]), np.array([1]))
-    >>> columns.tolist(), beside_ones(columns[1:].T) is columns
+    >>> columns = prepend_ones(np.array([[2.0, 3.0], [4.0, 5.0]]), np.array([1]))
+    >>> columns.tolist(), base_with_ones(columns[1:].T) is columns
     ([[1.0, 1.0], [3.0, 5.0]], True)
     """
     (n, p), whole = X.shape, X.base
@@ -58,7 +58,7 @@ def beside_ones(X: FloatArray) -> FloatArray | None:
     return None
 
 
-def put_beside_ones(X: FloatArray, columns: IntArray) -> FloatArray:
+def prepend_ones(X: FloatArray, columns: IntArray) -> FloatArray:
     """Return the (1 + k, n) array of a row of ones and k columns of X."""
     whole = np.empty((1 + len(columns), len(X)))
     whole[0] = 1.0

@@ -17,7 +17,7 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.errors import BadInput, word_of
+from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GAMMAS_OVER_ROWS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale, Within
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def shown(name: str) -> str:
+def option_name(name: str) -> str:
     """Return the name of an option as messages print it: the command-line name without dashes."""
     return name.replace("_", "-")
 
@@ -72,7 +72,7 @@ def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Do
                                   annotation=field.type) for field in new
             ]  # fmt: skip
             taken |= {field.name for field in new}
-            lines += _described(cls, {field.name for field in new})
+            lines += _field_descriptions(cls, {field.name for field in new})
         function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
         if function.__doc__ is not None:  # `python -OO` removes docstrings
             function.__doc__ = KEYWORDS.sub(
@@ -89,7 +89,7 @@ def _shown_default(field: Field[Any]) -> Any:
     return str(default) if isinstance(default, StrEnum) else default
 
 
-def _described(cls: type, names: set[str]) -> list[str]:
+def _field_descriptions(cls: type, names: set[str]) -> list[str]:
     """Return the docstring lines, of a class and its bases, that describe the given fields."""
     lines = list[str]()
     for holder in reversed(cls.__mro__):
@@ -121,10 +121,10 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     if value is None:
         return
     if not isinstance(value, Real):
-        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is not a whole number")
+        raise BadInput(f"{option_name(name)}: {str(value)[:30]!r} is not a whole number")
     if not least <= value <= most or value != int(value):
         allowed = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
-        raise BadInput(f"{shown(name)}: {value} is out of range; give {allowed}")
+        raise BadInput(f"{option_name(name)}: {value} is out of range; give {allowed}")
 
 
 def _check_gap(name: str, value: Any) -> None:
@@ -138,12 +138,12 @@ def _check_seconds(name: str, value: Any) -> None:
         return
     _check_real(name, value)
     if not 0.0 < value < math.inf:
-        raise BadInput(f"{shown(name)}: {value:g} is out of range; give a positive number of seconds")
+        raise BadInput(f"{option_name(name)}: {value:g} is out of range; give a positive number of seconds")
 
 
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real):
-        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is not a number")
+        raise BadInput(f"{option_name(name)}: {str(value)[:30]!r} is not a number")
 
 
 @dataclass(frozen=True)
@@ -185,18 +185,18 @@ class Option:
     @property
     def flag(self) -> str:
         """Name on the command line."""
-        return f"--{shown(self.name)}"
+        return f"--{option_name(self.name)}"
 
-    def settled(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         """Return a checked value, a keyword as a member of its enumeration and a numpy scalar as a Python one."""
         value = plain_scalar(value)
         if self.check is not None:
             self.check(self.name, value)
         if self.kind is bool and not isinstance(value, bool):
-            raise BadInput(f"{shown(self.name)}: {str(value)[:30]!r} is neither True nor False")
+            raise BadInput(f"{option_name(self.name)}: {str(value)[:30]!r} is neither True nor False")
         if self.words is None or (value is None and self.default is None):
             return value
-        return word_of(self.words, value, shown(self.name))
+        return parse_keyword(self.words, value, option_name(self.name))
 
 
 _FEATURES = "A,B,..."
@@ -487,4 +487,4 @@ def settle_options(options: DataclassInstance) -> None:
     """
     for field in fields(options):
         if field.name in OPTIONS:
-            object.__setattr__(options, field.name, OPTIONS[field.name].settled(getattr(options, field.name)))
+            object.__setattr__(options, field.name, OPTIONS[field.name].validate(getattr(options, field.name)))

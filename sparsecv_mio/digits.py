@@ -16,7 +16,7 @@ WHOLE_BELOW = 1e12  # numbers from here on are written with an exponent
 UNKNOWN = "?"  # an unknown number
 
 
-def shown(value: float, digits: int = 6) -> str:
+def format_number(value: float, digits: int = 6) -> str:
     """Return a number as text; an unknown bound is a question mark.
 
     Parameters
@@ -28,8 +28,10 @@ def shown(value: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> shown(0.05), shown(123456.789), shown(26227614.9), shown(24753.4, 3), shown(2.5e12), shown(float("inf"))
-    ('0.05', '123457', '26227615', '24753', '2.5e+12', '?')
+    >>> format_number(0.05), format_number(123456.789), format_number(26227614.9)
+    ('0.05', '123457', '26227615')
+    >>> format_number(24753.4, 3), format_number(2.5e12), format_number(float("inf"))
+    ('24753', '2.5e+12', '?')
     """
     if _has_longer_whole_part(value, digits):
         return f"{value:.0f}"
@@ -55,12 +57,12 @@ def several(count: int, thing: str) -> str:
 MOST_NAMED = 8  # names in a list; for longer lists the number of the other names is given
 
 
-def first_named(names: Sequence[str]) -> str:
+def abbreviate_list(names: Sequence[str]) -> str:
     """Return names as a list; a long list ends with the number of the names that are not shown.
 
     Examples
     --------
-    >>> first_named(["a", "b"]), first_named(list("abcdefghijklmno"))
+    >>> abbreviate_list(["a", "b"]), abbreviate_list(list("abcdefghijklmno"))
     ('a, b', 'a, b, c, d, e, f, g, h and 7 more')
     """
     more = len(names) - MOST_NAMED
@@ -90,32 +92,32 @@ def share(value: float) -> str:
     >>> share(0.70314), share(-12.0), share(-5.66846871e38)
     ('0.7031', '-12.0000', '-5.66847e+38')
     """
-    return f"{value:.4f}" if abs(value) < WHOLE_BELOW else shown(value)
+    return f"{value:.4f}" if abs(value) < WHOLE_BELOW else format_number(value)
 
 
-def ends_of(lower: float, upper: float, digits: int = 6) -> str:
+def format_interval(lower: float, upper: float, digits: int = 6) -> str:
     """Return an interval as text.
 
     Examples
     --------
-    >>> ends_of(0.25, 1234567.8), ends_of(0.0, float("inf"))
+    >>> format_interval(0.25, 1234567.8), format_interval(0.0, float("inf"))
     ('[0.25, 1234568]', '[0, ?]')
     """
-    return f"[{shown(lower, digits)}, {shown(upper, digits)}]"
+    return f"[{format_number(lower, digits)}, {format_number(upper, digits)}]"
 
 
-def aligned(value: float, digits: int) -> str:
+def format_with_zeros(value: float, digits: int) -> str:
     """Return a number as `shown` does, with trailing zeros, for a column of similar numbers.
 
     Examples
     --------
-    >>> aligned(2999.8, 6)
+    >>> format_with_zeros(2999.8, 6)
     '2999.80'
-    >>> aligned(1762506.9, 6), aligned(0.0, 6)
+    >>> format_with_zeros(1762506.9, 6), format_with_zeros(0.0, 6)
     ('1762507', '0')
     """
     if value == 0.0 or not math.isfinite(value) or _has_longer_whole_part(value, digits):
-        return shown(value, digits)
+        return format_number(value, digits)
     return f"{value:#.{digits}g}".rstrip(".")
 
 

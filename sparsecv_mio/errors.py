@@ -153,7 +153,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(repr(by_small_letters[name]) for name in near)}?)" if near else ""
 
 
-def word_of(kind: type[Word], value: str, option: str) -> Word:
+def parse_keyword(kind: type[Word], value: str, option: str) -> Word:
     """Return the member of an enumeration for a keyword, in upper or lower case.
 
     Parameters
@@ -178,13 +178,13 @@ def word_of(kind: type[Word], value: str, option: str) -> Word:
     Examples
     --------
     >>> from sparsecv_mio.words import Method
-    >>> word_of(Method, "ROUNDS", "method")
+    >>> parse_keyword(Method, "ROUNDS", "method")
     <Method.ROUNDS: 'rounds'>
     """
-    return kind(one_of(value, kind, option))
+    return kind(match_keyword(value, kind, option))
 
 
-def one_of(value: str, words: Iterable[str], option: str) -> str:
+def match_keyword(value: str, words: Iterable[str], option: str) -> str:
     """Return the allowed keyword that a text matches, in upper or lower case.
 
     Parameters
@@ -208,7 +208,7 @@ def one_of(value: str, words: Iterable[str], option: str) -> str:
 
     Examples
     --------
-    >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
+    >>> match_keyword("LOGISTIC", ("logistic", "squared"), "--loss")
     'logistic'
     """
     allowed = [str(word) for word in words]

@@ -111,7 +111,7 @@ def all_memory() -> int:
         return sys.maxsize
 
 
-def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput) -> None:
+def check_unpacked_size(path: Place, size: int, error: type[SparseCVError] = BadInput) -> None:
     """Check that a compressed file does not unpack to more than the memory of this machine.
 
     A file of a few kilobytes may unpack to terabytes.
@@ -428,7 +428,7 @@ class JsonLines:
             if special(path) is None:
                 self._take()
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._write_error(error) from None
 
     def _take(self) -> None:
         """Lock the file against other runs while it is open, and empty it."""
@@ -451,14 +451,14 @@ class JsonLines:
             self._stream.write(json.dumps(entries) + "\n")
             self._stream.flush()
         except (OSError, ValueError) as error:  # a closed file raises a ValueError
-            self.failure = self._refused(error)
+            self.failure = self._write_error(error)
 
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # the failure of the buffered line has been reported
             self._stream.close()
 
-    def _refused(self, error: OSError | ValueError) -> BadInput:
+    def _write_error(self, error: OSError | ValueError) -> BadInput:
         return BadInput(f"cannot write {self.what} {self.path}: {reason(error)}")
 
 

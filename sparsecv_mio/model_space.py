@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
-from sparsecv_mio.digits import MOST_NAMED, first_named, quoted_name
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Loss
@@ -37,9 +37,9 @@ class AtMost:
     features: tuple[str, ...]
 
     def __str__(self) -> str:
-        return self.shown({})
+        return self.describe({})
 
-    def shown(self, words: Mapping[str, str]) -> str:
+    def describe(self, words: Mapping[str, str]) -> str:
         """Return the limit as text, with other names for some features."""
         return f"{self.count} of {', '.join(quoted_name(words.get(name, name)) for name in self.features)}"
 
@@ -53,9 +53,9 @@ class Parents:
     every: bool = True
 
     def __str__(self) -> str:
-        return self.shown({})
+        return self.describe({})
 
-    def shown(self, words: Mapping[str, str]) -> str:
+    def describe(self, words: Mapping[str, str]) -> str:
         """Return the rule as text, with other names for some features."""
         parents = (" and " if self.every else " or ").join(quoted_name(words.get(name, name)) for name in self.parents)
         return f"{quoted_name(words.get(self.feature, self.feature))} only with {parents}"
@@ -73,7 +73,7 @@ def unquoted_name(text: str) -> str:
     return word[1:-1].replace('""', '"') if len(word) > 1 and word[0] == word[-1] == '"' else word
 
 
-def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
+def parse_names(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
     """Return the names in a comma-separated text; a name that contains a comma is quoted as in a CSV file.
 
     Parameters
@@ -87,7 +87,7 @@ def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]
 
     Examples
     --------
-    >>> features_of('age, "a,b"', "at-most")
+    >>> parse_names('age, "a,b"', "at-most")
     ('age', 'a,b')
     """
     names = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])]
@@ -96,7 +96,7 @@ def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]
     return tuple(names)
 
 
-def limits_of(given: Any) -> tuple[AtMost, ...]:
+def parse_limits(given: Any) -> tuple[AtMost, ...]:
     """Return limits on groups from a text `2:a,b,c`, a pair `(2, ["a", "b", "c"])`, or several of these.
 
     Raises
@@ -106,7 +106,7 @@ def limits_of(given: Any) -> tuple[AtMost, ...]:
 
     Examples
     --------
-    >>> limits_of("2:a,b,c") == limits_of([(2, ["a", "b", "c"])])
+    >>> parse_limits("2:a,b,c") == parse_limits([(2, ["a", "b", "c"])])
     True
     """
     alone = isinstance(given, str | AtMost) or (isinstance(given, tuple) and given and isinstance(given[0], Integral))
@@ -120,7 +120,7 @@ def _limit(given: Any) -> AtMost:
         number, colon, names = given.partition(":")
         if not colon or not COUNT.fullmatch(number.strip()):
             raise BadInput(f"at-most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
-        count, features = int(number), features_of(names, "at-most")
+        count, features = int(number), parse_names(names, "at-most")
     elif isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Integral):
         count, features = int(given[0]), _given_names(given[1], "at-most")
     else:
@@ -130,7 +130,7 @@ def _limit(given: Any) -> AtMost:
     return AtMost(count, features)
 
 
-def parents_of(given: Any) -> tuple[Parents, ...]:
+def parse_hierarchy(given: Any) -> tuple[Parents, ...]:
     """Return hierarchy rules from `strong`, `weak`, texts `ab=a,b` or `ab=a|b`, or a mapping.
 
     `ab=a,b` requires all parents, as a mapping from features to parents does, and `ab=a|b` at least one. `strong` and
@@ -143,9 +143,9 @@ def parents_of(given: Any) -> tuple[Parents, ...]:
 
     Examples
     --------
-    >>> parents_of("ab=a|b")
+    >>> parse_hierarchy("ab=a|b")
     (Parents(feature='ab', parents=('a', 'b'), every=False),)
-    >>> parents_of({"ab": ["a", "b"]}) == parents_of(["ab=a,b"])
+    >>> parse_hierarchy({"ab": ["a", "b"]}) == parse_hierarchy(["ab=a,b"])
     True
     """
     if isinstance(given, Mapping):
@@ -168,7 +168,7 @@ def _parents(given: Any) -> Parents:
             f"hierarchy: {given!r} is none of strong, weak, AB=A,B (with all parents) and AB=A|B (with one at least)"
         )
     separator = "|" if "|" in marks else ","
-    return Parents(unquoted_name(name), features_of(parents, "hierarchy", separator), separator == ",")
+    return Parents(unquoted_name(name), parse_names(parents, "hierarchy", separator), separator == ",")
 
 
 def _several(given: Any, option: str) -> Iterable[Any]:
@@ -179,7 +179,7 @@ def _several(given: Any, option: str) -> Iterable[Any]:
 
 def _given_names(given: Any, option: str) -> tuple[str, ...]:
     if isinstance(given, str):
-        return features_of(given, option)
+        return parse_names(given, option)
     if isinstance(given, Integral):
         return (str(given),)
     names = tuple(_several(given, option))
@@ -236,7 +236,7 @@ COLUMNS, FACTORS = "columns", "factors"  # units that count as one feature
 EVERY_FACTOR = ((FACTORS,),)  # keyword for all factors, before their columns are known
 
 
-def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
+def parse_count_groups(given: Any) -> tuple[tuple[str, ...], ...]:
     """Return the groups of columns that count as one feature, from `columns`, `factors` or given groups.
 
     Raises
@@ -246,7 +246,7 @@ def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
 
     Examples
     --------
-    >>> counted_as_one("columns"), counted_as_one([["a", "b"], ["c", "d", "e"]])
+    >>> parse_count_groups("columns"), parse_count_groups([["a", "b"], ["c", "d", "e"]])
     ((), (('a', 'b'), ('c', 'd', 'e')))
     """
     if isinstance(given, str):
@@ -259,12 +259,12 @@ def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(_given_names(columns, "count") for columns in _several(given, "count"))
 
 
-def factors_of(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+def find_factors(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Return the columns of each factor: names with the same text before an equals sign.
 
     Examples
     --------
-    >>> factors_of(["age", "city=Bergen", "city=Oslo", "sex=m"])
+    >>> find_factors(["age", "city=Bergen", "city=Oslo", "sex=m"])
     (('city=Bergen', 'city=Oslo'),)
     """
     by_word: dict[str, list[str]] = {}
@@ -324,7 +324,7 @@ class Term:
     penalty: float = 1.0
     always: bool = False
 
-    def at(self, place: Mapping[Any, int]) -> Term:
+    def convert_to_positions(self, place: Mapping[Any, int]) -> Term:
         """Return the term with positions instead of names, without columns that have no position."""
         columns = tuple(place[column] for column in self.columns if column in place)
         return replace(self, columns=columns, count=min(self.count, len(columns)))
@@ -369,7 +369,7 @@ class Restrictions:
 
     Examples
     --------
-    >>> Restrictions(force_in=["b", 0]).within(["a", "b", "c"]).force_in
+    >>> Restrictions(force_in=["b", 0]).resolve_names(["a", "b", "c"]).force_in
     ('a', 'b')
     """
 
@@ -383,17 +383,17 @@ class Restrictions:
     count: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", counted_as_one(self.count))
+        object.__setattr__(self, "count", parse_count_groups(self.count))
         for name in (*FORCING, *SIGNS):
             object.__setattr__(self, name, _given_features(getattr(self, name), name))
-        object.__setattr__(self, "at_most", limits_of(self.at_most))
-        object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
+        object.__setattr__(self, "at_most", parse_limits(self.at_most))
+        object.__setattr__(self, "hierarchy", parse_hierarchy(self.hierarchy))
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
     @property
-    def always(self) -> tuple[str, ...]:
+    def forced_columns(self) -> tuple[str, ...]:
         """Columns that are in every model."""
         return (*self.force_in, *self.adjust)
 
@@ -413,7 +413,7 @@ class Restrictions:
         >>> [term.columns for term in Restrictions(count=[["a", "c"]], force_out="b").terms(["a", "b", "c", "d"])]
         [('a', 'c'), ('d',)]
         """
-        outside, inside, free = set(self.force_out), set(self.always), set(self.adjust)
+        outside, inside, free = set(self.force_out), set(self.forced_columns), set(self.adjust)
         of_name = {
             name: Term((name,), 0, 0.0, True) if name in free else Term((name,), always=name in inside)
             for name in names
@@ -450,7 +450,7 @@ class Restrictions:
             if name in constant:
                 raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
 
-    def named(self) -> Iterator[tuple[str, str]]:
+    def named_columns(self) -> Iterator[tuple[str, str]]:
         """Yield every column that a restriction names, with the name of the field."""
         for field in (*FORCING, *SIGNS):
             yield from ((field, name) for name in getattr(self, field))
@@ -459,7 +459,7 @@ class Restrictions:
         yield from (("hierarchy", name) for rule in self.hierarchy for name in (rule.feature, *rule.parents))
 
     @property
-    def beyond_forcing(self) -> tuple[str, ...]:
+    def side_constraints(self) -> tuple[str, ...]:
         """Names of the restrictions in use other than forcing features in or out."""
         return tuple(name for name in BEYOND_FORCING if getattr(self, name))
 
@@ -481,21 +481,21 @@ class Restrictions:
         against = self._reference_levels()
         without = tuple(name for name in self.force_out if name not in against)
         forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", without))
-        said = [f"{text} {names_joined(some)}" for text, some in forced if some]
+        said = [f"{text} {abbreviate_names(some)}" for text, some in forced if some]
         if against:
-            said[0] += f" (levels against {names_joined(against)})"
+            said[0] += f" (levels against {abbreviate_names(against)})"
         if self.count:
             factors = [] if self.count == EVERY_FACTOR else [word_of_factor(columns) for columns in self.count]
-            said.append("factors whole, each counted once" + (f" ({names_joined(factors)})" if factors else ""))
+            said.append("factors whole, each counted once" + (f" ({abbreviate_names(factors)})" if factors else ""))
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
-        said += [f"at most {limit.shown(firsts)}" for limit in self.at_most]
+        said += [f"at most {limit.describe(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_NAMED:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
-            said += [rule.shown(firsts) for rule in self.hierarchy]
+            said += [rule.describe(firsts) for rule in self.hierarchy]
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
-            said += [f"no coefficient {text}" if every else f"{names_joined(some)} not {text}"] if some else []
+            said += [f"no coefficient {text}" if every else f"{abbreviate_names(some)} not {text}"] if some else []
         return "; ".join(said)
 
     def _reference_levels(self) -> tuple[str, ...]:
@@ -503,7 +503,7 @@ class Restrictions:
         adjusted = {word_of_factor((name,)) for name in self.adjust if "=" in name}
         return tuple(name for name in self.force_out if "=" in name and word_of_factor((name,)) in adjusted)
 
-    def within(self, names: Sequence[str], constant: bool = True) -> Self:
+    def resolve_names(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the restrictions with the names of the data, in the order of the data.
 
         Parameters
@@ -522,7 +522,7 @@ class Restrictions:
         if not self:
             return self
         place = {name: j for j, name in enumerate(names)}
-        inside, outside, adjusting = (_found(getattr(self, name), place, name) for name in FORCING)
+        inside, outside, adjusting = (_find_positions(getattr(self, name), place, name) for name in FORCING)
         levels = [_levels(word.strip(), place) for word in self.adjust]
         coded = [some[0] for some in levels if len(some) > 1]
         references = set(coded if constant else coded[1:])  # levels that the intercept represents
@@ -531,7 +531,7 @@ class Restrictions:
                 name = names[min(twice)]
                 raise BadInput(f"adjust, {option}: column {name!r} is in both: what is adjusted for is not chosen")
         outside, adjusting = outside | references, adjusting - references
-        factors = self._factors_within(names, outside | adjusting)
+        factors = self._resolve_factors(names, outside | adjusting)
         for columns in factors:
             places = {place[name] for name in columns}
             inside |= places if inside & places else set()
@@ -539,14 +539,14 @@ class Restrictions:
             name = names[min(contradicted)]
             raise BadInput(f"force-in, force-out: feature {name!r} is in both: take it off one of them")
         inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
-        shaped = replace(self, count=factors)._shape_within(names)
+        shaped = replace(self, count=factors)._resolve_constraints(names)
         shaped = replace(shaped, force_in=inner, force_out=outer, adjust=always)
-        shaped.check_adjusted()
+        shaped.check_adjustment()
         if len(outside) + len(adjusting) == len(names):
             raise BadInput(f"{'adjust' if adjusting else 'force-out'}: no feature is left, take one off")
         return shaped
 
-    def check_adjusted(self) -> None:
+    def check_adjustment(self) -> None:
         """Raise `BadInput` if an adjustment column has a second role; needs names of the data."""
         parts = {"force_in": self.force_in, "force_out": self.force_out, "nonnegative": self.nonnegative,
                  "nonpositive": self.nonpositive, "at_most": [name for some in self.at_most for name in some.features],
@@ -557,31 +557,33 @@ class Restrictions:
                     others = f"adjust, {option.replace('_', '-')}"
                     raise BadInput(f"{others}: column {name!r} is in both: what is adjusted for is not chosen")
 
-    def _factors_within(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
+    def _resolve_factors(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
         """Return the factors by names of the data, without excluded and adjustment columns."""
         place = {name: j for j, name in enumerate(names)}
-        factors = factors_of(names) if self.count == EVERY_FACTOR else self.count
+        factors = find_factors(names) if self.count == EVERY_FACTOR else self.count
         if self.count and not factors:
             raise BadInput(
                 "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
                 'this option out, or give encode="onehot" for a column of three or more text values'
             )
-        made = [sorted(_found(columns, place, "count") - others) for columns in factors]
+        made = [sorted(_find_positions(columns, place, "count") - others) for columns in factors]
         seen: set[int] = set()
         for columns in made:
             if twice := seen & set(columns):
                 raise BadInput(f"count: column {names[min(twice)]!r} is in two factors: leave it out of one")
             seen |= set(columns)
         for option in SIGNS:
-            for j in sorted(_found([name for name in getattr(self, option) if name != ALL], place, option) & seen):
+            for j in sorted(
+                _find_positions([name for name in getattr(self, option) if name != ALL], place, option) & seen
+            ):
                 why = "the coefficients of the levels of a factor are differences between levels, which have no sign"
                 raise BadInput(f"{option}, count: column {names[j]!r} is of a factor: {why}")
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
-    def _shape_within(self, names: Sequence[str]) -> Self:
+    def _resolve_constraints(self, names: Sequence[str]) -> Self:
         """Return the restrictions beyond forcing by names, with `all`, `strong` and `weak` expanded."""
         place = {name: j for j, name in enumerate(names)}
-        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # including a first level
+        adjusted = {names[j] for j in _find_positions(self.adjust, place, "adjust")}  # including a first level
         by_name = _ByName(tuple(names), self.count, adjusted)
         parents = [parent for rule in self.hierarchy for parent in by_name.parents(rule)]
         groups = tuple(AtMost(limit.count, by_name.columns(limit.features, "at_most")) for limit in self.at_most)
@@ -593,7 +595,7 @@ class Restrictions:
             self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
         )
 
-    def left(self, p: int) -> int:
+    def n_selectable_features(self, p: int) -> int:
         """Return the number of features among p columns that may be chosen; a factor counts as one."""
         return p - len(self.force_out) - len(self.adjust) - sum(len(columns) - 1 for columns in self.count)
 
@@ -612,7 +614,7 @@ class Restrictions:
         p : int
             Number of features of the data.
         """
-        least, most = self.features(self.force_in), self.left(p)
+        least, most = self.features(self.force_in), self.n_selectable_features(p)
         for tau in taus:
             if tau < least:
                 raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
@@ -636,7 +638,7 @@ class _ByName:
         """Return the columns that an option names, in the order of the data."""
         if tuple(given) == (ALL,) and ALL not in self.place:
             return self.all
-        places = sorted(_found([self.first_of.get(word, word) for word in given], self.place, option))
+        places = sorted(_find_positions([self.first_of.get(word, word) for word in given], self.place, option))
         return tuple(dict.fromkeys(self.firsts.get(self.names[j], self.names[j]) for j in places))
 
     def parents(self, rule: Parents) -> list[Parents]:
@@ -654,9 +656,9 @@ class _ByName:
         ]
 
 
-def names_joined(names: Sequence[str]) -> str:
+def abbreviate_names(names: Sequence[str]) -> str:
     """Return names as a list, quoted if they contain a comma; a long list ends with the number of the others."""
-    return first_named(list(map(quoted_name, names)))
+    return abbreviate_list(list(map(quoted_name, names)))
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
@@ -679,7 +681,7 @@ def _split(text: str) -> list[str]:
     return next(csv.reader([text], skipinitialspace=True), [text])
 
 
-def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
+def _find_positions(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
     """Return the positions of features given by name, or by position if no feature has that name.
 
     The name of an encoded text column selects the columns of its levels. A text that is not the name of a feature is
@@ -695,7 +697,7 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
         elif option != "hierarchy" and (levels := _levels(word, place)):
             places.update(levels)
         else:
-            where = did_you_mean(text, place) or f": there are {names_joined(list(place))}"
+            where = did_you_mean(text, place) or f": there are {abbreviate_names(list(place))}"
             raise BadInput(f"{option.replace('_', '-')}: {text!r} is not a feature{where}")
     return places
 
@@ -794,12 +796,12 @@ def finite_number(text: str, option: str) -> float:
     return value
 
 
-def whole(text: str, option: str) -> int:
+def parse_integer(text: str, option: str) -> int:
     """Return an integer of at most 18 digits.
 
     Examples
     --------
-    >>> whole("12", "--seed")
+    >>> parse_integer("12", "--seed")
     12
     """
     if len(text.strip()) > MOST_DIGITS + 1:
@@ -859,7 +861,7 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
         raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
     if finite_number(parts[0], option) == 0.0:
         raise BadInput(f"{option}: {text!r} is logarithmic and starts above 0: write 0,LO:{parts[1]}:{parts[2]}")
-    low, high, count = _positive(parts[0], option), _positive(parts[1], option), whole(parts[2], option)
+    low, high, count = _positive(parts[0], option), _positive(parts[1], option), parse_integer(parts[2], option)
     if low > high:
         raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
     if not 1 <= count <= MAX_COUNT or (count == 1 and low < high):
@@ -903,7 +905,7 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
     """
     sizes: set[int] = set()
     for word in text.split(","):
-        ends = [whole(end, option) for end in word.split(":")]
+        ends = [parse_integer(end, option) for end in word.split(":")]
         if len(ends) > 2:
             raise BadInput(f"{option}: {word.strip()!r} is not a support size K nor a range LO:HI")
         low, high = ends[0], ends[-1]
@@ -1026,7 +1028,7 @@ def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = 
     return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
 
 
-def gammas_of(
+def parse_gammas(
     given: str | float | Iterable[float] | None,
     p: int,
     n_train: int,
@@ -1055,7 +1057,7 @@ def gammas_of(
 
     Examples
     --------
-    >>> gammas_of(0.1, 4, 50), gammas_of("0.1,1", 4, 50), len(gammas_of(None, 4, 50))
+    >>> parse_gammas(0.1, 4, 50), parse_gammas("0.1,1", 4, 50), len(parse_gammas(None, 4, 50))
     ((0.1,), (0.1, 1.0), 15)
     """
     if given is None:
@@ -1063,7 +1065,7 @@ def gammas_of(
     return gammas(given, option) if isinstance(given, str) else _given_numbers(given, option)
 
 
-def taus_of(
+def parse_taus(
     given: str | int | Iterable[int] | None,
     p: int,
     n_train: int,
@@ -1096,11 +1098,11 @@ def taus_of(
 
     Examples
     --------
-    >>> taus_of(3, 10, 50), taus_of(range(1, 3), 10, 50), taus_of("2:4", 10, 50), taus_of(None, 4, 50)
+    >>> parse_taus(3, 10, 50), parse_taus(range(1, 3), 10, 50), parse_taus("2:4", 10, 50), parse_taus(None, 4, 50)
     ((3,), (1, 2), (2, 3, 4), (1, 2, 3, 4))
     """
     if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
-        every = all_features and not restrictions.beyond_forcing
+        every = all_features and not restrictions.side_constraints
         own = default_taus(p, n_train, every) if given is None else log_taus(p, n_train)
         least = restrictions.features(restrictions.force_in)
         return tuple(tau for tau in own if tau >= least) or (least,)

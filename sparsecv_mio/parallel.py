@@ -96,7 +96,7 @@ APPEARS = 60.0  # seconds to wait for the first worker
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Client]:
+def open_client(address: str) -> Iterator[Client]:
     """Yield a client of the scheduler of a cluster, which is closed at the end of the context.
 
     Parameters

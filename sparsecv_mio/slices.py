@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 
 from sparsecv_mio.errors import BackendFailed, SparseCVError
-from sparsecv_mio.parallel import APPEARS, blas_on_one_thread, connected, slots
+from sparsecv_mio.parallel import APPEARS, blas_on_one_thread, open_client, slots
 from sparsecv_mio.thresholds import LARGEST_BYTES
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Clock(Protocol):
     """The time limit of a work unit."""
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Seconds until the limit."""
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True if the unit must stop and return its present result."""
 
 
@@ -52,8 +52,8 @@ class Clock(Protocol):
 class Moment:
     """A clock that knows only whether the limit has passed."""
 
-    expired: Callable[[], bool] = lambda: False
-    left: float = inf
+    has_expired: Callable[[], bool] = lambda: False
+    remaining_seconds: float = inf
 
 
 class Kept(dict[Any, Any]):
@@ -107,7 +107,7 @@ class Hands:
             Time limit, whose `expired` is passed as the keyword argument `expired`; without it the unit runs to its
             end.
         """
-        return work(*given, **named) if until is None else work(*given, **named, expired=until.expired)
+        return work(*given, **named) if until is None else work(*given, **named, expired=until.has_expired)
 
 
 HANDED_AHEAD = 1.25  # submitted units for each running unit, so that no worker waits for its next one
@@ -151,13 +151,13 @@ class Workers(Hands):
         work, *given, until, **named
             Arguments as for `Hands.do`.
         """
-        if not self._alone and not (until is not None and until.expired()):
+        if not self._alone and not (until is not None and until.has_expired()):
             try:
                 return self._done_there(partial(work, *given, **named), until)
             except SparseCVError:
                 raise
             except Exception as error:  # for any failure of the cluster, the unit is run in this process
-                if not (until is not None and until.expired()):
+                if not (until is not None and until.has_expired()):
                     self._lose(error)
         return super().do(work, *given, until=until, **named)
 
@@ -165,8 +165,10 @@ class Workers(Hands):
         for _ in range(OFFERED):
             worker = self._freest(until)
             try:
-                future = self._handed_over(worker, _slice_in_worker, work, None if until is None else until.left)
-                result, seconds = self._awaited(future, worker, until)
+                future = self._submit_work(
+                    worker, _slice_in_worker, work, None if until is None else until.remaining_seconds
+                )
+                result, seconds = self._wait_for_result(future, worker, until)
             except _WorkerGone:
                 continue
             finally:
@@ -176,21 +178,21 @@ class Workers(Hands):
             return result
         raise RuntimeError("its workers go one after the other")
 
-    def _handed_over(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
+    def _submit_work(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
         """Submit a unit to a worker, or to another worker if that one is gone."""
         arrays: list[DaskFuture] = []
 
-        def stays(buffer: pickle.PickleBuffer) -> bool:
-            array = self._sent(np.frombuffer(buffer.raw(), dtype=np.uint8))
+        def is_in_band(buffer: pickle.PickleBuffer) -> bool:
+            array = self._send_array(np.frombuffer(buffer.raw(), dtype=np.uint8))
             if array is not None:
                 arrays.append(array)
             return array is None
 
-        packed = pickle.dumps((work, given), protocol=5, buffer_callback=stays)
-        future = self._pool.submit(_run_in_worker, packed, *arrays, workers=[worker], allow_other_workers=True)
+        packed = pickle.dumps((work, given), protocol=5, buffer_callback=is_in_band)
+        future = self._pool.submit(_run_packed_work, packed, *arrays, workers=[worker], allow_other_workers=True)
         return cast("Future[Result]", future)
 
-    def _awaited(self, future: Future[Result], worker: str, until: Clock | None) -> Result:
+    def _wait_for_result(self, future: Future[Result], worker: str, until: Clock | None) -> Result:
         """Return the result of a unit; stop waiting if its worker is gone or the limit has passed."""
         from distributed import KilledWorker
 
@@ -206,9 +208,9 @@ class Workers(Hands):
                 if late or worker not in self._workers():
                     future.cancel()
                     raise (CancelledError if late else _WorkerGone) from None
-                late = until is not None and until.expired()
+                late = until is not None and until.has_expired()
 
-    def _sent(self, array: Any) -> DaskFuture | None:
+    def _send_array(self, array: Any) -> DaskFuture | None:
         """Return an array stored on the cluster, or None if the array is small or is sent for the first time.
 
         Arrays that change between units are therefore sent with each unit.
@@ -225,7 +227,7 @@ class Workers(Hands):
             if digest not in self._arrays:
                 # the array is part of the task, so it survives the loss of its worker
                 with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-                    self._arrays[digest] = array.nbytes, self._client.submit(_same, array.copy(), pure=False)
+                    self._arrays[digest] = array.nbytes, self._client.submit(_identity, array.copy(), pure=False)
             self._arrays.move_to_end(digest)
             while len(self._arrays) > self.at_once and sum(size for size, _ in self._arrays.values()) > LARGEST_BYTES:
                 self._arrays.popitem(last=False)
@@ -234,7 +236,9 @@ class Workers(Hands):
     def _freest(self, until: Clock | None) -> str:
         """Return the worker with the fewest units for each thread, and count one more; wait for a first worker."""
         if not self._workers():
-            self._client.wait_for_workers(1, timeout=APPEARS if until is None else min(APPEARS, until.left))
+            self._client.wait_for_workers(
+                1, timeout=APPEARS if until is None else min(APPEARS, until.remaining_seconds)
+            )
             self._looked = -inf
         threads = self._workers()
         with self._lock:
@@ -266,7 +270,7 @@ class Workers(Hands):
 
 
 @contextmanager
-def workers_of(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[Workers]:
+def open_workers(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[Workers]:
     """Yield an executor that runs work units on the workers of a cluster.
 
     Parameters
@@ -281,7 +285,7 @@ def workers_of(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[
     BackendUnavailable
         If the cluster cannot be used.
     """
-    with connected(address) as client:
+    with open_client(address) as client:
         workers = Workers(client, lost)
         try:
             yield workers
@@ -289,11 +293,11 @@ def workers_of(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[
             workers.end()
 
 
-def _same(array: Any) -> Any:
+def _identity(array: Any) -> Any:
     return array
 
 
-def _run_in_worker(packed: bytes, *arrays: Any) -> Any:
+def _run_packed_work(packed: bytes, *arrays: Any) -> Any:
     """Run a function in a worker."""
     work, inputs = pickle.loads(packed, buffers=[np.array(array) for array in arrays])  # arrays of dask are read-only
     with blas_on_one_thread():
@@ -309,12 +313,12 @@ class _ClockThere:
         worker = get_worker()
         self.at, self._task = time.monotonic() + left, worker.state.tasks[worker.get_current_task()]
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         return time.monotonic() > self.at or self._task.state == "cancelled"
 
 
 def _slice_in_worker(work: Callable[..., Result], left: float | None) -> tuple[Result, float]:
     """Run a unit in a worker; return its result and its processor seconds."""
     begun = time.thread_time()
-    result = work() if left is None else work(expired=_ClockThere(left).expired)
+    result = work() if left is None else work(expired=_ClockThere(left).has_expired)
     return result, time.thread_time() - begun

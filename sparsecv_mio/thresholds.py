@@ -52,7 +52,7 @@ class Shaped(Protocol):
         """Number of columns."""
 
 
-def by_rows(data: Shaped, folds: int) -> bool:
+def has_large_matrices(data: Shaped, folds: int) -> bool:
     """Return True if q x q matrices are too large for these data: beyond 2,000 to 3,000 columns."""
     matrices = math.log2(max(folds, 2)) + TREE_MATRICES
     return data.q > data.n and 8.0 * data.q**2 * matrices > PRODUCT_BYTES

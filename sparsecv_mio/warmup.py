@@ -25,7 +25,7 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
-from sparsecv_mio.model_space import limits_of, parents_of
+from sparsecv_mio.model_space import parse_hierarchy, parse_limits
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
@@ -36,7 +36,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
-from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, make_tiny_data, run_on_tiny_data
+from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -58,7 +58,7 @@ def searches(n: int, p: int) -> None:
 def first_runs() -> None:
     """Run every command on each kind of data, to compile what a command needs before its clock starts."""
     for kind in (FEW, MANY, RESTRICTED, SMOOTH):
-        run_on_tiny_data(kind, cross_validate)
+        answer_tiny_questions(kind, cross_validate)
         n, p, folds, _ = kind.shapes[-1]
         data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED))
         how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
@@ -73,9 +73,9 @@ def trees() -> None:
     for data in (make_tiny_data(30, 5), make_tiny_data(30, 40)):
         fit_one(data, tau=3, gamma=0.1)
     data = make_tiny_data(30, 3)
-    prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.of(standardize(data)), 0.0)
+    prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.from_data(standardize(data)), 0.0)
     walk = standardize(Dataset.from_arrays(np.cumsum(make_tiny_data(60, 30).X, axis=1), make_tiny_data(60, 30).y))
-    tied, units = full_problem(walk, 0.1), Units.of(walk)
+    tied, units = full_problem(walk, 0.1), Units.from_data(walk)
     by_blocks = PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square)
     by_blocks.solve(tied.q)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
@@ -92,7 +92,7 @@ def two_classes() -> None:
     logistic = GlmProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
     subsets = GlmSubsets(logistic)
     subsets.solve([5])  # 792 supports, enough for the local search to improve the start
-    subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
+    subsets.score_supports([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask = subsets.fits.mask([0, 1])
     folds = LeftOut(subsets.fits, RowLists(np.arange(3), np.array([0, 3])), None, np.ones(30))
     folds.values(mask, subsets.fits.refit(mask[None, :]).points[0], bool)
@@ -101,12 +101,12 @@ def two_classes() -> None:
 def restricted_trees() -> None:
     """Run `fit` under restrictions."""
     fit_one(
-        make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=limits_of("1:x0,x1"), nonnegative=("x2",))
+        make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=parse_limits("1:x0,x1"), nonnegative=("x2",))
     )
-    fit_one(make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parents_of("x0=x3")))
+    fit_one(make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parse_hierarchy("x0=x3")))
 
 
-def near() -> None:
+def list_near_optimal() -> None:
     """Run `near`, by CV error and by training objective."""
     for spec in ("loo", "3"):
         near_optimal(make_tiny_data(30, 5), spec, gamma=0.1, taus=(2, 3))
@@ -122,7 +122,7 @@ def bounds() -> None:
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2])
     rows = np.arange(wide.n)
-    whole = WideFold(WideRows.of(wide, rows, rows[:0], 0.01))
+    whole = WideFold(WideRows.from_data(wide, rows, rows[:0], 0.01))
     whole.search([3])
     whole.branch(3, most=3)
     relax_problem(full_problem(data, 1.0), TAUS)
@@ -156,7 +156,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "first answers": first_answers,
     "searches": partial(searches, 30, 5),
     "searches of more columns than rows": partial(searches, 12, 20),
-    "models near the best": near,
+    "models near the best": list_near_optimal,
     "bounds": bounds,
     "oracles": oracles,
 }

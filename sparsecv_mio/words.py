@@ -115,7 +115,7 @@ class Missing(StrEnum):
     MEDIAN = "median"
 
     @property
-    def fills(self) -> bool:
+    def uses_imputation(self) -> bool:
         """True if empty cells are imputed."""
         return self in (Missing.MEAN, Missing.MEDIAN)
 

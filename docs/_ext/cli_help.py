@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from sparsecv_mio import cli
 from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
-from sparsecv_mio.declared_options import plan_panels, shown
+from sparsecv_mio.declared_options import option_name, plan_panels
 from sparsecv_mio.search.options import RULES
 
 WIDTH = "88"
@@ -81,8 +81,8 @@ class OptionRules(Directive):
         """Return the list."""
         found = nodes.bullet_list()
         for rule in RULES:
-            line = nodes.paragraph("", "", nodes.literal("", shown(rule.option)))
-            line += nodes.Text(f" {rule.goes_with()}: {rule.why}")
+            line = nodes.paragraph("", "", nodes.literal("", option_name(rule.option)))
+            line += nodes.Text(f" {rule.describe()}: {rule.why}")
             found += nodes.list_item("", line)
         return [found]
 

@@ -128,7 +128,7 @@ def simulated(path: Path, target: str, work: float, workers: int) -> list[object
     def no_cluster(*_: object) -> Iterator[Hands]:
         yield hands
 
-    with patch.object(api, "workers_of", no_cluster), patch.object(deadline, "time", hands):
+    with patch.object(api, "open_workers", no_cluster), patch.object(deadline, "time", hands):
         record = sc.solve(path, target=target, time_limit=work / workers, scheduler="tcp://none:0")
     slices, client = sum(hands.seconds), hands.client
     speeds = [slices / (hands.now - client), (slices + client) / hands.now]

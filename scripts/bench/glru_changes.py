@@ -107,7 +107,7 @@ def first_elimination(X: FloatArray, y: FloatArray, lam: float, samples: int) ->
     d, fit = X.shape[1], train(problem, tol=TOL)
     spent = []
     for j in np.random.default_rng(7).choice(d, size=min(samples, d), replace=False).tolist():
-        view = ColumnView.of(problem, np.delete(np.arange(d), j))
+        view = ColumnView.from_problem(problem, np.delete(np.arange(d), j))
         begin = time.perf_counter()
         train(view.problem, tol=TOL, start=view.narrow(fit.w))
         spent.append(time.perf_counter() - begin)

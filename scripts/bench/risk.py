@@ -34,7 +34,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.model_space import default_taus, gammas_of
+from sparsecv_mio.model_space import default_taus, parse_gammas
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.warmup import warm_up
 
@@ -85,7 +85,7 @@ def ours(X: FloatArray, y: FloatArray, limit: float) -> tuple[Fitted, Record, fl
     folds = make_folds("10", data)
     taus = default_taus(data.p, folds.least_training)
     begin = time.perf_counter()
-    gammas = gammas_of(None, data.p, folds.least_training)
+    gammas = parse_gammas(None, data.p, folds.least_training)
     record = cross_validate(data, folds, gammas=gammas, taus=taus, time_limit=limit)
     seconds = time.perf_counter() - begin
     beta = np.zeros(data.p)

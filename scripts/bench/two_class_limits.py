@@ -31,7 +31,7 @@ from _common import FloatArray, deliver, environment, table
 from sklearn.linear_model import LogisticRegression
 
 from sparsecv_mio.batch.sources import toeplitz_rows
-from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -129,7 +129,7 @@ def measured(problem: Problem, limit: float) -> Row:
     record = cross_validate(data, folds, gammas=None, taus=None, loss="logistic", threads=1, time_limit=limit)
     wall, cpu = time.perf_counter() - begin, time.process_time() - spent
     load = os.getloadavg()[0]
-    beta = by_column(record.coefficients, data.names)
+    beta = expand_coefficients(record.coefficients, data.names)
     features = int(np.count_nonzero(beta))
     ours, wrong = scored(beta, record.intercept, Z, labels)
     other, constant, seconds = abess_of(features, X, y)

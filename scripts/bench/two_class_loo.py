@@ -144,10 +144,10 @@ def one_support(case: str, gamma: float) -> list[list[str]]:
     y, n = np.where(target > 0.0, 1.0, -1.0), len(X)
     X = np.ascontiguousarray(X / X.std(axis=0))
     problem = GlmProblem(X, y, np.ones(n), np.ones(X.shape[1]), gamma, intercept=False)
-    fits, every_row = GlmFits.of(problem, None), RowLists(np.arange(n), np.arange(n + 1))
+    fits, every_row = GlmFits.from_problem(problem, None), RowLists(np.arange(n), np.arange(n + 1))
     mask, folds = np.ones(problem.p, dtype=bool), LeftOut(fits, every_row, None, np.ones(n))
     point = fits.fit(range(problem.p))[0]
-    here, first, _ = measured(lambda: folds.of(mask, point))
+    here, first, _ = measured(lambda: folds.evaluate_support(mask, point))
     low, high, near = here.held_out()
     estimate = float(near.sum())
     widths = {"one step": (float(low.sum()), float(high.sum()), first)}

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
-from sparsecv_mio.batch.collected import task_of
+from sparsecv_mio.batch.collected import restore_task
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, task_rows
-from sparsecv_mio.batch.sources import signal_of
+from sparsecv_mio.batch.sources import signal_variance
 from sparsecv_mio.data.folds import make_folds
 
 METRICS = {
@@ -60,11 +60,11 @@ def rows_of_folder(folder: BatchFolder) -> Iterator[dict[str, Any]]:
 def with_tau_from_0(outcome: TaskOutcome, measured: dict[str, float]) -> dict[str, float]:
     """Return the numbers of the grid with tau = 0 besides: those of the mean where its error is no larger."""
     spec, numbers = outcome.task["source"], outcome.numbers
-    signal = signal_of(spec)
+    signal = signal_variance(spec)
     noise = signal / float(spec["snr"])
     if numbers["cv_error"] < 0.5 * (signal + noise):  # the mean is far worse
         return measured
-    task = task_of(outcome)
+    task = restore_task(outcome)
     data = task_rows(task).train
     plan = make_folds(str(task.settings["folds"]), data, int(task.settings["seed"]))
     errors = [

@@ -36,8 +36,8 @@ from hastie import BETAS, SIZES, draw_of
 from real import SLOW, TARGETS, place_of
 
 from sparsecv_mio.batch.estimators import processor_limit, run_estimator
-from sparsecv_mio.batch.one_task import numbers_of, task_folds, task_rows
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.one_task import collect_numbers, task_folds, task_rows
+from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.problem.objective import weights_of_pairs
 from sparsecv_mio.search import api, average
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
@@ -126,7 +126,7 @@ def our_models(record: Any, snapshot: Any, names: tuple[str, ...], robust: bool)
 
     def put(mean: Any, share: float) -> Model:
         clock, allowed = Deadline(SECONDS, None), share * record.cv_error
-        return dense(average.projected(context.data, mean, allowed, most, 2048, clock.expired)[0], names)
+        return dense(average.project_mean_model(context.data, mean, allowed, most, 2048, clock.has_expired)[0], names)
 
     found |= {"1%": put(mean, 0.01), "2%": put(mean, 0.02)}
     chosen = [names.index(name) for name in record.support]
@@ -154,7 +154,7 @@ def known_peers(name: str) -> dict[str, tuple[float, int]]:
 
 def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
     """Run all methods on one task."""
-    (task,) = tasks_of({**plan, "vary": {**plan["vary"], "estimator": "lasso"}}, Path("/"))
+    (task,) = make_tasks({**plan, "vary": {**plan["vary"], "estimator": "lasso"}}, Path("/"))
     rows = task_rows(task)
     folds = task_folds(task, rows.train)
     kept, spent = Kept(), time.process_time()
@@ -203,7 +203,7 @@ def of_model(task: Task, rows: Any, coefficients: np.ndarray, intercept: float) 
     """Return the test error of a model, relative to the noise where the truth is known, and its features."""
     from sparsecv_mio.batch.peers import Fitted, RawModel
 
-    found = numbers_of(task, rows, Fitted(RawModel(coefficients, intercept), 0.0, {}))
+    found = collect_numbers(task, rows, Fitted(RawModel(coefficients, intercept), 0.0, {}))
     error = found["relative_test_error"] if "relative_test_error" in found else found["test_error"]
     return float(error), int(found["features"])
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import _runs  # noqa: F401  (one thread, before numpy is loaded)
 import numpy as np
 
-from sparsecv_mio.model_space import default_gammas, gammas, taus_of
+from sparsecv_mio.model_space import default_gammas, gammas, parse_taus
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
@@ -101,7 +101,7 @@ def run(ask: argparse.Namespace) -> None:
             fit, score = (Rows((rows.X[:, varies] - centre) / length, rows.y, rows.e) for rows in (fit, score))
             fold = np.random.default_rng(number).permutation(len(fit.y)) % FOLDS
             n_train = int((fold != 0).sum())
-            taus = [tau for tau in taus_of(None, fit.X.shape[1], n_train) if tau < n_train // 2]
+            taus = [tau for tau in parse_taus(None, fit.X.shape[1], n_train) if tau < n_train // 2]
             cv = sum(test_losses(fit.at(fold != k), fit.at(fold == k), taus) for k in range(FOLDS))
             test = test_losses(fit, score, taus) / len(score.y)
             line = {

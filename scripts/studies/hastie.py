@@ -24,7 +24,7 @@ from typing import Any
 
 from _runs import add_run_options, carry_on
 
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 
 SIZES = {"low": (100, 10, 5), "medium": (500, 100, 5), "high-5": (50, 1000, 5), "high-10": (100, 1000, 10)}
 BETAS = {"1": "even", "2": "first", "3": "decay", "5": "weak"}
@@ -61,7 +61,7 @@ def phases(ask: argparse.Namespace) -> Iterator[list[Task]]:
     """Yield the tasks of each tuning and repeat, what matters most first."""
     for tuning in ask.tunings:
         for repeat in range(ask.repeats):
-            yield tasks_of(plan_of(ask, tuning, repeat))
+            yield make_tasks(plan_of(ask, tuning, repeat))
 
 
 def main() -> int:

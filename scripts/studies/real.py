@@ -19,7 +19,7 @@ from pathlib import Path
 
 from _runs import add_run_options, carry_on
 
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 TARGETS = {
@@ -106,7 +106,7 @@ def phases(ask: argparse.Namespace) -> Iterator[list[Task]]:
         ours = {"estimator": "sparsecv", "one_se": "both", "cpu_limit": ask.limit}
         for vary in (ours, {"estimator": ask.peers}):
             how = {"folds": "10", "test": 0.2, "split": split, "loss": ask.loss, **vary}
-            yield tasks_of({"data": data, "vary": how}, Path("/"))
+            yield make_tasks({"data": data, "vary": how}, Path("/"))
 
 
 def main() -> int:

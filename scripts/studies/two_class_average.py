@@ -26,9 +26,9 @@ from real import OF_CLASSES
 
 from sparsecv_mio.batch.estimators import processor_limit
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, task_folds, task_rows
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.certificate.predicting import probabilities
-from sparsecv_mio.problem.glm_objective import losses_at
+from sparsecv_mio.problem.glm_objective import weighted_losses
 from sparsecv_mio.search import average
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.words import Loss
@@ -51,7 +51,7 @@ def compared(lasso: TaskOutcome, limit: float) -> dict[str, Any]:
     """Search the training rows of a split, and score all models on its test rows."""
     source, settings = lasso.task["source"], lasso.task["settings"]
     how = {"folds": settings["folds"], "test": settings["test"], "split": settings["split"], "loss": "logistic"}
-    (task,) = tasks_of({"data": [source], "vary": {**how, "estimator": "sparsecv"}}, Path("/"))
+    (task,) = make_tasks({"data": [source], "vary": {**how, "estimator": "sparsecv"}}, Path("/"))
     found, rows = list[Any](), task_rows(task)
     assert rows.test is not None and isinstance(task, Task)
     test, plan = rows.test, task_folds(task, rows.train)
@@ -65,7 +65,7 @@ def compared(lasso: TaskOutcome, limit: float) -> dict[str, Any]:
     assert averaged is not None
 
     def loss_at(log_odds: Any) -> float:
-        return float(losses_at(test, Loss.LOGISTIC, log_odds).mean())
+        return float(weighted_losses(test, Loss.LOGISTIC, log_odds).mean())
 
     def log_odds(model: Any) -> Any:
         columns = [test.names.index(name) for name in model.coefficients]

@@ -26,7 +26,7 @@ from typing import Any
 import _runs  # noqa: F401  (one thread, before numpy is loaded)
 import numpy as np
 
-from sparsecv_mio.model_space import default_gammas, gammas, taus_of
+from sparsecv_mio.model_space import default_gammas, gammas, parse_taus
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
@@ -96,7 +96,7 @@ def run(ask: argparse.Namespace) -> None:
             if min((y[fold != k] == label).sum() for k in range(FOLDS) for label in (-1.0, 1.0)) < 2:
                 continue
             n_train = int((fold != 0).sum())
-            taus = [tau for tau in taus_of(None, X.shape[1], n_train) if tau < n_train // 2]
+            taus = [tau for tau in parse_taus(None, X.shape[1], n_train) if tau < n_train // 2]
             cv = np.zeros((len(GAMMAS), len(taus)))
             for k in range(FOLDS):
                 cv += test_losses((X[fold != k], y[fold != k]), (X[fold == k], y[fold == k]), taus)

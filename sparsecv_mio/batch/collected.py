@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.estimators import of_record
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, numbers_of, task_folds, task_rows
+from sparsecv_mio.batch.estimators import summarise_record
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, collect_numbers, task_folds, task_rows
 from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BadInput, SparseCVError, one_of
+from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Loss
 
@@ -60,7 +60,7 @@ def collect(
     """
     import pandas as pd
 
-    word = one_of(level, LEVELS, "--level")
+    word = match_keyword(level, LEVELS, "--level")
     rows: list[dict[str, Any]] = []
     for outcome in folder.outcomes(every):
         rows += _rows_of_outcome(outcome, word, check)
@@ -72,10 +72,10 @@ def collect(
     settings = dict.fromkeys(name for row in rows for name in itertools.takewhile(lambda name: name != "state", row))
     frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
     columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
-    mixed = [name for name, values in columns.items() if _mixed(values)]
+    mixed = [name for name, values in columns.items() if _has_mixed_types(values)]
     for name in mixed:  # no file format has columns with numbers and text
         frame[name] = [None if value is None else str(value) for value in columns[name]]
-    return frame.astype({name: "Int64" for name, values in columns.items() if _whole_with_gaps(values)})
+    return frame.astype({name: "Int64" for name, values in columns.items() if _is_nullable_integer(values)})
 
 
 def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -87,13 +87,13 @@ def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row if "loss" in row or not fits else {**row, **squared} for row, fits in zip(rows, fitting, strict=True)]
 
 
-def _whole_with_gaps(values: list[Any]) -> bool:
+def _is_nullable_integer(values: list[Any]) -> bool:
     """Return True if a column has integers and missing values: pandas would convert it to floats."""
     filled = [value for value in values if value is not None]
     return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
 
 
-def _mixed(values: list[Any]) -> bool:
+def _has_mixed_types(values: list[Any]) -> bool:
     kinds = {str if isinstance(value, str) else float for value in values if value is not None}
     return len(kinds) > 1
 
@@ -104,7 +104,7 @@ def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
     record = None if outcome.record is None else Record.from_json(outcome.record)
-    verified, failure = (None, "") if record is None or not check else _verified(outcome, record)
+    verified, failure = (None, "") if record is None or not check else _verify_record(outcome, record)
     last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
@@ -112,10 +112,10 @@ def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[
     if record is None:
         return []
     work = {"mios": record.work.mios, "nodes": record.work.nodes}
-    return [{**first, **row, **work, **last} for row in _rows_within(record, level)]
+    return [{**first, **row, **work, **last} for row in _expand_record(record, level)]
 
 
-def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
+def _expand_record(record: Record, level: str) -> list[dict[str, Any]]:
     """Return the pairs, the sources of bounds or the folds of the pair of a record, as names and values."""
     if level == "pairs":
         return [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
@@ -132,30 +132,30 @@ def _cell_of_setting(value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
+def _verify_record(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
     """Verify a record against its data, read again, and the outcome of the task against the record."""
     from sparsecv_mio.certificate.verify import verify
 
     try:
-        task = task_of(outcome)
+        task = restore_task(outcome)
         rows = task_rows(task)
         folds = task_folds(task, rows.train)
         if record.folds.digest != folds.digest:
             return False, "not verified: the record has other folds than its task"
         report = verify(record, rows.train)
         held_out = folds if task.settings.get("refit") == "training" else None
-        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds, held_out))
+        again = collect_numbers(task, rows, summarise_record(record, rows.train, outcome.seconds, held_out))
     except SparseCVError as error:
         return False, f"not verified: {error}"
     except KeyError as error:
         return False, f"not verified: the record has a column {error} that is not in its data"
     if not report.ok:
         return False, f"not verified: {report.failures[0].field}"
-    wrong = [name for name, value in again.items() if not _same_cell(outcome.numbers.get(name), value)]
+    wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]
     return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
 
 
-def _same_cell(told: Any, found: Any) -> bool:
+def _is_same_value(told: Any, found: Any) -> bool:
     if isinstance(told, int | float) and isinstance(found, int | float):
         return math.isclose(told, found, rel_tol=ACCURATE_RTOL, abs_tol=ACCURATE_RTOL) or (
             told != told and found != found
@@ -163,6 +163,6 @@ def _same_cell(told: Any, found: Any) -> bool:
     return bool(told == found)
 
 
-def task_of(outcome: TaskOutcome) -> Task:
+def restore_task(outcome: TaskOutcome) -> Task:
     """Return the task of an outcome."""
     return Task(data_source(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])

@@ -25,7 +25,7 @@ from sparsecv_mio.batch.plan import Task, kind_of_task
 from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
+from sparsecv_mio.parallel import blas_on_one_thread, open_client, slots
 from sparsecv_mio.slices import CLUSTER_SECONDS
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TaskOrder:
         return bool(self._kinds or self._suspects)
 
     @property
-    def lost(self) -> int:
+    def n_lost_workers(self) -> int:
         """Number of workers that died during the next task."""
         return self._suspects[0].lost if self._suspects else 0
 
@@ -84,7 +84,7 @@ class TaskOrder:
         """Record the running time of a task."""
         self._seconds[kind_of_task(outcome.task)] = outcome.seconds
 
-    def next(self) -> Attempt:
+    def pop_task(self) -> Attempt:
         """Remove and return the next task."""
         if self._suspects:
             return self._suspects.popleft()
@@ -117,7 +117,7 @@ class WorkerDied(Exception):
         self.by_task = by_task
 
 
-def _ended(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
+def _make_finished_future(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
     outcome: Future[TaskOutcome] = Future()
     if error is not None:
         outcome.set_exception(error)
@@ -149,7 +149,7 @@ class Workforce:
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task."""
-        return _ended(run_warm(attempt.task, attempt.number))
+        return _make_finished_future(run_warm(attempt.task, attempt.number))
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return the outcome of a finished task, or raise `WorkerDied`."""
@@ -160,7 +160,7 @@ class Workforce:
 
 
 @contextmanager
-def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Iterator[Workforce]:
+def open_workforce(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Iterator[Workforce]:
     """Yield an executor of tasks for the duration of the context.
 
     Parameters
@@ -177,7 +177,7 @@ def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Ite
     BackendUnavailable
         If the cluster cannot be used.
     """
-    with nullcontext() if scheduler is None else connected(scheduler) as client:
+    with nullcontext() if scheduler is None else open_client(scheduler) as client:
         engine = Cluster(client, tasks) if client is not None else Machine(workers) if workers > 1 else Workforce()
         try:
             yield engine
@@ -204,13 +204,13 @@ class Machine(Workforce):
         if self._pool is None:
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew is replaced
             self._pool = ProcessPoolExecutor(
-                self.workers, env=ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
+                self.workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
             )
         try:
-            with _interrupts_held():  # processes are started here
+            with _block_interrupts():  # processes are started here
                 return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
-            return _ended(error=error)
+            return _make_finished_future(error=error)
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return the outcome of a task; if a process died, all processes are replaced."""
@@ -228,7 +228,7 @@ class Machine(Workforce):
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back until the end of the block; processes started in it never receive it from the terminal."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -243,7 +243,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with(parent: int) -> None:
+def _exit_after_parent(parent: int) -> None:
     """Make this process end soon after its parent, and not by Ctrl-C, which a terminal sends to both.
 
     A killed parent cannot notify its children. On Windows, where a process keeps the id of a dead parent, a busy
@@ -276,7 +276,7 @@ class Cluster(Workforce):
 
     def __init__(self, client: Client, tasks: Iterable[Task]) -> None:
         self._client, self._pool = client, client.get_executor(pure=False)
-        self._left = Counter(_data_of(task) for task in tasks)
+        self._left = Counter(_data_key(task) for task in tasks)
         self._data: dict[tuple[DataSource, tuple[str, ...]], DaskFuture] = {}
         self._width, self._looked = 0, -CLUSTER_SECONDS
 
@@ -289,19 +289,19 @@ class Cluster(Workforce):
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task, and its data with their first task."""
-        key = _data_of(attempt.task)
+        key = _data_key(attempt.task)
         self._left[key] -= 1
         try:
-            data = self._data[key] if key in self._data else self._sent(*key)
+            data = self._data[key] if key in self._data else self._send_data(*key)
         except SparseCVError as error:
-            return _ended(error=error)
+            return _make_finished_future(error=error)
         if self._left[key] > 0:
             self._data[key] = data
         else:
             self._data.pop(key, None)  # the scheduler keeps data that a task still needs
         return self._pool.submit(_run_there, attempt.task, attempt.number, data, key=f"task-{uuid.uuid4().hex}")
 
-    def _sent(self, source: DataSource, aux: tuple[str, ...]) -> DaskFuture:
+    def _send_data(self, source: DataSource, aux: tuple[str, ...]) -> DaskFuture:
         """Return file rows stored on the cluster, since workers may not see the file; other data are built there."""
         import dask
 
@@ -325,8 +325,8 @@ class Cluster(Workforce):
             raise WorkerDied(by_task=True) from None
 
 
-def _data_of(task: Task) -> tuple[DataSource, tuple[str, ...]]:
-    return task.source, task.columns_beside
+def _data_key(task: Task) -> tuple[DataSource, tuple[str, ...]]:
+    return task.source, task.auxiliary_columns
 
 
 def _task_dataset(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
@@ -385,7 +385,7 @@ def run_batch(
             open_tasks.append(task)
     if not open_tasks:
         return 0
-    with engine_of(min(workers, len(open_tasks)), scheduler, open_tasks) as engine:
+    with open_workforce(min(workers, len(open_tasks)), scheduler, open_tasks) as engine:
         for outcome in _outcomes(engine, order):
             folder.store(outcome)
             order.learn(outcome)
@@ -398,8 +398,12 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
     """Keep an executor busy and yield the outcome of each task once."""
     running: dict[Future[TaskOutcome], Attempt] = {}
     while order or running:
-        while order and len(running) < _room(engine, order.lost) and _tasks_alike(running.values(), order.lost):
-            attempt = order.next()
+        while (
+            order
+            and len(running) < _room(engine, order.n_lost_workers)
+            and _are_equally_suspect(running.values(), order.n_lost_workers)
+        ):
+            attempt = order.pop_task()
             running[engine.submit(attempt)] = attempt
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             attempt = running.pop(future)
@@ -423,7 +427,7 @@ def _room(engine: Workforce, lost: int) -> int:
     return max(1, int(engine.width // FEWER**lost))
 
 
-def _tasks_alike(running: Iterable[Attempt], lost: int) -> bool:
+def _are_equally_suspect(running: Iterable[Attempt], lost: int) -> bool:
     """Return True if all running tasks are equally suspect of causing the death of a worker."""
     return all(attempt.lost == lost for attempt in running)
 
@@ -453,7 +457,7 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
     return list(tasks[index::of])
 
 
-def seconds_left(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> float:
+def estimate_remaining_seconds(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> float:
     """Return the estimated seconds for the remaining tasks, from the mean of the finished ones.
 
     Parameters

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, peer_of
-from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, find_peer
+from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, make_search_options, other_rules
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.parts import versions
-from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.data.counts import for_loss
+from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     from sparsecv_mio.search.api import cross_validate
     from sparsecv_mio.search.options import Hooks
 
-    options = options_of(settings)
+    options = make_search_options(settings)
     if training_only and options.model == "average":
         raise BadInput("model average: the averaged model is of all rows, leave out refit training")
     begin, spent = time.perf_counter(), time.process_time()
@@ -64,12 +64,12 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
             data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options, hooks=Hooks(stop=stop)
         )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    fitted = of_record(record, data, seconds, plan if training_only else None)
+    fitted = summarise_record(record, data, seconds, plan if training_only else None)
     others = {rule: _simplest(record, data, options, settings.get("cpu_limit")) for rule in other_rules(settings)}
     return replace(fitted, numbers={**fitted.numbers, "cpu_seconds": cpu}, others=others)
 
 
-def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
+def summarise_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
     """Return the model and the numbers of a record of the search.
 
     Parameters
@@ -91,7 +91,7 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
                     "brier": classes.brier}  # fmt: skip
     if record.counts is not None:
         numbers |= {"null_error": record.counts.null_error}
-    model = _named(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
+    model = _make_raw_model(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
     return Fitted(model, seconds, numbers, record)
 
 
@@ -118,16 +118,16 @@ def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
         watcher.join()
 
 
-def _named(record: Record | PathRow, data: Dataset) -> RawModel:
+def _make_raw_model(record: Record | PathRow, data: Dataset) -> RawModel:
     """Return coefficients by name as an array."""
-    return RawModel(by_column(record.coefficients, data.names), float(record.intercept))
+    return RawModel(expand_coefficients(record.coefficients, data.names), float(record.intercept))
 
 
 def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
     """Return the model of the reported pair fitted to the training rows of the single fold."""
     from sparsecv_mio.problem.objective import fit, ridge_weights
 
-    (support,), adjusted = record.chosen_folds.supports, adjusted_for(record)
+    (support,), adjusted = record.chosen_folds.supports, adjustment_columns(record)
     columns = sorted(data.names.index(name) for name in (*support, *adjusted))
     free = [data.names.index(name) for name in adjusted]
     coefficients: FloatArray = np.zeros(data.p)
@@ -165,7 +165,7 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
             restrictions=options.restrictions, loss=options.loss, positive=options.positive,
             class_weight=options.class_weight, exposure=options.exposure,
         )  # fmt: skip
-    return _named(path_record.path[0], data)
+    return _make_raw_model(path_record.path[0], data)
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
@@ -183,7 +183,7 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
     BadInput
         If the folds are not supported; the message names supported ones.
     """
-    if one_of(refit, REFITS, "refit") == TRAINING and plan.k != 1:
+    if match_keyword(refit, REFITS, "refit") == TRAINING and plan.k != 1:
         raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
     if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
         raise BadInput(f"{name} takes folds that hold out every row once: ask for K folds")
@@ -211,19 +211,21 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         If `refit` is unknown, or is `training` with several folds.
     """
     check_plan(name, plan, refit)
-    loss = Loss(one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
+    loss = Loss(match_keyword(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
     if loss is not Loss.SQUARED and refit == TRAINING:
         raise BadInput(f"loss {loss}: its models are fitted on all rows, leave out refit training")
     if name != OURS:
         _warm(name, loss)
-    return _fitted(name, data, plan, settings, refit == TRAINING)
+    return _fit_estimator(name, data, plan, settings, refit == TRAINING)
 
 
-def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool) -> Fitted:
+def _fit_estimator(
+    name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool
+) -> Fitted:
     if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    peer = peer_of(name, settings.get("loss", Loss.SQUARED))
+    peer = find_peer(name, settings.get("loss", Loss.SQUARED))
     from sklearn.preprocessing import StandardScaler  # loading takes seconds, which a search does not need
 
     scaler, estimator = StandardScaler(), peer.make(splits, not training_only)
@@ -239,7 +241,7 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
             rows = splits[0][0]
             model = peer.alone(estimator).fit(X[rows], data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(_raw_model(scaler, model), seconds, {"cpu_seconds": cpu, **peer.told(estimator)})
+    return Fitted(_raw_model(scaler, model), seconds, {"cpu_seconds": cpu, **peer.extract_numbers(estimator)})
 
 
 @cache
@@ -260,8 +262,8 @@ def _warm(name: str, loss: Loss) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)
-    data = for_loss(Dataset.from_arrays(X, y if loss is Loss.SQUARED else (y > 0.0).astype(float)), loss)
-    _fitted(name, data, make_folds("3", data), {"loss": loss}, False)
+    data = prepare_for_loss(Dataset.from_arrays(X, y if loss is Loss.SQUARED else (y > 0.0).astype(float)), loss)
+    _fit_estimator(name, data, make_folds("3", data), {"loss": loss}, False)
 
 
 def _raw_model(scaler: Any, model: Any) -> RawModel:

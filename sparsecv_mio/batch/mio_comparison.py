@@ -227,7 +227,7 @@ def compare(
     check_limits(limits)
     check_whole("repeats", repeats, 1)
     for contender in contenders:
-        _warm_up(contender, limits, any(isinstance(cell.problem, GlmProblem) for cell in cells))
+        _warm_backend(contender, limits, any(isinstance(cell.problem, GlmProblem) for cell in cells))
     environment = _machine_and_solvers(limits)
     rows: list[CompareRow] = []
     done, total = 0, len(cells) * len(contenders) * repeats
@@ -300,7 +300,7 @@ class _Runs:
         )
 
 
-def _warm_up(contender: Contender, limits: Limits, classes: bool) -> None:
+def _warm_backend(contender: Contender, limits: Limits, classes: bool) -> None:
     q = 5
     gram = np.full((q, q), 0.3) + 0.7 * np.eye(q)
     toy: SparseProblem | GlmProblem

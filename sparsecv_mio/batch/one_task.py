@@ -15,12 +15,12 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
 from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import Fitted, RawModel
-from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
-from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
+from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, make_search_options, with_keys
+from sparsecv_mio.batch.sources import design_covariance, make_coefficients, signal_variance
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.read_back import RECORD_BYTES
-from sparsecv_mio.data.counts import for_loss
+from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -28,7 +28,7 @@ from sparsecv_mio.data.two_classes import log_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep_temporary, write_text
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.words import Encode, Loss
 
 SCHEMA = "sparsecv-task/1"
@@ -78,7 +78,7 @@ class TaskOutcome:
     traceback: str = ""
 
 
-def file_of(folder: str | Path, address: str) -> Path:
+def result_path(folder: str | Path, address: str) -> Path:
     """Return the path of the result of a task in a folder, which may not exist."""
     return Path(folder) / "tasks" / f"{address}.json"
 
@@ -106,7 +106,7 @@ class BatchFolder:
 
     def place(self, address: str) -> Path:
         """Return the file of a task."""
-        return file_of(self.path, address)
+        return result_path(self.path, address)
 
     def store(self, outcome: TaskOutcome) -> None:
         """Write the outcome of a task; an existing file is replaced when the new one is complete."""
@@ -128,14 +128,14 @@ class BatchFolder:
                 raise ValueError("another schema")
             return outcome
 
-        return _stored(self.place(address), "task file", SCHEMA, outcome, "remove it")
+        return _read_json_file(self.place(address), "task file", SCHEMA, outcome, "remove it")
 
     def sweep(self) -> None:
         """Remove temporary files of batches that were killed while writing."""
         for folder in (self.path, self.path / "tasks"):
             sweep_temporary(folder)
 
-    def of_tasks(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
+    def read_outcomes(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
         """Return the outcomes of tasks, without tasks that have none yet."""
         return [outcome for task in tasks if (outcome := self.read(task.address)) is not None]
 
@@ -144,7 +144,7 @@ class BatchFolder:
         text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
         write_text(self.path / PLAN, [text, "\n"], "plan of the folder")
 
-    def asked(self) -> frozenset[str] | None:
+    def read_planned_tasks(self) -> frozenset[str] | None:
         """Return the tasks of the present plan; None if no plan is stored, as in folders of a study.
 
         Raises
@@ -158,7 +158,7 @@ class BatchFolder:
                 raise ValueError("another schema")
             return frozenset(found["tasks"])
 
-        return _stored(self.path / PLAN, "file", PLAN_SCHEMA, addresses, "run the batch again")
+        return _read_json_file(self.path / PLAN, "file", PLAN_SCHEMA, addresses, "run the batch again")
 
     def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
         """Yield the outcomes of tasks, in the order of their names.
@@ -168,7 +168,7 @@ class BatchFolder:
         every : bool
             True to include tasks of earlier plans.
         """
-        wanted = None if every else self.asked()
+        wanted = None if every else self.read_planned_tasks()
         for address in self._addresses():
             outcome = self.read(address) if wanted is None or address in wanted else None
             if outcome is not None:
@@ -176,14 +176,14 @@ class BatchFolder:
 
     def stale(self) -> list[Path]:
         """Return the files of tasks that the present plan does not request."""
-        wanted = self.asked()
+        wanted = self.read_planned_tasks()
         return [] if wanted is None else [self.place(name) for name in self._addresses() if name not in wanted]
 
     def _addresses(self) -> list[str]:
         return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))
 
 
-def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
+def _read_json_file(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
     """Return the content of a file with a schema, None without a file; `CorruptStore` names the remedy."""
     if not place.exists():
         return None
@@ -221,7 +221,7 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     BadInput
         If the data cannot be read, or too few training rows remain.
     """
-    data = _for_its_loss(task, task.source.load(task.columns_beside) if data is None else data)
+    data = _adapt_to_loss(task, task.source.load(task.auxiliary_columns) if data is None else data)
     share = task.settings.get("test")
     if share is None:
         return TaskRows(data, None)
@@ -233,13 +233,13 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     return TaskRows(data.take(np.sort(order[test_rows:])), data.take(np.sort(order[:test_rows])))
 
 
-def _for_its_loss(task: Task, data: Dataset) -> Dataset:
+def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
     """Return the data of a task in the form of its loss; a target of two text values needs logistic loss."""
     encoded = data.reading is not None and data.reading.how.encode is not Encode.ERROR
     if data.target_words and not encoded and task.loss is Loss.SQUARED:
         named = " and ".join(data.target_words)
         raise BadInput(f'target {data.target!r} holds words ({named}): give loss = "logistic", or encode = "onehot"')
-    return for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
+    return prepare_for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:
@@ -283,7 +283,7 @@ def run_task(
             fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
     except Exception as error:  # a failure of a peer or a bug becomes a row of the table, not the end of the batch
         return failure(task, attempt, error)
-    numbers = numbers_of(task, rows, fitted)
+    numbers = collect_numbers(task, rows, fitted)
     state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
     record = None if fitted.record is None else fitted.record.to_json()
     origin = {"fingerprint": rows.train.fingerprint, "folds_digest": plan.digest, **versions_of_all()}
@@ -300,7 +300,7 @@ def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
     return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
 
 
-def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
+def collect_numbers(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
     """Return the numbers of a task: sizes of its data, results of the estimator, errors on test rows.
 
     Parameters
@@ -335,7 +335,7 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
 
 def _errors_of_squares(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
     """Return the mean squared error of test rows, and the explained share relative to the training mean."""
-    return _explained(float(np.mean((test.y - predictors) ** 2)), float(np.mean((test.y - train.y.mean()) ** 2)))
+    return _error_measures(float(np.mean((test.y - predictors) ** 2)), float(np.mean((test.y - train.y.mean()) ** 2)))
 
 
 def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float | None]:
@@ -345,19 +345,19 @@ def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) ->
     """
     quality, share = class_quality(test.y, probabilities(predictors)), float(train.y.mean())
     null = np.full(test.n, np.log(share) - np.log1p(-share))
-    errors = _explained(*(float(np.mean(log_loss(test.y, m))) for m in (predictors, null)))
+    errors = _error_measures(*(float(np.mean(log_loss(test.y, m))) for m in (predictors, null)))
     return {**errors, "test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
 
 
 def _errors_of_counts(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
     """Return the mean half deviance of test rows, and the explained share relative to the training rate."""
     loss = row_loss(Loss.POISSON)
-    of_train, of_test = (of_dataset(loss, rows, slice(None)) for rows in (train, test))
+    of_train, of_test = (encode_dataset_targets(loss, rows, slice(None)) for rows in (train, test))
     null = np.full(test.n, loss.origin(*of_train))
-    return _explained(*(float(np.mean(of_test[1] * loss.losses(m, of_test[0]))) for m in (predictors, null)))
+    return _error_measures(*(float(np.mean(of_test[1] * loss.losses(m, of_test[0]))) for m in (predictors, null)))
 
 
-def _explained(error: float, null: float) -> dict[str, float]:
+def _error_measures(error: float, null: float) -> dict[str, float]:
     return {"test_error": error, "test_r_squared": 1.0 - error / null if null > 0.0 else float("nan")}
 
 
@@ -368,8 +368,8 @@ _ERRORS: Mapping[Loss, Callable[[Dataset, Dataset, FloatArray], Mapping[str, Any
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
     """Return relative risk, relative test error, share of variance explained and F1 (Hastie and others, 2020)."""
-    truth, signal = coefficients_of(spec), signal_of(spec)
-    off, sigma = beta - truth, covariance_of(len(truth), float(spec["rho"]))
+    truth, signal = make_coefficients(spec), signal_variance(spec)
+    off, sigma = beta - truth, design_covariance(len(truth), float(spec["rho"]))
     risk, noise = float(off @ sigma @ off) + intercept**2, signal / float(spec["snr"])
     chosen, true = beta != 0.0, truth != 0.0
     hits = float(np.sum(chosen & true))
@@ -395,8 +395,8 @@ def check_with_data(tasks: Iterable[Task]) -> None:
     """
     alike_tasks: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
     for task in tasks:
-        alike = alike_tasks.setdefault((task.source.shape_digest, task.columns_beside), {})
-        alike.setdefault(task.settings_without(SEEDS), task)
+        alike = alike_tasks.setdefault((task.source.shape_digest, task.auxiliary_columns), {})
+        alike.setdefault(task.format_other_settings(SEEDS), task)
     for some in alike_tasks.values():
         _check_on_one(list(some.values()))
 
@@ -422,6 +422,6 @@ def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
         check_rows(task.settings, rows, plan)
     check_plan(task.estimator, plan, str(task.settings.get("refit", "all")))
     if task.estimator == OURS:
-        options = options_of(task.settings)
+        options = make_search_options(task.settings)
         options.check_data(rows, plan)
         Question(rows, plan, task.settings.get("gamma"), task.settings.get("tau"), options).grid()

@@ -19,7 +19,7 @@ from sparsecv_mio.batch.peers import Fitted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS, Intercept, Scale
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
     return ("folds", "estimator", "loss", "penalty", "lam", "solver", "iterations", "step", *drawn, *SWITCHES, *units)
 
 
-def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def used_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a task that its oracle uses, with leave-one-out if it has no folds.
 
     Parameters
@@ -103,9 +103,9 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     for name in NEEDED[kind]:
         if name not in given:
             raise BadInput(f"{name} is missing: estimator {kind} needs it under [vary]")
-    for name, words in {**_words_allowed(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
+    for name, words in {**_allowed_keywords(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
         if name in given:
-            one_of(given[name], words, name)
+            match_keyword(given[name], words, name)
     for name, value in given.items():
         if name in ("lam", "step", "tol"):
             _check_number(name, value, zero=name == "lam" and kind != "glru")
@@ -149,7 +149,7 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
         raise BadInput(f"{name}: {value!r} is not a number " + ("of at least 0" if zero else "above 0"))
 
 
-def _words_allowed(kind: str) -> dict[str, tuple[str, ...]]:
+def _allowed_keywords(kind: str) -> dict[str, tuple[str, ...]]:
     if kind == "treecv":
         return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
     if kind == "glru":
@@ -187,7 +187,7 @@ def _warm_oracle(settings: str) -> None:
     """Score a few rows, once in a process, so that times include neither compilation nor loading."""
     X = np.random.default_rng(0).standard_normal((12, 2))
     data, few = Dataset.from_arrays(X, np.arange(12) % 2), json.loads(settings)
-    _SCORES[few["estimator"]](data, make_folds("loo", data), settings_of(few))
+    _SCORES[few["estimator"]](data, make_folds("loo", data), used_settings(few))
 
 
 def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
@@ -198,7 +198,7 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitte
         settings.get("learner", "ridge"),
         lam=settings.get("lam"),
         step=settings.get("step"),
-        **_units_of(settings),
+        **_scaling_settings(settings),
     )
     run = standard_cv if settings.get("way") == "standard" else tree_cv
     seed = int(settings.get("seed", 0)) if settings.get("order") == "random" else None
@@ -215,7 +215,7 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     from sparsecv_mio.oracles.answers import binary_labels, design_matrix
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
 
-    way, columns = settings.get("way", WAYS["glru"][0]), _units_of(settings)
+    way, columns = settings.get("way", WAYS["glru"][0]), _scaling_settings(settings)
     fold = columns["intercept"] == "fold"
     regularizer = make_regularizer(settings.get("penalty", "ridge"), settings["lam"], intercept=fold)
     X, y = design_matrix(data, **columns), binary_labels(data)[0]
@@ -242,7 +242,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")
     erm = make_erm(
         data, settings.get("loss", "logistic"), settings.get("penalty", "ridge"), lam * data.n if per_row else lam,
-        **_units_of(settings),
+        **_scaling_settings(settings),
     )  # fmt: skip
     if kind == "sgd" and batch is None:
         batch = min(DEFAULT_BATCH, data.n)
@@ -273,7 +273,7 @@ def _errors_of_approximations(report: IacvReport) -> dict[str, float]:
     return errors
 
 
-def _units_of(settings: Mapping[str, Any]) -> dict[str, str]:
+def _scaling_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: settings.get(name, "none") for name in ("scale", "intercept")}
 
 

@@ -17,7 +17,7 @@ from scipy.linalg import lstsq
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.two_classes import log_loss
-from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
+from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.words import Loss
 
@@ -111,7 +111,7 @@ class _ChosenOfSquares(_Chosen):
         return path, level - path @ mean
 
 
-def of_sklearn(name: str, *args: Any, **how: Any) -> Any:
+def make_linear_model(name: str, *args: Any, **how: Any) -> Any:
     """Return an object of scikit-learn's linear models, which are imported by the first task that needs them."""
     from sklearn import linear_model
 
@@ -134,7 +134,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
         self.alphas_ = _alphas(X, y)
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        _, lasso, _ = of_sklearn("lasso_path", X, y, alphas=self.alphas_, max_iter=20_000)
+        _, lasso, _ = make_linear_model("lasso_path", X, y, alphas=self.alphas_, max_iter=20_000)
         models, last, fitted = [], None, np.zeros(X.shape[1])
         for beta in lasso.T:
             support = np.flatnonzero(beta)
@@ -240,7 +240,7 @@ class PoissonRidgeCV(_Chosen):
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
-            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
+            make_linear_model("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
@@ -281,7 +281,7 @@ class Peer:
     cv_error: Callable[[Any], float] | None = None
     alone: Callable[[Any], Any] | None = None
 
-    def told(self, found: Any) -> dict[str, Any]:
+    def extract_numbers(self, found: Any) -> dict[str, Any]:
         """Return the numbers of a fitted model for the table."""
         numbers = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
         values = ((name, getattr(found, f"{name}_")) for name in self.numbers)
@@ -305,7 +305,7 @@ class SteppedOmpCV:
         if X.shape[1] < 2:
             raise BadInput("omp: scikit-learn's takes two features or more")
         steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, MOST_FORWARD))
-        found = of_sklearn("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
+        found = make_linear_model("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
         self.coef_, self.intercept_, self.tau_ = found.coef_, found.intercept_, found.n_nonzero_coefs_
         return self
 
@@ -368,28 +368,37 @@ def _least_log_loss(found: Any) -> float:
 L1_RATIOS = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
 ESTIMATORS: dict[str, Peer] = {
     "lasso": Peer(
-        lambda splits, _: of_sklearn("LassoCV", cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
-        lambda found: of_sklearn("Lasso", found.alpha_, max_iter=MOST_SWEEPS),
+        lambda splits, _: make_linear_model("LassoCV", cv=splits, max_iter=MOST_SWEEPS),
+        ("alpha",),
+        _least_error,
+        lambda found: make_linear_model("Lasso", found.alpha_, max_iter=MOST_SWEEPS),
     ),
     "elastic-net": Peer(
-        lambda splits, _: of_sklearn("ElasticNetCV", l1_ratio=L1_RATIOS, cv=splits, max_iter=MOST_SWEEPS),
-        ("alpha", "l1_ratio"), _least_error,
-        lambda found: of_sklearn("ElasticNet", found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+        lambda splits, _: make_linear_model("ElasticNetCV", l1_ratio=L1_RATIOS, cv=splits, max_iter=MOST_SWEEPS),
+        ("alpha", "l1_ratio"),
+        _least_error,
+        lambda found: make_linear_model("ElasticNet", found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
     ),
     "ridge": Peer(
-        lambda splits, _: of_sklearn("RidgeCV", np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
-        ("alpha",), lambda found: -float(found.best_score_), lambda found: of_sklearn("Ridge", found.alpha_),
+        lambda splits, _: make_linear_model(
+            "RidgeCV", np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"
+        ),
+        ("alpha",),
+        lambda found: -float(found.best_score_),
+        lambda found: make_linear_model("Ridge", found.alpha_),
     ),
     "relaxed-lasso": Peer(RelaxedLassoCV, ("cv_error", "alpha", "mix")),
     "omp": Peer(
-        lambda splits, _: SteppedOmpCV(splits), ("tau",), None,
-        lambda found: of_sklearn("OrthogonalMatchingPursuit", n_nonzero_coefs=found.tau_),
+        lambda splits, _: SteppedOmpCV(splits),
+        ("tau",),
+        None,
+        lambda found: make_linear_model("OrthogonalMatchingPursuit", n_nonzero_coefs=found.tau_),
     ),
     "forward": Peer(ForwardSelectionCV, ("cv_error", "tau")),
     "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp"), ("cv_error", "alpha")),
     "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
     "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
-}  # fmt: skip
+}
 # liblinear penalises the intercept; the scaling reduces this penalty to 1%.
 OF_CLASSES: dict[str, Peer] = {
     "lasso": Peer(
@@ -410,7 +419,7 @@ OF_COUNTS: dict[str, Peer] = {
 PEERS = {Loss.SQUARED: ESTIMATORS, Loss.LOGISTIC: OF_CLASSES, Loss.POISSON: OF_COUNTS}
 
 
-def peer_of(name: str, loss: str = Loss.SQUARED) -> Peer:
+def find_peer(name: str, loss: str = Loss.SQUARED) -> Peer:
     """Return the peer for a loss.
 
     Parameters
@@ -427,12 +436,12 @@ def peer_of(name: str, loss: str = Loss.SQUARED) -> Peer:
 
     Examples
     --------
-    >>> peer_of("omp", "logistic")
+    >>> find_peer("omp", "logistic")
     Traceback (most recent call last):
     ...
     sparsecv_mio.errors.BadInput: loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess
     """
-    word = Loss(one_of(loss, tuple(Loss), "loss"))
+    word = Loss(match_keyword(loss, tuple(Loss), "loss"))
     if name not in PEERS[word]:
         raise BadInput(f"loss {word}: estimator {name} has none, use sparsecv, {', '.join(PEERS[word])}")
     return PEERS[word][name]

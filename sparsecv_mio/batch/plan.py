@@ -14,14 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
+from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, used_settings
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
-from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
-from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, sources_of
+from sparsecv_mio.batch.peers import ESTIMATORS, find_peer
+from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, make_sources
 from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RESTRICTING, SEARCHING, UNITS
-from sparsecv_mio.errors import BadInput, did_you_mean, one_of
+from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
@@ -83,7 +83,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         if value is not None:
             _check_kind(name, value)
     check_estimator_name(str(given["estimator"]))
-    one_of(given.get("refit", "all"), REFITS, "refit")
+    match_keyword(given.get("refit", "all"), REFITS, "refit")
     if given.get("test") is not None:
         check_share(given["test"])
     if given["estimator"] in ORACLES:
@@ -94,7 +94,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         except BadInput as error:
             raise BadInput(with_keys(str(error), given)) from None
     else:
-        peer_of(str(given["estimator"]), given.get("loss", Loss.SQUARED))
+        find_peer(str(given["estimator"]), given.get("loss", Loss.SQUARED))
 
 
 def _check_kind(name: str, value: Any) -> None:
@@ -132,7 +132,7 @@ def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return ("one_se",) if settings.get("one_se") == BOTH else ()
 
 
-def options_of(settings: Mapping[str, Any]) -> SearchOptions:
+def make_search_options(settings: Mapping[str, Any]) -> SearchOptions:
     """Return the options of the search for some settings.
 
     Parameters
@@ -153,7 +153,7 @@ def _check_search(given: Mapping[str, Any]) -> None:
     from sparsecv_mio.search.options import Hooks
     from sparsecv_mio.search.question import check_interval
 
-    options = options_of(given)
+    options = make_search_options(given)
     limit, gamma = given.get("cpu_limit"), given.get("gamma")
     if limit is not None and not 0.0 < limit < float("inf"):
         raise BadInput(f"cpu_limit: {limit:g} is out of range; give a positive number of seconds")
@@ -276,34 +276,34 @@ class Task:
     @property
     def loss(self) -> Loss:
         """Loss of a search or a peer; squared error for an oracle, which reads the target itself."""
-        return Loss.SQUARED if self.estimator in ORACLES else Loss(_loss_of(self.settings))
+        return Loss.SQUARED if self.estimator in ORACLES else Loss(_loss_name(self.settings))
 
     @property
-    def columns_beside(self) -> tuple[str, ...]:
+    def auxiliary_columns(self) -> tuple[str, ...]:
         """Columns of the data for folds and exposures, which are not features."""
         exposure = self.settings.get("exposure") if self.loss is Loss.POISSON else None
         return (*fold_columns(str(self.settings.get("folds", ""))), *exposure_columns(exposure))
 
-    def settings_without(self, names: Iterable[str]) -> str:
+    def format_other_settings(self, names: Iterable[str]) -> str:
         """Return the settings without the given ones as a text that is equal for equal settings."""
         other_settings = {name: self.settings[name] for name in self.settings.keys() - set(names)}
         return json.dumps(other_settings, sort_keys=True)
 
     def words(self) -> str:
         """Return the settings as one line."""
-        return words_of(self.settings)
+        return format_settings(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the task as JSON material."""
         return {"data": self.source.name, "source": dict(self.source.spec), "settings": dict(self.settings)}
 
 
-def words_of(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: Mapping[str, Any]) -> str:
     """Return settings as one line.
 
     Examples
     --------
-    >>> words_of({"folds": "10", "seed": 0})
+    >>> format_settings({"folds": "10", "seed": 0})
     'folds=10 seed=0'
     """
     return " ".join(f"{name}={value}" for name, value in settings.items())
@@ -355,7 +355,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
     try:
         _check_shape(plan)
         changed = plan_with_changes(plan, changes)
-        tasks = tasks_of(changed, place.parent)
+        tasks = make_tasks(changed, place.parent)
     except BadInput as error:
         raise BadInput(f"plan {str(place)!r}: {error}") from None
     if warn is not None:
@@ -380,7 +380,7 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
 
     Examples
     --------
-    >>> lists_of_numbers(tasks_of({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
+    >>> lists_of_numbers(make_tasks({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
     ['2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"']
     """
     numbers: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
@@ -396,7 +396,7 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     ]
 
 
-def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
+def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     """Return the tasks of a plan.
 
     Parameters
@@ -414,26 +414,26 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     Examples
     --------
     >>> plan = {"data": [{"sklearn": "diabetes"}], "vary": {"folds": ["10", "loo"], "estimator": ["sparsecv", "lasso"]}}
-    >>> [task.words() for task in tasks_of(plan)][:2]
+    >>> [task.words() for task in make_tasks(plan)][:2]
     ['folds=10 seed=0 estimator=sparsecv', 'folds=10 seed=0 estimator=lasso']
     """
     _check_shape(plan)
-    sources = [source for table in plan["data"] for source in sources_of(table, Path(folder))]
+    sources = [source for table in plan["data"] for source in make_sources(table, Path(folder))]
     vary = plan.get("vary", {})
-    _known(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
-    lists = {name: _listed(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
+    _check_keys(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
+    lists = {name: _list_values(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
     excluded = [_rule(rule, "[[exclude]]", ("design", *DESIGN_KEYS)) for rule in plan.get("exclude", [])]
     tasks: dict[str, Task] = {}
     for task in itertools.chain(
         (task for task in _product(sources, lists) if not any(_matches(task, rule) for rule in excluded)),
-        _included(plan.get("include", []), sources, lists),
+        _make_included_tasks(plan.get("include", []), sources, lists),
     ):
         tasks.setdefault(task.address, task)
         if len(tasks) > MOST_TASKS:
             raise BadInput(f"the plan makes more than {MOST_TASKS:,} tasks: make its lists shorter")
     if not tasks:
         raise BadInput("the plan excludes all of its tasks")
-    different = {task.settings_without(SEEDS): task for task in reversed(tasks.values())}
+    different = {task.format_other_settings(SEEDS): task for task in reversed(tasks.values())}
     for task in reversed(different.values()):
         check_settings(task.settings)
     return list(tasks.values())
@@ -473,17 +473,19 @@ def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> I
 
 def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
-        return Task(source, settings_of(given))
-    of_peers = OF_PEERS.get(_loss_of(given), ("loss",))
+        return Task(source, used_settings(given))
+    of_peers = OF_PEERS.get(_loss_name(given), ("loss",))
     means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else of_peers))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
 
 
-def _loss_of(given: Mapping[str, Any]) -> str:
+def _loss_name(given: Mapping[str, Any]) -> str:
     return str(given.get("loss", Loss.SQUARED)).lower()
 
 
-def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
+def _make_included_tasks(
+    rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]
+) -> Iterator[Task]:
     """Yield the tasks of `[[include]]`; a setting that is not named has the first value of its list."""
     for rule in rules:
         settings = _rule(rule, "[[include]]")
@@ -497,17 +499,17 @@ def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[st
 
 def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
     have = {**dict(task.source.spec), **task.settings, "data": task.source.name}
-    return all(have.get(name) in _listed(value) for name, value in rule.items())
+    return all(have.get(name) in _list_values(value) for name, value in rule.items())
 
 
 def _rule(rule: Any, where: str, more: Iterable[str] = ()) -> dict[str, Any]:
     if not isinstance(rule, dict):
         raise BadInput(f"{where} must be a table")
-    _known(rule, ("data", "estimator", *COMMON, *SEARCH, *OF_ORACLES, *more), where)
+    _check_keys(rule, ("data", "estimator", *COMMON, *SEARCH, *OF_ORACLES, *more), where)
     return dict(rule)
 
 
-def _known(table: Mapping[str, Any], names: Iterable[str], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], names: Iterable[str], where: str) -> None:
     allowed = tuple(names)
     for name in table:
         if name not in allowed:
@@ -518,15 +520,15 @@ def _names(sources: Iterable[DataSource]) -> list[str]:
     return [source.name for source in sources]
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_values(value: Any) -> list[Any]:
     items = value if isinstance(value, list) else [value]
     if not items:
         raise BadInput("[vary]: a list is empty: leave the key out or give a value")
-    return [_in_a_line(item) if isinstance(item, Mapping) else item for item in items]
+    return [_format_solver_options(item) if isinstance(item, Mapping) else item for item in items]
 
 
-def _in_a_line(table: Mapping[str, Any]) -> str:
+def _format_solver_options(table: Mapping[str, Any]) -> str:
     """Return options of a solver as one text, for task names and tables."""
-    from sparsecv_mio.search.options import solver_options_of
+    from sparsecv_mio.search.options import parse_solver_options
 
-    return ",".join(solver_options_of(table))
+    return ",".join(parse_solver_options(table))

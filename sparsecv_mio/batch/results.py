@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.batch.plan import COMMON
-from sparsecv_mio.digits import first_named
+from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_numbers, check_readable, replacing, with_inert_words
 
@@ -78,7 +78,7 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
     """
     for name in names:
         if name not in frame:
-            columns = first_named([str(column) for column in frame.columns])
+            columns = abbreviate_list([str(column) for column in frame.columns])
             raise BadInput(f"{option}: no column {name!r}{did_you_mean(name, list(frame.columns))} among {columns}")
         if numbers and frame[name].dtype.kind not in "iuf":
             raise BadInput(f"{option}: column {name!r} holds no numbers")
@@ -125,7 +125,7 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
         check_columns(frame, [name], "--where")
         matching = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
         if not matching.any():
-            some_values = first_named(list(_column_words(frame[name]).unique()))
+            some_values = abbreviate_list(list(_column_words(frame[name]).unique()))
             raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
         frame = frame[matching]
     return frame
@@ -276,7 +276,7 @@ def problem_columns(frame: pd.DataFrame, given: Sequence[str] = ()) -> list[str]
     return list(given) or [name for name in PROBLEM if name in frame]
 
 
-def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence[str]) -> pd.DataFrame:
+def tabulate_problems(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence[str]) -> pd.DataFrame:
     """Return a table of mean values with a row for every problem and a column for every label; NaN if missing.
 
     Parameters

@@ -19,7 +19,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import OF_TABLES, TABLE
-from sparsecv_mio.errors import BadInput, did_you_mean, one_of
+from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import all_memory
 
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
@@ -125,7 +125,7 @@ def _year(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatArray
 _OTHERS = {"logistic": _logistic, "classes": _classes, "covertype": _covertype, "year": _year}
 
 
-def coefficients_of(spec: Mapping[str, Any]) -> FloatArray:
+def make_coefficients(spec: Mapping[str, Any]) -> FloatArray:
     """Return the true coefficients of a design.
 
     Parameters
@@ -174,8 +174,8 @@ def _toeplitz(spec: Mapping[str, Any]) -> Dataset:
     """Return rows, and y with noise of variance b'Sigma b / snr; marked validation rows follow."""
     n, p, more = int(spec["n"]), int(spec["p"]), int(spec.get("validation", 0))
     rng = np.random.default_rng([int(spec["draw"]), n, p])
-    beta = coefficients_of(spec)
-    noise = np.sqrt(signal_of(spec) / float(spec["snr"]))
+    beta = make_coefficients(spec)
+    noise = np.sqrt(signal_variance(spec) / float(spec["snr"]))
     parts = []
     for rows in (n, more):
         X = toeplitz_rows(rng, rows, p, float(spec["rho"]))
@@ -185,20 +185,20 @@ def _toeplitz(spec: Mapping[str, Any]) -> Dataset:
     return Dataset.from_arrays(X, y, aux=marks)
 
 
-def signal_of(spec: Mapping[str, Any]) -> float:
+def signal_variance(spec: Mapping[str, Any]) -> float:
     """Return the variance b'Sigma b of the signal of a design.
 
     Parameters
     ----------
     spec : mapping
-        Keys as for :func:`coefficients_of`, and `rho`.
+        Keys as for :func:`make_coefficients`, and `rho`.
     """
-    beta = coefficients_of(spec)
-    return float(beta @ covariance_of(len(beta), float(spec["rho"])) @ beta)
+    beta = make_coefficients(spec)
+    return float(beta @ design_covariance(len(beta), float(spec["rho"])) @ beta)
 
 
 @lru_cache(maxsize=4)
-def covariance_of(p: int, rho: float) -> FloatArray:
+def design_covariance(p: int, rho: float) -> FloatArray:
     """Return the covariance matrix (p, p) of the columns of a design, rho^|i-j|."""
     from scipy.linalg import toeplitz
 
@@ -256,8 +256,8 @@ def _read_source(source: DataSource, aux: tuple[str, ...]) -> Dataset:
     if "design" in spec:
         return draw_design(spec)
     if "sklearn" in spec:
-        return _bundled(str(spec["sklearn"]))
-    from sparsecv_mio.data.readers import read_dataset, target_of
+        return _load_bundle(str(spec["sklearn"]))
+    from sparsecv_mio.data.readers import read_dataset, resolve_target
 
     path = spec.pop("file")
     if source_digest(source.spec) != source.digest:
@@ -265,10 +265,10 @@ def _read_source(source: DataSource, aux: tuple[str, ...]) -> Dataset:
     for key in ("features", "drop"):
         if key in spec:
             spec[key] = list(spec[key]) if isinstance(spec[key], tuple) else [spec[key]]
-    return read_dataset(path, target_of(path, spec.pop("target", None)), aux=aux, two_words=True, **spec)
+    return read_dataset(path, resolve_target(path, spec.pop("target", None)), aux=aux, two_words=True, **spec)
 
 
-def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
+def make_sources(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     """Yield the data sets of a table `[[data]]`.
 
     Parameters
@@ -289,7 +289,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     if len(kinds) != 1:
         raise BadInput("[[data]]: give one of file, design and sklearn")
     kind = kinds[0]
-    design = one_of(table["design"], DESIGNS, "[[data]]: design") if kind == "design" else ""
+    design = match_keyword(table["design"], DESIGNS, "[[data]]: design") if kind == "design" else ""
     allowed = {"file": tuple(TABLE), "design": tuple(DESIGNS.get(design, ())), "sklearn": ()}[kind]
     for key in table:
         if key not in (kind, "name", *allowed):
@@ -310,7 +310,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     reading = {key: table[key] for key in OF_TABLES if key in table}
     try:
-        Reading.of(**{key: value for key, value in reading.items() if key not in ("features", "drop")})
+        Reading.from_keywords(**{key: value for key, value in reading.items() if key not in ("features", "drop")})
     except BadInput as error:
         raise BadInput(f"[[data]]: {error}") from None
     for key in ("features", "drop"):
@@ -320,7 +320,7 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
         _check_columns(target, "target", several=False)
     paths = _paths(table["file"], folder)
     for path in paths:
-        goal = _target_of(path, target) if isinstance(target, dict) else target
+        goal = _find_target(path, target) if isinstance(target, dict) else target
         spec = {"file": str(Path(path).resolve()), **({} if goal is None else {"target": goal}), **reading}
         yield data_source(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
 
@@ -344,7 +344,7 @@ def _paths(given: Any, folder: Path) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
+def _find_target(path: str, targets: Mapping[str, Any]) -> str | int:
     """Return the target of a file: by its name without the suffix, else by the first matching pattern."""
     stem = Path(path).stem
     key = stem if stem in targets else next((pattern for pattern in targets if fnmatchcase(stem, pattern)), None)
@@ -416,7 +416,7 @@ def source_digest(spec: tuple[tuple[str, Any], ...]) -> str:
     return content.hexdigest()
 
 
-def _bundled(name: str) -> Dataset:
+def _load_bundle(name: str) -> Dataset:
     from sklearn import datasets
 
     bundle = getattr(datasets, f"load_{name}")(as_frame=True)

@@ -235,12 +235,12 @@ class Centre:
     widening: float
 
     @property
-    def least(self) -> float:
+    def objective_lower_bound(self) -> float:
         """Lower bound of f at any coefficients."""
         return max(self.value - self.off**2, 0.0)
 
     @classmethod
-    def of(cls, problem: SparseProblem, unit: float) -> Centre | None:
+    def from_problem(cls, problem: SparseProblem, unit: float) -> Centre | None:
         """Return the fit from moments of relative rounding `unit`; None if these have no accurate digit. O(q^3)."""
         length = np.sqrt(np.diag(problem.M))
         try:
@@ -282,7 +282,7 @@ class RidgeBall:
     Examples
     --------
     >>> problem = SparseProblem(np.eye(1), np.array([2.0]), 4.5, np.ones(1), 1.0, 9, np.zeros(1), 0.0)
-    >>> ball = RidgeBall.of_rows(problem, np.array([[1.0]]), np.array([3.0]), 1e-15)
+    >>> ball = RidgeBall.from_rows(problem, np.array([[1.0]]), np.array([3.0]), 1e-15)
     >>> found = ball.held_out(3.0)  # f(b0) = 2.5 at b0 = 1, so (b - 1)^2 <= 1/4
     >>> round(float(found.lower), 6), round(float(found.upper), 6)
     (2.25, 6.25)
@@ -297,7 +297,7 @@ class RidgeBall:
     rows: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
-    def of_rows(
+    def from_rows(
         cls, problem: SparseProblem, X: FloatArray, u: FloatArray, unit: float, level: FloatArray | None = None
     ) -> RidgeBall | None:
         """Return the ball of a fold from its held-out rows; None if nothing can be proved.
@@ -317,7 +317,7 @@ class RidgeBall:
         -----
         O(q^3 + m q^2).
         """
-        centre = Centre.of(problem, unit)
+        centre = Centre.from_problem(problem, unit)
         if centre is None:
             return None
         residual = np.abs(u - X @ centre.beta)
@@ -328,12 +328,12 @@ class RidgeBall:
             return None
         small = len(u) <= 2 * problem.q
         largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
-        slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta)) + _of_means(level, centre.beta)
+        slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta)) + _mean_rounding(level, centre.beta)
         length = float(np.linalg.norm(residual))
-        return cls(centre.value, centre.off, centre.least, length, largest, slip, (residual, each))
+        return cls(centre.value, centre.off, centre.objective_lower_bound, length, largest, slip, (residual, each))
 
     @classmethod
-    def of_moments(
+    def from_moments(
         cls, problem: SparseProblem, Q: FloatArray, c: FloatArray, yy: float, unit: float,
         level: FloatArray | None = None, count: int = 0,
     ) -> RidgeBall | None:  # fmt: skip
@@ -356,15 +356,15 @@ class RidgeBall:
         -----
         O(q^3).
         """
-        centre = Centre.of(problem, unit)
+        centre = Centre.from_problem(problem, unit)
         if centre is None:
             return None
         beta = centre.beta
         size = float(np.sqrt(yy) + np.sqrt(np.diag(Q)) @ np.abs(beta))
         norm = float(np.sqrt(max(float(yy - 2.0 * c @ beta + beta @ Q @ beta), 0.0)))
         reach = centre.widening * float(eigh(Q, problem.M, eigvals_only=True)[-1])
-        slip = np.sqrt(unit) * size + np.sqrt(count) * _of_means(level, beta)
-        return cls(centre.value, centre.off, centre.least, norm, reach, np.array([slip]))
+        slip = np.sqrt(unit) * size + np.sqrt(count) * _mean_rounding(level, beta)
+        return cls(centre.value, centre.off, centre.objective_lower_bound, norm, reach, np.array([slip]))
 
     def held_out(self, upper: float) -> Interval:
         """Return the interval of the held-out sum of squares of every b with `f(b) <= upper`."""
@@ -381,7 +381,7 @@ class RidgeBall:
         return Interval(low * (1 - OUTWARD), high * (1 + OUTWARD))
 
 
-def _of_means(level: FloatArray | None, beta: FloatArray) -> float:
+def _mean_rounding(level: FloatArray | None, beta: FloatArray) -> float:
     """Return the rounding error of a residual that comes from subtracting means: 4 ulps of their size."""
     return 0.0 if level is None else 4.0 * ROUNDING * float(level[-1] + level[:-1] @ np.abs(beta))
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import training_loss_bound
-from sparsecv_mio.bounds.fold import TIE, UNKNOWN, FoldBounds, Origin, Points, masks_of, points_of, reuse
+from sparsecv_mio.bounds.fold import TIE, UNKNOWN, FoldBounds, Origin, Points, make_masks, relax_full_data, reuse
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
@@ -55,7 +55,7 @@ class _Grid:
     which: ClassVar[str]
 
     @property
-    def per_row(self) -> float:
+    def cv_error_factor(self) -> float:
         """Factor from a sum over folds to h in squared units of the file."""
         return self.unit / self.rows
 
@@ -214,11 +214,13 @@ class BoundsTable(_Grid):
         """Return the certified interval of h(gamma, tau), in squared units of the file."""
         slack = OUTWARD + 2.0**-52 * self.folds
         low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
-        return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
+        return Interval(
+            float(low * (1.0 - slack)) * self.cv_error_factor, float(high * (1.0 + slack)) * self.cv_error_factor
+        )
 
     def cv_estimate(self, g: int, t: int) -> float:
         """Return h at the solutions of the relaxations, in squared units of the file."""
-        return float(self.estimate[g, t].sum()) * self.per_row
+        return float(self.estimate[g, t].sum()) * self.cv_error_factor
 
     def won(self, g: int, t: int) -> str:
         """Return the most frequent origins of the bounds of a pair: `exact`, or `lower/upper` if they differ."""
@@ -260,7 +262,9 @@ class PrintedTable(_Grid):
 
     def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
         """Return the printed bounds on h and the estimate of the relaxation, in squared units of the file."""
-        low, high, middle = (float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate))
+        low, high, middle = (
+            float(x[g, t].sum()) * self.cv_error_factor for x in (self.lower, self.upper, self.estimate)
+        )
         return low, high, middle
 
     def _pair(self, g: int, t: int) -> dict[str, Any]:
@@ -363,7 +367,7 @@ class AllFolds:
         known: KnownBefore,
         hooks: BoundsHooks,
     ) -> None:
-        _check_bounds_asked(data, gammas, taus)
+        _check_grid(data, gammas, taus)
         check_independent(data, gammas, most_columns(data, max(taus)), folds)
         self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
@@ -378,18 +382,18 @@ class AllFolds:
         self.lower_on_all_rows: list[FloatArray] = []
         self.points: list[Points | None] = []
 
-    def certified(self, threads: int | None) -> BoundsTable:
+    def make_bounds_table(self, threads: int | None) -> BoundsTable:
         """Return the table of certified intervals."""
-        self._run(self._put, threads)
+        self._process_folds(self._bound_fold, threads)
         self._training_loss()
         return self.table
 
-    def printed(self, threads: int | None) -> PrintedTable:
+    def make_printed_table(self, threads: int | None) -> PrintedTable:
         """Return the table of the paper's bounds, which need incumbents only."""
-        self._run(self._put_printed, threads)
+        self._process_folds(self._apply_printed_formula, threads)
         return self.table.ends_alone()
 
-    def _run(self, put: Put, threads: int | None) -> None:
+    def _process_folds(self, put: Put, threads: int | None) -> None:
         """Process all rows together, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, TrainingMoments | None]] = (
@@ -414,7 +418,7 @@ class AllFolds:
         """Return the bounds of a fold at a gamma; those of all rows if `fold` is None."""
         test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
         if self.wide:
-            return WideFold(WideRows.of(self.data, rows, test, gamma), self.hooks.expired)
+            return WideFold(WideRows.from_data(self.data, rows, test, gamma), self.hooks.expired)
         assert moments is not None
         near = self.near[g] if fold is not None else None
         held_out = (moments.own or self.data).rows(test)
@@ -438,11 +442,11 @@ class AllFolds:
             near, points = None, None
             if isinstance(full, FoldBounds) and full.form is not None:
                 near = full.form.diagonal
-                points = points_of(full.form, full.choice.sizes(self.taus)) if self.known.reusing else None
+                points = relax_full_data(full.form, full.choice.sizes(self.taus)) if self.known.reusing else None
             self.points.append(points)
             self.near.append(near)
             supports = self.shared[-1]
-            self.masks.append(masks_of(supports, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
+            self.masks.append(make_masks(supports, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
             self.table.seconds[g] += time.perf_counter() - begin
 
     def _fold(self, fold: int, moments: TrainingMoments | None, put: Put) -> None:
@@ -460,12 +464,12 @@ class AllFolds:
             put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
 
-    def _put_printed(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+    def _apply_printed_formula(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
         ends = printed_ends(here, self.taus)
         for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
             column[g, :, fold] = ends[:, place]
 
-    def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+    def _bound_fold(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
         """Bound the requested taus of a fold; no relaxation is solved if the points on all rows leave one support."""
         wanted = np.ones(len(self.taus), dtype=np.bool_) if self.known.wanted is None else self.known.wanted[g, :, fold]
         numbers = np.tile(UNKNOWN, (len(self.taus), 1))
@@ -523,7 +527,7 @@ def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray
     The relaxation is that of the paper, with the penalty alone inside the perspective.
     """
     if isinstance(fold, WideFold):
-        return np.array([_ends_at(fold.u, *fold.printed(tau)) for tau in taus])
+        return np.array([_printed_interval(fold.u, *fold.printed_formula_terms(tau)) for tau in taus])
     form, taus = fold.form, fold.choice.sizes(taus)
     if form is None:
         return np.array([(0.0, np.inf, np.nan)] * len(taus))
@@ -533,11 +537,14 @@ def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray
     levels = [float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy for tau in taus]
     points = [relaxed[tau] for tau in taus]
     return np.array(
-        [_ends_at(u, ubar, x.dual, X @ (x.beta / form.scale), reach) for x, ubar in zip(points, levels, strict=True)]
+        [
+            _printed_interval(u, ubar, x.dual, X @ (x.beta / form.scale), reach)
+            for x, ubar in zip(points, levels, strict=True)
+        ]
     )
 
 
-def _ends_at(
+def _printed_interval(
     u: FloatArray, ubar: float, zeta: float, centre: FloatArray, reach: FloatArray
 ) -> tuple[float, float, float]:
     wide = np.sqrt(max(ubar - zeta, 0.0) * reach)
@@ -607,7 +614,7 @@ def compute_bounds(
     >>> table.cv_interval(0, 1).lower <= table.cv_estimate(0, 1) * 1.5
     True
     """
-    return AllFolds(data, folds, gammas, taus, known, hooks).certified(threads)
+    return AllFolds(data, folds, gammas, taus, known, hooks).make_bounds_table(threads)
 
 
 def printed_bounds(
@@ -636,10 +643,10 @@ def printed_bounds(
     """
     if 0.0 in gammas:
         raise BadInput("gamma 0: the formula as printed divides by gamma: give gammas above 0, or bounds safe")
-    return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).printed(threads)
+    return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).make_printed_table(threads)
 
 
-def _check_bounds_asked(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
+def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
     if len(gammas) == 0 or len(taus) == 0:
         raise BadInput("the grid is empty: give at least one gamma and one tau")
     for gamma in gammas:

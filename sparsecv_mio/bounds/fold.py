@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, relax_form, unit_diagonal
-from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_sums as kernel
@@ -26,7 +26,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Incumbents, Roundi
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.kernels.starts import eliminate
-from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import LARGEST_FOLD, MANY
 from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
@@ -79,7 +79,7 @@ class FoldCell:
     left: int
 
     @classmethod
-    def of(cls, tau: int, numbers: FloatArray) -> FoldCell:
+    def from_array(cls, tau: int, numbers: FloatArray) -> FoldCell:
         """Return the bounds of a size from their (FIELDS,) array."""
         f_low, f_high, low, high, low_origin, high_origin, estimate, columns_left = numbers.tolist()
         origins = Origin(int(low_origin)), Origin(int(high_origin))
@@ -126,10 +126,10 @@ class FoldBounds:
         near: FloatArray | None = None,
         root: FloatArray | None = None,
     ) -> None:
-        reduced = eliminated(problem)
+        reduced = eliminate_forced_columns(problem)
         self.problem, self.choice, self.lever = reduced.problem, reduced.choice, 0.0
         if len(self.choice.forced):
-            about = about_means(V_test, r_test, root, reduced.means, problem.r_mean)[0]
+            about = subtract_means(V_test, r_test, root, reduced.means, problem.r_mean)[0]
             self.lever = float(np.linalg.norm(reduced.lever(about)))
         V_test, r_test = reduced.rows(V_test, r_test, root)
         problem = self.problem
@@ -154,7 +154,7 @@ class FoldBounds:
         """Try given supports (columns of the problem) as incumbents. O(s^3) for each support of s columns."""
         if self.form is None:
             return
-        self._try(masks_of(stripped(self.choice, list(supports)), self.m))
+        self._try(make_masks(strip_forced_columns(self.choice, list(supports)), self.m))
 
     def try_masks(self, masks: BoolArray) -> None:
         """Try supports given as a (k, q) bool array as incumbents."""
@@ -190,7 +190,7 @@ class FoldBounds:
     def incumbents(self) -> list[IntArray]:
         """Return the incumbents of all sizes."""
         sizes = np.flatnonzero(np.isfinite(self.best))
-        return [self.choice.whole(np.flatnonzero(self.supports[k])) for k in sizes if k > 0]
+        return [self.choice.make_support(np.flatnonzero(self.supports[k])) for k in sizes if k > 0]
 
     def improve(self, tau: int, support: IntArray, value: float) -> None:
         """Replace the incumbent of at most `tau` features if the given support is better.
@@ -214,11 +214,11 @@ class FoldBounds:
         """Return the support of at most tau features with the smallest known value; None if there is none."""
         size = min(self.choice.size(tau), self.m)
         if size == 0 or self.form is None or not self.form.yy > 0.0:
-            return self.choice.whole(np.zeros(0, dtype=np.int64))
+            return self.choice.make_support(np.zeros(0, dtype=np.int64))
         if size == self.m:
-            return self.choice.whole(np.arange(self.m))
+            return self.choice.make_support(np.arange(self.m))
         columns = np.flatnonzero(self.supports[size])
-        return self.choice.whole(columns) if len(columns) else None
+        return self.choice.make_support(columns) if len(columns) else None
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class FoldBounds:
         Contradiction
             If a certified lower bound exceeds the value of an incumbent by more than the rounding allowance.
         """
-        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
+        return [FoldCell.from_array(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
         """Return the bounds of `cells` as an array with a row of `FIELDS` for every tau."""
@@ -245,22 +245,22 @@ class FoldBounds:
             table[:, 7] = self.problem.q
             return table
         if not self.form.yy > 0.0:  # the target is constant in training, so every optimum predicts its mean
-            table[:] = self._whole(0)
+            table[:] = self._bound_trivial_size(0)
             return table
         sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
         inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
         if len(inner):
-            solved = self._run(inner)
+            solved = self._run_kernel(inner)
             at = np.minimum(np.searchsorted(inner, sizes), len(inner) - 1)
             table[:] = solved[at]
         for t in np.flatnonzero((sizes <= 0) | (sizes >= self.m)):
-            table[t] = self._whole(int(sizes[t]))
+            table[t] = self._bound_trivial_size(int(sizes[t]))
         table[:, 0] = np.maximum(table[:, 0], 0.0)
         table[:, 2] = np.maximum(table[:, 2], 0.0) * (1.0 - OUTWARD)
         table[:, 3] *= 1.0 + OUTWARD
         return table
 
-    def _run(self, sizes: IntArray) -> FloatArray:
+    def _run_kernel(self, sizes: IntArray) -> FloatArray:
         form = self.form
         assert form is not None
         if form.rounding >= NO_DIGIT:
@@ -272,7 +272,7 @@ class FoldBounds:
             mode |= fold_bounds.DO_TOGETHER
         out = np.zeros((len(sizes), FIELDS))
         ends = np.empty((len(sizes), len(self.u), 2))
-        broken = fold_bounds.run(
+        broken = fold_bounds.bound_fold(
             form.fold(self.X, self.u), sizes, fold_bounds.BoundTask(mode, RELAXED_AT_MOST, SHARP_COLUMNS, TIE,
                 form.rounding),
             Incumbents(self.best, self.supports), out, ends,
@@ -283,10 +283,10 @@ class FoldBounds:
             reach = 1.0 / form.w
             for row, size in zip(out, sizes.tolist(), strict=True):
                 off = form.rounding * float(size_of_candidates(form.yy, reach, size)) * self.lever
-                row[2:4] = kernel.blurred(row[2], row[3], off)
+                row[2:4] = kernel.widen_interval(row[2], row[3], off)
         return out
 
-    def _whole(self, tau: int) -> FloatArray:
+    def _bound_trivial_size(self, tau: int) -> FloatArray:
         """Return the bounds for no column or all columns, which leave no choice."""
         form = self.form
         assert form is not None
@@ -294,13 +294,13 @@ class FoldBounds:
         prior = size_of_candidates(form.yy, 1.0 / form.w, self.m)
         size, slip = self.m if tau > 0 else 0, form.rounding * prior * prior
         prior += float(np.sqrt(self.problem.total)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
-        interval = self.of_one_support(status, size, Rounding(form.rounding, prior, 0.0, form.w))
+        interval = self.bound_one_support(status, size, Rounding(form.rounding, prior, 0.0, form.w))
         if interval is None:
             return np.array([*UNKNOWN[:7], self.problem.q])
         value = form.yy - float(form.c @ np.linalg.solve(form.M, form.c)) if size else form.yy
         return np.array([value - slip, value + slip, *interval])
 
-    def of_one_support(self, status: NDArray[np.int8], size: int, rounding: Rounding) -> list[float] | None:
+    def bound_one_support(self, status: NDArray[np.int8], size: int, rounding: Rounding) -> list[float] | None:
         """Return interval, origins and estimate of the only support left, and 0 open columns; None if it is singular.
 
         Parameters
@@ -319,15 +319,15 @@ class FoldBounds:
             return None
         low, high = kernel.distances(self.u, lo, hi)
         off = float(kernel.off_by_means(self.N, rounding)) + rounding.unit * rounding.prior * self.lever
-        return [*kernel.blurred(low, high, off), Origin.EXACT, Origin.EXACT, 0.5 * (low + high), 0.0]
+        return [*kernel.widen_interval(low, high, off), Origin.EXACT, Origin.EXACT, 0.5 * (low + high), 0.0]
 
 
-def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
+def make_masks(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
     """Return supports as rows of a bool array.
 
     Examples
     --------
-    >>> masks_of([np.array([0, 2])], 3).tolist()
+    >>> make_masks([np.array([0, 2])], 3).tolist()
     [[True, False, True]]
     """
     listed = list(supports)
@@ -371,7 +371,7 @@ class Points:
     beta: FloatArray
     diagonal: FloatArray
 
-    def of(self, size: int) -> int:
+    def row_index(self, size: int) -> int:
         """Return the row of a size, -1 if there is none."""
         at = int(np.searchsorted(self.sizes, size))
         return at if at < len(self.sizes) and int(self.sizes[at]) == size else -1
@@ -402,7 +402,7 @@ class Reused:
     numbers: FloatArray
 
 
-def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
+def relax_full_data(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     """Return the solutions of the relaxation on all rows; None if the form is unusable or no size leaves a choice.
 
     Examples
@@ -410,7 +410,7 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     >>> from sparsecv_mio.bounds.relaxation import unit_diagonal
     >>> from sparsecv_mio.problem.problem import SparseProblem
     >>> problem = SparseProblem(np.eye(2), np.array([3.0, 0.1]), 9.01, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> points_of(unit_diagonal(problem), [0, 1, 2]).beta.round(3).tolist()
+    >>> relax_full_data(unit_diagonal(problem), [0, 1, 2]).beta.round(3).tolist()
     [[1.5, 0.0]]
     """
     if form is None or not form.yy > 0.0 or form.dead.any():
@@ -478,7 +478,7 @@ def reuse(
     decided = usable & (status == np.where(incumbents, INSIDE, DROPPED)).all(axis=1)
     dual, numbers = np.maximum(value - slip, 0.0), np.full((len(rows), FIELDS), np.nan)
     for t in np.flatnonzero(decided if exact else []).tolist():
-        alone = fold.of_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))
+        alone = fold.bound_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))
         decided[t] = alone is not None
         if alone is not None:
             blur = form.rounding * prior[t] ** 2

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData, constant_in
+from sparsecv_mio.data.standard import StandardData, find_constant_columns
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import fit, ridge_weights
-from sparsecv_mio.problem.problem import lam_of, penalty_of
+from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.training_moments import WORN, worn_means
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD
 from sparsecv_mio.words import Intercept
@@ -117,7 +117,9 @@ class LossesOfRows:
         return sums, np.sum(self.doubt + full.doubt, axis=0) + ROUNDING * sums
 
 
-def losses_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
+def losses_without_rows(
+    data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]
+) -> LossesOfRows:
     """Return the losses of one support fitted without each of some sets of rows, for logistic or Poisson loss.
 
     Parameters
@@ -137,7 +139,9 @@ def losses_without(data: StandardData, support: IntArray, gamma: float, left_out
     return LossesOfRows(np.column_stack(values), np.column_stack(doubt))
 
 
-def residuals_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
+def residuals_without_rows(
+    data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]
+) -> Residuals:
     """Return the residuals of all rows for one support fitted without each of some sets of rows. O(k (n s + s^3)).
 
     Parameters
@@ -156,31 +160,31 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
     >>> from sparsecv_mio.data.dataset import Dataset
     >>> from sparsecv_mio.data.standard import standardize
     >>> data = standardize(Dataset.from_arrays([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
-    >>> found = residuals_without(data, np.array([0]), 1e-9, [np.array([2])])
+    >>> found = residuals_without_rows(data, np.array([0]), 1e-9, [np.array([2])])
     >>> (data.y_unit * found.values[:, 0]).round(6).tolist()[-1]  # off the line through the other two
     3.0
     """
     chosen = np.sort(np.asarray(support, dtype=np.int64))
     chosen_data = data.only(chosen)
     V, r = chosen_data.rows(slice(0, data.n))
-    penalty = penalty_of(lam_of(gamma), chosen_data.weight)
+    penalty = capped_penalty(gamma_to_lam(gamma), chosen_data.weight)
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
     residuals = Residuals(*_refined_residuals(V, r, penalty, left_out))
     level = np.abs(residuals.values).max(initial=0.0, axis=0)
-    sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTED * level) & ~worn_without(chosen_data, left_out)
+    sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTED * level) & ~needs_own_centres(chosen_data, left_out)
     for fold in np.flatnonzero(~sure).tolist():
-        residual = _by_definition(chosen_data, gamma, left_out[fold])
+        residual = _residuals_by_refit(chosen_data, gamma, left_out[fold])
         residuals.values[:, fold] = residual
         residuals.doubt[:, fold] = ACCURATE_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
     return residuals
 
 
-def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
+def needs_own_centres(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
     """Return (k,) True where, without some rows, centring on all rows costs a column or the target its accuracy.
 
-    The criterion is that of `problem.training_moments.in_own_digits`. O(k n q), and O(n) for each column that seems
+    The criterion is that of `problem.training_moments.recentre_moments`. O(k n q), and O(n) for each column that seems
     constant.
 
     Parameters
@@ -204,11 +208,11 @@ def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
         spread = np.maximum(trained @ block**2 - total * mean**2, 0.0)
     for fold in np.flatnonzero((~(np.abs(mean) <= WORN * np.sqrt(spread / total))).any(axis=1)).tolist():
         places = worn_means(mean[fold], spread[fold], float(total[fold, 0]))
-        worn[fold] = len(places) > len(constant_in(data, np.flatnonzero(trained[fold]), places))
+        worn[fold] = len(places) > len(find_constant_columns(data, np.flatnonzero(trained[fold]), places))
     return worn
 
 
-def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
+def _residuals_by_refit(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
     """Return the residuals of all rows for the fit of all columns without some rows, in standard coordinates."""
     source, columns = data.dataset, data.columns.tolist()
     model = fit(

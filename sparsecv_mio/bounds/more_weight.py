@@ -33,13 +33,13 @@ from sparsecv_mio.bounds.normal_equations import (
     RELAXED_STEPS,
     ROOM,
     Multipliers,
+    adapt_multipliers,
     best_multipliers,
-    moved_to,
     multiplied_form,
 )
-from sparsecv_mio.problem.elimination import Eliminated, eliminated
+from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
+from sparsecv_mio.trees.listing import PerspectiveTree, sharpen_form
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
 from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
@@ -86,7 +86,7 @@ class RowsTogether:
     held_out: tuple[FloatArray, FloatArray, float]
     _weighted: dict[int, SparseProblem] = field(default_factory=dict)
 
-    def at(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
+    def weighted_problem(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
         """Return the problem at a gamma and a weight index, without its forced columns, and its normal form."""
         if weight not in self._weighted:
             t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
@@ -95,23 +95,23 @@ class RowsTogether:
             self._weighted[weight] = replace(
                 rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept=kept, own_squares=squares
             )
-        reduced = eliminated(self._weighted[weight].with_gamma(gamma))
-        return reduced, sharpened(normal_form(reduced.problem))
+        reduced = eliminate_forced_columns(self._weighted[weight].with_gamma(gamma))
+        return reduced, sharpen_form(normal_form(reduced.problem))
 
     @property
-    def stored(self) -> dict[Tree, _Left]:
+    def unfinished_trees(self) -> dict[Tree, _Left]:
         """Unfinished trees, the last one stored at the end."""
         trees: dict[Tree, _Left] = self.problem.kept.setdefault(STORED_TREES, {})
         return trees
 
     def store(self, which: Tree, left: _Left) -> None:
         """Store a tree for the next call, and drop the oldest trees if they are too large."""
-        self.stored[which] = left
+        self.unfinished_trees[which] = left
         room = TREE_BYTES
-        for other in list(self.stored)[::-1]:
-            room -= self.stored[other].tree.nbytes
+        for other in list(self.unfinished_trees)[::-1]:
+            room -= self.unfinished_trees[other].tree.nbytes
             if room < 0:
-                del self.stored[other]
+                del self.unfinished_trees[other]
 
     def total(self, weight: int, largest: float = 0.0) -> float:
         """Return the squared length of the target at a weight, with an upper bound on the multipliers."""
@@ -136,17 +136,17 @@ class _Begun(NamedTuple):
     error: float
 
     @classmethod
-    def of(
+    def from_form(
         cls, form: NormalForm, largest: float | None, size: int, ends: tuple[float, float], t: float,
         expired: Callable[[], bool],
     ) -> _Begun:  # fmt: skip
         """Return the root, solved up to the level given by u and a held-out error."""
-        bar = form.raised(ends[0] + t * ends[1])
+        bar = form.raise_cutoff(ends[0] + t * ends[1])
         root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
-def said_of_held_out(implied: FloatArray, values: FloatArray) -> FloatArray:
+def held_out_error_bounds(implied: FloatArray, values: FloatArray) -> FloatArray:
     """Return (G, T) lower bounds on h from lower bounds (W, G, T) on `f + t h` and u (inf if unknown)."""
     usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
     rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
@@ -184,7 +184,7 @@ class MoreWeight:
         self.with_multipliers: dict[tuple[int, int, int], float] = {}
         self._multipliers: dict[tuple[int, int, int], Multipliers] = {}
 
-    def implied(self) -> FloatArray:
+    def implied_bounds(self) -> FloatArray:
         """Return (W, G, T) lower bounds on `f + t h`, including those that other pairs imply; 0 if unknown."""
         implied = np.zeros(self.lower.shape)
         for place in np.flatnonzero(self.lower.any(axis=(1, 2))):
@@ -194,7 +194,7 @@ class MoreWeight:
 
     def held_out_errors(self, values: FloatArray) -> FloatArray:
         """Return (G, T) lower bounds on h, 0 if unknown, given the u of every pair (inf if unknown)."""
-        usable, errors = np.isfinite(values), said_of_held_out(self.implied(), values)
+        usable, errors = np.isfinite(values), held_out_error_bounds(self.implied_bounds(), values)
         usable_values = np.where(usable, values, 0.0)
         for (place, g, at), lower in self.with_multipliers.items():
             part = np.s_[g:, : at + 1]
@@ -317,10 +317,10 @@ class MoreWeight:
         if not multiplied:
             place = max(place - min(int(self.missed[pair]), MOST_BELOW), 0)
         weight, which = LEFT_OUT_WEIGHTS[place], (place, float(self.gammas[g]), int(self.taus[at]), multiplied)
-        growing = rows.stored.pop(which, None)
+        growing = rows.unfinished_trees.pop(which, None)
         if growing is None or not growing.level >= u + weight * enough:
             level = u + weight * wanted
-            root = begun if multiplied else self._without(rows, (place, *pair), (u, wanted), expired)
+            root = begun if multiplied else self._solve_plain_root(rows, (place, *pair), (u, wanted), expired)
             if root is None:
                 return 0
             none = np.zeros(root.form.m, dtype=bool)
@@ -330,46 +330,46 @@ class MoreWeight:
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:
-            self._note(rows, (place, *pair), least - (tree.form.raised(level) - level), growing.largest)
+            self._note(rows, (place, *pair), least - (tree.form.raise_cutoff(level) - level), growing.largest)
             if least < level:
                 rows.store(which, growing)
         return tree.nodes - before
 
-    def _without(
+    def _solve_plain_root(
         self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
     ) -> _Begun | None:
         """Return the root without multipliers at a weight, gamma and size; None if it gives no bound."""
         place, g, at = where
-        reduced, form = rows.at(float(self.gammas[g]), place)
+        reduced, form = rows.weighted_problem(float(self.gammas[g]), place)
         size = reduced.choice.size(int(self.taus[at]))
-        if not (form.curved and form.trusted and 0 < size < form.m):
+        if not (form.curved and form.is_trusted and 0 < size < form.m):
             return None
-        return _Begun.of(form, None, size, ends, LEFT_OUT_WEIGHTS[place], expired)
+        return _Begun.from_form(form, None, size, ends, LEFT_OUT_WEIGHTS[place], expired)
 
     def _with_multipliers(
         self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
     ) -> _Begun | None:
         """Return the root with multipliers of the normal equations, and record its bound; None if there are none."""
         (place, g, at), problem = where, rows.problem.with_gamma(float(self.gammas[where[1]]))
-        reduced, form = rows.at(float(self.gammas[g]), place)
+        reduced, form = rows.weighted_problem(float(self.gammas[g]), place)
         size, t = reduced.choice.size(int(self.taus[at])), LEFT_OUT_WEIGHTS[place]
         whole = form.m + len(problem.forced) == problem.q and form.m <= MULTIPLIED_COLUMNS
-        if not (form.curved and form.trusted and 0 < size < form.m and whole):
+        if not (form.curved and form.is_trusted and 0 < size < form.m and whole):
             return None
         chosen = self._multipliers.get(where)
         if chosen is None:
             start = Multipliers(t, np.zeros(problem.q), ROOM / form.scale**2)
             near = min(self._multipliers, key=lambda of: np.abs(np.subtract(of, where)).tolist()[::-1], default=None)
             if near is not None:
-                start = moved_to(problem, rows.held_out, self._multipliers[near], start)
+                start = adapt_multipliers(problem, rows.held_out, self._multipliers[near], start)
             chosen = best_multipliers(problem, rows.held_out, size, ends, start, expired)
         made = multiplied_form(problem, rows.held_out, chosen)
         if made is None:
             return None
         self._multipliers[where] = chosen
-        begun = _Begun.of(made[1], float(np.abs(chosen.nu).max()), size, ends, t, expired)
+        begun = _Begun.from_form(made[1], float(np.abs(chosen.nu).max()), size, ends, t, expired)
         dual = begun.root.dual
-        self._note(rows, where, dual - (made[1].raised(abs(dual)) - abs(dual)), begun.largest)
+        self._note(rows, where, dual - (made[1].raise_cutoff(abs(dual)) - abs(dual)), begun.largest)
         return begun
 
     def _note(
@@ -411,19 +411,21 @@ class _Row:
         u = float(self.known.values[g, at])
         if not bounds.lower[place, g, at] > 0.0 and not self.expired():
             if place not in self._forms:
-                self._forms[place] = self.rows.at(float(bounds.gammas[g]), place)
+                self._forms[place] = self.rows.weighted_problem(float(bounds.gammas[g]), place)
             reduced, form = self._forms[place]
             size, level = (
                 reduced.choice.size(int(bounds.taus[at])),
                 u + LEFT_OUT_WEIGHTS[place] * float(self.known.errors[g, at]),
             )
-            if form.curved and form.trusted and 0 < size < form.m:
+            if form.curved and form.is_trusted and 0 < size < form.m:
                 root = self._root(form, size, level, place)
-                bounds._note(self.rows, (place, g, at), min(root.dual, level) - (form.raised(level) - level))
+                bounds._note(self.rows, (place, g, at), min(root.dual, level) - (form.raise_cutoff(level) - level))
         return float(bounds.lower[place, g, at] - u) / LEFT_OUT_WEIGHTS[place]
 
     def _root(self, form: NormalForm, size: int, level: float, place: int) -> Root:
         start = self._points.get(place, np.zeros(form.m))
-        root = solve_root(form, size, form.raised(level), start, self.expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
+        root = solve_root(
+            form, size, form.raise_cutoff(level), start, self.expired, near=LEVEL_NEAR, steps=RELAXED_STEPS
+        )
         self._points[place] = root.b
         return root

@@ -30,7 +30,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Node
-from sparsecv_mio.problem.elimination import Eliminated, eliminated
+from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import with_diagonal
 from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
@@ -130,7 +130,7 @@ def multiplied_form(
     made = with_multipliers(problem, held_out, at)
     if made is None:
         return None
-    reduced = eliminated(made)
+    reduced = eliminate_forced_columns(made)
     form = normal_form(reduced.problem)
     if not (form.curved and form.m == reduced.problem.q):
         return None
@@ -139,10 +139,10 @@ def multiplied_form(
         return None
     times = 1.0 + 2.0 * float(np.abs(at.nu).max(initial=0.0))  # entries round like those of M, times their multipliers
     sharp = replace(sharp, keep=times * sharp.keep, slack=times * sharp.slack)
-    return (reduced, sharp) if sharp.trusted else None
+    return (reduced, sharp) if sharp.is_trusted else None
 
 
-def moved_to(
+def adapt_multipliers(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], near: Multipliers, plain: Multipliers
 ) -> Multipliers:
     """Return initial multipliers: those of a neighbour with a diagonal that is valid here, or else `plain`.
@@ -195,7 +195,7 @@ def best_multipliers(
     point = np.concatenate([start.nu, np.zeros(len(start.diagonal))])
     for share in BARRIERS[int(bool(start.nu.any())) :]:
         point = ascent.climb(point, share * start.weight * max(ends[1], 1e-300) / np.sqrt(max(problem.q, 1)))
-    return ascent.at(point)
+    return ascent.decode_point(point)
 
 
 class _Ascent:
@@ -210,7 +210,7 @@ class _Ascent:
         self.others = np.setdiff1d(np.arange(problem.q), problem.forced)
         self._point = np.zeros(len(self.others))  # solution of the last relaxation
 
-    def at(self, point: FloatArray) -> Multipliers:
+    def decode_point(self, point: FloatArray) -> Multipliers:
         """Return the multipliers and the diagonal of a point."""
         q = self.problem.q
         nu = np.clip(point[:q], LEAST_MULTIPLIER, MOST_MULTIPLIER)
@@ -240,7 +240,7 @@ class _Ascent:
 
     def value(self, point: FloatArray, barrier: float) -> tuple[float, FloatArray] | None:
         """Return V plus the barrier, and its gradient; None if the diagonal is not valid."""
-        at, problem, others = self.at(point), self.problem, self.others
+        at, problem, others = self.decode_point(point), self.problem, self.others
         made = with_multipliers(problem, self.held_out, at)
         if made is None:
             return None
@@ -252,8 +252,8 @@ class _Ascent:
         room = 2.0 * float(np.log(np.diag(factor)).sum())
         V = dpotri(factor, lower=1)[0]
         V = np.tril(V) + np.tril(V, -1).T
-        inner = eliminated(made)
-        b, dual, spent = self._relaxed(inner, at)
+        inner = eliminate_forced_columns(made)
+        b, dual, spent = self._solve_relaxation(inner, at)
         whole = np.zeros(problem.q)
         whole[others] = b
         whole[problem.forced] = inner.centre - inner.share @ b
@@ -263,7 +263,7 @@ class _Ascent:
         of_diagonal = (spent - barrier * np.diag(V)[others]) * at.diagonal
         return dual + barrier * room, np.concatenate([of_nu, of_diagonal])
 
-    def _relaxed(self, inner: Eliminated, at: Multipliers) -> tuple[FloatArray, float, FloatArray]:
+    def _solve_relaxation(self, inner: Eliminated, at: Multipliers) -> tuple[FloatArray, float, FloatArray]:
         """Return the point of the relaxation, its dual value and the gradient of that in the diagonal."""
         scale, m = 1.0 / np.sqrt(at.diagonal), len(self.others)
         G = inner.problem.M * scale[:, None] * scale

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.kernels import reduced_forms
 from sparsecv_mio.kernels import screening as kernel
 from sparsecv_mio.kernels.node_relaxation import Solved, relax_sizes
@@ -28,7 +28,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding, si
 from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
-from sparsecv_mio.problem.problem import SHARES, SparseProblem, shifted
+from sparsecv_mio.problem.problem import SHARES, SparseProblem, shift_penalty
 from sparsecv_mio.trees.normal_form import SHARP_STEPS
 from sparsecv_mio.units import SHAVED
 
@@ -105,7 +105,7 @@ class UnitDiagonal:
         X, u : (N, q), (N,) arrays
             Rows and targets.
         """
-        V, u = about_means(V, r, root, problem.v_mean, problem.r_mean)
+        V, u = subtract_means(V, r, root, problem.v_mean, problem.r_mean)
         X = V * np.where(self.dead, 0.0, self.scale)
         return np.ascontiguousarray(X), np.asarray(u, dtype=float)
 
@@ -202,7 +202,7 @@ def unit_diagonal(
         w = _sharp(M, None if near is None else near * scale**2)
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
-        w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - SHAVED)
+        w = shift_penalty(problem.penalty, smallest) * scale**2 * (1.0 - SHAVED)
     rounding = rounding_unit(problem) * loss
     # a curvature of Q below the rounding of M is not reliable, but the penalty is valid whatever the rounding
     least = 0.0 if diagonal is Diagonal.PENALTY else SOUND * problem.q * rounding
@@ -219,7 +219,7 @@ def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
             if reduced_forms.sharpen(M, w, SHARPNESS, WARM_STEPS) >= 0:
                 return w
     w = np.empty(len(M))
-    if not reduced_forms.dominated(M, 0.9, w):
+    if not reduced_forms.fill_valid_diagonal(M, 0.9, w):
         return None
     reduced_forms.sharpen(M, w, SHARPNESS, SHARP_STEPS)
     return w
@@ -356,7 +356,7 @@ def comparison_allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
     return float(kernel_allowance(Rounding(form.rounding, prior, 0.0, np.ones(form.m)), b))
 
 
-def screened(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
+def screen_by_relaxation(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
     """Return the status of columns by the dual point of a relaxation, valid for its tau only.
 
         d = g^2 / w,    d_(tau) - d_i > ubar - D  =>  i in no support,    d_i - d_(tau+1) > ubar - D  =>  i in every one
@@ -381,7 +381,7 @@ def screened(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
     >>> from sparsecv_mio.problem.problem import SparseProblem
     >>> c = np.array([3.0, 0.1])
     >>> problem = SparseProblem(np.eye(2), c, 9.01, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> found = screened(relax_problem(problem, [1])[0], ubar=4.51)
+    >>> found = screen_by_relaxation(relax_problem(problem, [1])[0], ubar=4.51)
     >>> (found == INSIDE).tolist(), (found == DROPPED).tolist()
     ([True, False], [False, True])
     """

@@ -21,7 +21,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.smooth_rows import make_problem, make_subsets, rows_in_units
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import OUTWARD, SUM_RTOL
 
 
@@ -63,7 +63,7 @@ def bound_smooth_cv_errors(
             begin, at = time.perf_counter(), training.with_gamma(gamma)
             solution = at.solve(taus, effort=0, expired=hooks.expired)
             supports = [solution.by_size[tau].support for tau in taus]
-            _, low, high = at.scored(supports, *rows)
+            _, low, high = at.score_supports(supports, *rows)
             numbers = np.tile(UNKNOWN, (len(taus), 1))
             for t, tau in enumerate(taus):
                 upper = solution.by_size[tau].upper
@@ -88,7 +88,7 @@ def bound_smooth_cv_errors(
 
 
 def bound_weighted_by_all_columns(
-    data: StandardData, folds: FoldPlan, fold: int, bounds: MoreWeight, expired: Callable[[], bool] = never
+    data: StandardData, folds: FoldPlan, fold: int, bounds: MoreWeight, expired: Callable[[], bool] = is_never_expired
 ) -> None:
     """Bound the held-out-weighted objectives of a fold, at every weight, by fits of all columns.
 
@@ -112,7 +112,7 @@ def bound_weighted_by_all_columns(
     together = make_problem(data, np.concatenate([training, scored]))
     for place, t in enumerate(LEFT_OUT_WEIGHTS):
         v = np.concatenate([together.v[: len(training)], t * together.v[len(training) :]])
-        fits = GlmFits.of(replace(together, v=v), None)
+        fits = GlmFits.from_problem(replace(together, v=v), None)
         point = fits.start()
         for g, gamma in enumerate(bounds.gammas.tolist()):
             if expired() or np.count_nonzero(fits.varies) > WIDE:

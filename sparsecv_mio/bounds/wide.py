@@ -32,7 +32,7 @@ from sparsecv_mio.bounds.wide_rows import (
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.dense import gershgorin
-from sparsecv_mio.kernels.held_out_sums import blurred, distances, off_by_means, one_support
+from sparsecv_mio.kernels.held_out_sums import distances, off_by_means, one_support, widen_interval
 from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, TARGET, next_weight
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import (
@@ -47,14 +47,14 @@ from sparsecv_mio.kernels.nodes import (
     Node,
     Rounding,
     allowance,
-    gap_of,
+    positive_gap,
 )
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.problem.elimination import stripped
+from sparsecv_mio.problem.elimination import strip_forced_columns
 from sparsecv_mio.thresholds import RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import NEAR_OF_MANY, ROOT_ACCURACY, ROOT_STEPS
-from sparsecv_mio.trees.subsets import MOST_REFITTED, OpenNodes, never
+from sparsecv_mio.trees.subsets import MOST_REFITTED, OpenNodes, is_never_expired
 from sparsecv_mio.units import OUTWARD, SHAVED, TINY
 
 TOGETHER_ROUNDS = 6
@@ -76,7 +76,7 @@ class Ends:
         return cls(value * (1.0 - 1e-13), value * (1.0 + 1e-13), Origin.EXACT, Origin.EXACT, value)
 
 
-def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: IntArray) -> tuple[Ends, float]:
+def bound_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: IntArray) -> tuple[Ends, float]:
     """Return bounds from the columns that screening leaves, as a problem with a matrix.
 
     Parameters
@@ -111,13 +111,13 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     X = np.ascontiguousarray(rows.X_test[:, survivors] * scale)
     fold = Fold(M, rows.c[survivors] * scale, rows.yy, w, X, rows.u)
     if m <= tau:
-        return _of_one_support(rows, fold), -np.inf
+        return _bound_one_support(rows, fold), -np.inf
     best, masks = np.full(m + 1, np.inf), np.zeros((m + 1, m), dtype=np.bool_)
     best[tau] = supports.best[tau]
     out, each = np.zeros((1, 8)), np.empty((1, len(rows.u), 2))
     mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(rows.u) > 1 else 0)
-    task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.unit_of(tau))
-    if fold_bounds.run(fold, np.array([tau]), task, Incumbents(best, masks), out, each):
+    task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding_unit(tau))
+    if fold_bounds.bound_fold(fold, np.array([tau]), task, Incumbents(best, masks), out, each):
         raise Contradiction("a certified lower bound exceeds the value of a known support")
     if best[tau] < supports.best[tau]:
         supports.take([survivors[masks[tau]]])
@@ -125,18 +125,20 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     return ends, float(out[0, 0])
 
 
-def _of_one_support(rows: WideRows, fold: Fold) -> Ends:
+def _bound_one_support(rows: WideRows, fold: Fold) -> Ends:
     """Return the held-out error of the only support left."""
     m, N = len(fold.c), len(rows.u)
     lo, hi = np.empty(N), np.empty(N)
-    rounding = rows.allowance_of(m)
+    rounding = rows.rounding_allowance(m)
     if not one_support(fold, np.full(m, INSIDE, dtype=np.int8), m, rounding, lo, hi, new_factor(m, m)):
         return Ends()
     low, high = distances(rows.u, lo, hi)
     return Ends(low, high, Origin.EXACT, Origin.EXACT, 0.5 * (low + high))
 
 
-def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float, expired: Callable[[], bool]) -> Ends:
+def bound_all_columns(
+    relaxation: WideRelaxation, candidates: LevelSet, dual: float, expired: Callable[[], bool]
+) -> Ends:
     """Return bounds over all columns: prediction by prediction, and for the sum from below.
 
     Parameters
@@ -151,8 +153,8 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
         Function that returns True when time is over; the remaining predictions keep trivial bounds.
     """
     rows, centre = relaxation.rows, relaxation.b.copy()
-    gap = gap_of(candidates._replace(zeta=dual), rows.yy)
-    rounding = rows.allowance_of(candidates.k)
+    gap = positive_gap(candidates._replace(zeta=dual), rows.yy)
+    rounding = rows.rounding_allowance(candidates.k)
     lo, hi = np.full(len(rows.u), -np.inf), np.full(len(rows.u), np.inf)
     for i, x in enumerate(rows.X_test):
         ridge = float(x @ x) - float(np.sum((rows.Xt.T @ x) ** 2)) / (1.0 + rows.largest)
@@ -191,10 +193,12 @@ def farthest(
     rounding : Rounding
         Rounding allowance with `length_j = sqrt(M_jj)`.
     """
-    rows, gap = relaxation.rows, gap_of(candidates, candidates.ubar)
+    rows, gap = relaxation.rows, positive_gap(candidates, candidates.ubar)
     bound, best_t, most = np.inf, t, float(np.linalg.norm(x)) * rounding.norm
     for _ in range(RELAXED_AT_MOST):
-        dual, primal = relaxation.solve_on(rows.training, relaxation.columns, candidates.k, 0.01 * gap, 0.5 * t * x)
+        dual, primal = relaxation.solve_for_rows(
+            rows.training, relaxation.columns, candidates.k, 0.01 * gap, 0.5 * t * x
+        )
         b = relaxation.b
         error = rounding.unit * (most + float(np.abs(x * b).sum()))
         value = (candidates.ubar - dual + float(allowance(rounding, b))) / t + error
@@ -211,7 +215,7 @@ def _least_squares_bound(
     relaxation: WideRelaxation, candidates: LevelSet, rounding: Rounding, expired: Callable[[], bool]
 ) -> float:
     """Return a lower bound of the held-out sum of squares by the relaxation with held-out rows of weight t."""
-    rows, gap = relaxation.rows, gap_of(candidates, relaxation.rows.yy)
+    rows, gap = relaxation.rows, positive_gap(candidates, relaxation.rows.yy)
     longest = float(np.linalg.eigvalsh(rows.X_test @ rows.X_test.T)[-1]) * (1.0 + 1e-9)
     bound, low, high, t = 0.0, 0.0, np.inf, 1.0
     for _ in range(TOGETHER_ROUNDS):
@@ -221,7 +225,7 @@ def _least_squares_bound(
         Xt, y = np.hstack([rows.Xt, root * rows.X_test.T]), np.concatenate([rows.y, root * rows.u])
         columns = WorkingColumns(rows.q)
         weighted = Wide(Xt, y, rows.largest + t * longest)
-        dual, primal = relaxation.solve_on(weighted, columns, candidates.k, 0.01 * gap)
+        dual, primal = relaxation.solve_for_rows(weighted, columns, candidates.k, 0.01 * gap)
         b = relaxation.b
         size = float(np.sqrt(rows.square + t * np.einsum("ij,ij->j", rows.X_test, rows.X_test)) @ np.abs(b))
         reach = rounding.prior * (1.0 + root * np.sqrt(longest))
@@ -296,8 +300,8 @@ class WideTree:
         self.few = np.zeros(most, dtype=np.int64)  # positions in `left`
         self.count = 0
         self.among = np.zeros(len(left), dtype=np.bool_)
-        self.rounding = rows.allowance_of(tau)
-        self.error = self.error_of(rows, tau)
+        self.rounding = rows.rounding_allowance(tau)
+        self.error = self.bound_rounding_error(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
         self.nodes = 0
         self.stuck = np.inf  # bound of nodes that cannot be branched on or have columns dependent up to rounding
@@ -308,9 +312,9 @@ class WideTree:
         self._add(np.concatenate([used[np.argsort(-np.abs(self.start[used]))], known_here, by_size]))
 
     @staticmethod
-    def error_of(rows: WideRows, tau: int) -> float:
+    def bound_rounding_error(rows: WideRows, tau: int) -> float:
         """Return a bound on the rounding error of f for supports of the size that may be optimal."""
-        rounding = rows.allowance_of(tau)
+        rounding = rows.rounding_allowance(tau)
         size = 2.0 * float(rounding.prior)
         return float(rounding.unit * size * size)
 
@@ -324,7 +328,7 @@ class WideTree:
             grown[: self.count] = self.products[: self.count]
             self.products = grown
         for at, column in enumerate(columns.tolist(), start=self.count):
-            self.products[at] = self.rows.products_with(int(self.left[column]))[self.left]
+            self.products[at] = self.rows.gram_row(int(self.left[column]))[self.left]
         self.few[self.count : self.count + len(columns)], self.among[columns] = columns, True
         self.count += len(columns)
         return len(columns)
@@ -537,7 +541,7 @@ class WideFold:
         predictions keep trivial bounds.
     """
 
-    def __init__(self, rows: WideRows, expired: Callable[[], bool] = never) -> None:
+    def __init__(self, rows: WideRows, expired: Callable[[], bool] = is_never_expired) -> None:
         self.rows, self.expired = rows, expired
         self.known = WideSupports(rows, expired)
         self.relaxation = WideRelaxation(rows)
@@ -551,7 +555,7 @@ class WideFold:
 
     def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
         """Try given supports (standard columns) as incumbents. O(n s^2) for each support of s columns."""
-        self.known.take(stripped(self.rows.choice, list(supports)))
+        self.known.take(strip_forced_columns(self.rows.choice, list(supports)))
 
     def search(self, taus: Sequence[int], swap_rounds: int = 0) -> None:
         """Search for incumbents by forward selection over all columns and swaps among the promising ones."""
@@ -559,13 +563,13 @@ class WideFold:
 
     def incumbents(self) -> list[IntArray]:
         """Return the incumbents of all sizes, in standard columns."""
-        return [self.rows.choice.whole(support) for support in self.known.support.values()]
+        return [self.rows.choice.make_support(support) for support in self.known.support.values()]
 
     def incumbent(self, tau: int) -> IntArray | None:
         """Return the incumbent of a size, see `FoldBounds.incumbent`."""
         size = self.rows.choice.size(tau)
         columns = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
-        return None if columns is None else self.rows.choice.whole(columns)
+        return None if columns is None else self.rows.choice.make_support(columns)
 
     def upper(self, tau: int) -> float:
         """Return f of the incumbent of a size; inf if there is none."""
@@ -576,7 +580,7 @@ class WideFold:
 
     def cells(self, taus: Sequence[int]) -> list[FoldCell]:
         """Return the bounds for every tau, see `FoldBounds.cells`."""
-        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
+        return [FoldCell.from_array(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
         """Return the bounds for every tau as an array, see `FoldBounds.numbers`."""
@@ -591,12 +595,12 @@ class WideFold:
     def survivors(self, tau: int) -> Survivors:
         """Return bounds on the optimum by one relaxation, and the screened columns."""
         survivors = self._survivors(self.rows.choice.size(tau))
-        return replace(survivors, columns=self.rows.choice.whole(survivors.columns))
+        return replace(survivors, columns=self.rows.choice.make_support(survivors.columns))
 
     def _survivors(self, tau: int) -> Survivors:
         rows = self.rows
         if tau == 0 or not rows.yy > 0.0:  # every coefficient is zero, so any columns can be returned
-            return Survivors(*self._of_no_column(), np.arange(min(max(tau, 1), rows.q)))
+            return Survivors(*self._bound_empty_support(), np.arange(min(max(tau, 1), rows.q)))
         everything = np.arange(rows.q)
         if tau >= rows.q:
             return Survivors(0.0, np.inf, everything)
@@ -631,7 +635,9 @@ class WideFold:
         if not np.isfinite(at.level) or at.lower >= enough:
             return self.survivors(tau), 0
         columns_left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
-        if len(columns_left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is accurate
+        if len(columns_left) <= size or not np.isfinite(
+            WideTree.bound_rounding_error(rows, size)
+        ):  # or no digit is accurate
             return self.survivors(tau), 0
         tree = WideTree(rows, incumbents, size, columns_left, self.relaxation.b).grow(enough, most, self.expired)
         lower = max(at.lower, tree.lower)
@@ -640,7 +646,9 @@ class WideFold:
             columns = np.unique(np.concatenate(tree.supports))
         elif at.level <= enough:
             columns = columns_left
-        return Survivors(lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.whole(columns)), tree.nodes
+        return Survivors(
+            lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.make_support(columns)
+        ), tree.nodes
 
     def _relax(self, tau: int) -> RelaxedSize:
         """Solve the relaxation of a size, try its rounded point as a support, and return the bounds on the optimum."""
@@ -649,7 +657,7 @@ class WideFold:
             return RelaxedSize(-np.inf, np.inf, 0.0, np.inf)
         dual, primal = self.relaxation.solve(tau, NEAR_OF_MANY * incumbents.best.get(tau, self.rows.yy))
         incumbents.round(tau, self.relaxation.b, self.relaxation.g)
-        slip = float(allowance(self.rows.allowance_of(tau), self.relaxation.b))
+        slip = float(allowance(self.rows.rounding_allowance(tau), self.relaxation.b))
         level = incumbents.best[tau] * (1.0 + TIE) + slip if tau in incumbents.best else np.inf
         if dual - slip > level:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
@@ -662,16 +670,16 @@ class WideFold:
         screen(self.relaxation.g**2, q, np.arange(q), tau, at.level + at.slip - at.dual, status)
         return status
 
-    def _of_no_column(self) -> tuple[float, float]:
+    def _bound_empty_support(self) -> tuple[float, float]:
         """Return bounds on f of the forced columns alone, or of no column if none are forced."""
         yy, forced = self.rows.yy, len(self.rows.choice.forced)
-        slip = float(allowance(self.rows.allowance_of(0), np.zeros(self.rows.q))) if forced else 0.0
+        slip = float(allowance(self.rows.rounding_allowance(0), np.zeros(self.rows.q))) if forced else 0.0
         return max(yy - slip, 0.0), yy + slip
 
     def _bound(self, tau: int) -> FloatArray:
         rows, incumbents = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
-            return self._finish(tau, self._of_no_column(), Ends.exact(float(rows.u @ rows.u)), 0)
+            return self._finish(tau, self._bound_empty_support(), Ends.exact(float(rows.u @ rows.u)), 0)
         if tau >= rows.q:
             return self._finish(tau, (0.0, np.inf), Ends(), rows.q)
         at = self._relax(tau)
@@ -684,11 +692,11 @@ class WideFold:
         if len(rows.u) == 0:
             ends = Ends()
         elif len(columns_left) <= RELAXED_COLUMNS:
-            ends, better = of_few_columns(rows, incumbents, tau, columns_left)
+            ends, better = bound_few_columns(rows, incumbents, tau, columns_left)
             lower = max(lower, better)
         else:
             candidates = LevelSet(tau, at.level + at.slip, at.primal)
-            ends = of_all_columns(self.relaxation, candidates, at.dual, self.expired)
+            ends = bound_all_columns(self.relaxation, candidates, at.dual, self.expired)
         if np.isnan(ends.estimate):
             ends = replace(ends, estimate=estimate)
         level = min(at.level, incumbents.best[tau] * (1.0 + TIE) + at.slip)
@@ -697,16 +705,16 @@ class WideFold:
     def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FloatArray:
         rows = self.rows
         inner = 0 < tau < rows.q
-        rounding = rows.allowance_of(tau)
+        rounding = rows.rounding_allowance(tau)
         reduced = rounding.unit * rounding.prior * rows.lever
         if not inner:
             rounding = rounding._replace(prior=float(np.linalg.norm(rows.u)))
-        low, high = blurred(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding) + reduced)
+        low, high = widen_interval(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding) + reduced)
         interval = low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
         origins, open_columns = (ends.low_origin, ends.high_origin), 0 if ends.low_origin is Origin.EXACT else left
         return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])
 
-    def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
+    def printed_formula_terms(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Return level, relaxation value, its predictions, and `x'M^{-1}x` of the held-out rows, for `printed_ends`."""
         rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
         dual, _ = self.relaxation.solve(tau, NEAR_OF_MANY * self.known.best.get(tau, rows.yy))

@@ -17,13 +17,13 @@ from scipy.linalg import solve_triangular
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import StandardData, constant_in
+from sparsecv_mio.data.standard import StandardData, find_constant_columns
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
 from sparsecv_mio.problem.moment_fits import picks
-from sparsecv_mio.problem.problem import lam_of
+from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import worn_means
 from sparsecv_mio.trees.normal_form import ROOT_STEPS
 from sparsecv_mio.units import TINY
@@ -101,10 +101,10 @@ class WideRows:
             quick = X.shape[0] ** 2 * X.shape[1] <= SPECTRUM_WORK
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
             largest *= 1.0 + 1e-9
-        self.choice = ForcedColumns.of(X.shape[1], NO_COLUMNS) if choice is None else choice
+        self.choice = ForcedColumns.from_positions(X.shape[1], NO_COLUMNS) if choice is None else choice
         self.longest = self.lever = 0.0
         if len(self.choice.forced):
-            X, y, X_test, u, grown, self.longest, self.lever = without_forced(X, y, X_test, u, self.choice)
+            X, y, X_test, u, grown, self.longest, self.lever = eliminate_from_rows(X, y, X_test, u, self.choice)
             loss *= grown
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
@@ -117,7 +117,7 @@ class WideRows:
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
 
     @classmethod
-    def of(
+    def from_data(
         cls, data: StandardData, rows: IntArray, held_out: IntArray, gamma: float, largest: float | None = None
     ) -> WideRows:
         """Return the rows of a fold; one copy of its training rows is kept.
@@ -138,11 +138,11 @@ class WideRows:
         Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
         total = data.dataset.weight_of(rows)
         worn = worn_means(np.append(v_mean, r_mean), np.append(squares, y @ y), total)
-        dead, flat = (np.isin(place, constant_in(data, rows, worn)) for place in (np.arange(data.q), data.q))
+        dead, flat = (np.isin(place, find_constant_columns(data, rows, worn)) for place in (np.arange(data.q), data.q))
         if len(worn) > dead.sum() + flat:
             data = data.about_own_centres(rows)
             Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
-        root = 1.0 / np.sqrt(np.maximum(lam_of(gamma) * data.weight, TINY))
+        root = 1.0 / np.sqrt(np.maximum(gamma_to_lam(gamma) * data.weight, TINY))
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
         if flat:  # only the rounding of its mean is left
@@ -168,7 +168,7 @@ class WideRows:
         M.flat[:: len(columns) + 1] += 1.0
         return M
 
-    def products_with(self, column: int) -> FloatArray:
+    def gram_row(self, column: int) -> FloatArray:
         """Return a row of `X'X`, which must not be modified. O(n q) at the first call."""
         products = self._products.get(column)
         if products is None:
@@ -183,18 +183,18 @@ class WideRows:
         row[column] += 1.0
         return np.asarray(row)
 
-    def allowance_of(self, tau: int) -> Rounding:
+    def rounding_allowance(self, tau: int) -> Rounding:
         """Return the rounding allowance for comparisons of supports of tau columns."""
         prior = size_of_candidates(self.yy, self.square, tau)
-        return Rounding(self.unit_of(tau), prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
+        return Rounding(self.rounding_unit(tau), prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
 
-    def unit_of(self, tau: int) -> float:
+    def rounding_unit(self, tau: int) -> float:
         """Return the unit of rounding for supports of tau columns; forced columns add `longest` times y'y to it."""
         return self.rounding * (1.0 + self.longest / float(size_of_candidates(1.0, self.square, tau)) ** 2)
 
 
 class Reduced(NamedTuple):
-    """Rows without the forced columns, as `without_forced` returns them.
+    """Rows without the forced columns, as `eliminate_from_rows` returns them.
 
     `grown` is the factor by which the elimination raises relative rounding, and `longest` the largest singular value of
     the forced columns. `lever`, times the unit and the size of a candidate, bounds the joint error of the held-out
@@ -210,7 +210,9 @@ class Reduced(NamedTuple):
     lever: float
 
 
-def without_forced(X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns) -> Reduced:
+def eliminate_from_rows(
+    X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns
+) -> Reduced:
     """Return rows without the forced columns, in units where the penalty is 1.
 
     With `X_F = U diag(s) W'`: `P^(1/2) = I - U diag(1 - 1 / sqrt(1 + s^2)) U'`, and the coefficients on F of a target z
@@ -379,9 +381,9 @@ class WideRelaxation:
 
     def solve(self, tau: int, accuracy: float) -> tuple[float, float]:
         """Move to the solution of a size; return dual and primal value, without allowance for rounding."""
-        return self.solve_on(self.rows.training, self.columns, tau, accuracy)
+        return self.solve_for_rows(self.rows.training, self.columns, tau, accuracy)
 
-    def solve_on(
+    def solve_for_rows(
         self, rows: Wide, columns: WorkingColumns, tau: int, accuracy: float, shift: FloatArray | float = 0.0
     ) -> tuple[float, float]:
         """Move to the solution of a size for other rows or another objective; return dual and primal value.

@@ -13,7 +13,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 SUPPORTS = ("support", "always")  # fields that hold the features of one support
 
 
-def adjusted_for(record: Any) -> tuple[str, ...]:
+def adjustment_columns(record: Any) -> tuple[str, ...]:
     """Return the adjustment columns of a record.
 
     Parameters
@@ -34,20 +34,20 @@ def check_supports(record: Any) -> None:
     record : record of any kind
         Record.
     """
-    adjusted = adjusted_for(record)
-    for support in _supports_in(record) if adjusted else ():
+    adjusted = adjustment_columns(record)
+    for support in _iterate_supports(record) if adjusted else ():
         for name in adjusted:
             if name in support:
                 raise CorruptStore(f"record: a support names {name!r}, which is adjusted for and in none")
 
 
-def _supports_in(part: Any) -> Iterator[tuple[str, ...]]:
+def _iterate_supports(part: Any) -> Iterator[tuple[str, ...]]:
     """Yield the supports of a part of a record."""
     if isinstance(part, ChosenFolds):
         yield from part.supports
     elif isinstance(part, tuple):
         for item in part:
-            yield from _supports_in(item)
+            yield from _iterate_supports(item)
     elif is_dataclass(part) and not isinstance(part, Restrictions):
         for field in fields(part):
             value = getattr(part, field.name)
@@ -56,4 +56,4 @@ def _supports_in(part: Any) -> Iterator[tuple[str, ...]]:
             elif field.name == "supports":
                 yield from value
             else:
-                yield from _supports_in(value)
+                yield from _iterate_supports(value)

@@ -30,7 +30,7 @@ class RowLosses(NamedTuple):
     noise: float
 
 
-def predictors_of(model: RidgeFit | GlmModel, X: FloatArray) -> FloatArray:
+def linear_predictors(model: RidgeFit | GlmModel, X: FloatArray) -> FloatArray:
     """Return the (m,) linear predictors of rows: predictions of squared-error fits, log odds, or log rates."""
     return model.predict(X) if isinstance(model, RidgeFit) else model.predictors(X)
 
@@ -120,7 +120,7 @@ class GlmPairFits(PairFits):
         total, off = np.zeros(self.dataset.n), 0.0
         for fold, support in enumerate(supports):
             rows = self.plan.scored_rows(fold)
-            losses, doubt = self.fit(support, gamma, self.plan.train_rows(fold)).of_rows(
+            losses, doubt = self.fit(support, gamma, self.plan.train_rows(fold)).compute_row_losses(
                 self.dataset, rows, MARGINS_OFF
             )  # fmt: skip
             total[rows] += losses if self.heft is None else losses / self.heft[rows]

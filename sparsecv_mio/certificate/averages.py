@@ -9,9 +9,9 @@ from itertools import zip_longest
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.averaged_fits import PairFits, RowLosses, predictors_of
+from sparsecv_mio.certificate.averaged_fits import PairFits, RowLosses, linear_predictors
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import row_of
+from sparsecv_mio.certificate.claims import find_row
 from sparsecv_mio.certificate.enumeration import UnitColumns, least_objective
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.refits import (
     check_signs,
 )
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
+from sparsecv_mio.problem.glm_objective import approximate_by_squares, weighted_losses
 from sparsecv_mio.problem.objective import (
     RidgeFit,
     changes_of_pairs,
@@ -60,16 +60,16 @@ def check_average(checks: Checks, record: Record, fits: PairFits, level: Enumera
     average, requested, design, plan = record.average, record.request.model == "average", fits.design, fits.plan
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
-        checks.that(not needed, "average", "is null though it was asked for")
+        checks.require(not needed, "average", "is null though it was asked for")
         return
-    if not checks.that(requested, "average", "is given though it was not asked for"):
+    if not checks.require(requested, "average", "is given though it was not asked for"):
         return
     if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
     supports = {i: design.positions(names) or () for i, names in enumerate(average.supports)}
     _distances(checks, record, average, fits, supports)
     _check_projection(checks, record, average, design, _averaged_target(checks, average, fits, supports), level)
-    _within_folds(checks, record, average, fits, supports)
+    _check_fold_averages(checks, record, average, fits, supports)
 
 
 def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
@@ -78,36 +78,38 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
     table = [(row.gamma, row.tau) for row in record.table]
     whole = design.allowed is None and design.terms > max(record.request.taus)
     table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
-    if not checks.that(said == table, "average.pairs", "are not the table's, and those of all features"):
+    if not checks.require(said == table, "average.pairs", "are not the table's, and those of all features"):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
-    if not checks.that(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
+    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
         return False
     near = weights_of_pairs(distances) > 0.0
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
     for i, (pair, row, weight) in enumerate(zip_longest(average.pairs, record.table, weights.tolist())):
         path = f"average.pairs[{i}]."
         checks.close(f"{path}weight", pair.weight, weight, ACCURATE_RTOL * weight)
-        _fits_named(checks, average, pair, path, plan, used=bool(near[i]))
+        _check_named_fits(checks, average, pair, path, plan, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
-        checks.that(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
-    checks.recomputed("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
+        checks.require(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
+    checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
     checks.leaves("that all others are the best ones is read", "average.pairs[].estimate")
-    return checks.part("weights of the averaged pairs, from their distances")
+    return checks.end_part("weights of the averaged pairs, from their distances")
 
 
-def _fits_named(checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool) -> None:
+def _check_named_fits(
+    checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool
+) -> None:
     """Check that a pair names a support for every fold and a full-data support, if it must."""
-    checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
+    checks.require((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
     right = len(pair.folds) == plan.k or (not used and not pair.folds)
-    checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
+    checks.require(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
-    checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
-    missing = not pair.folds and math.isfinite(pair.distance) and not _folds_may_be_left_out(average, plan)
-    checks.that(not missing, f"{path}folds", "are missing")
+    checks.require(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
+    missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, plan)
+    checks.require(not missing, f"{path}folds", "are missing")
 
 
-def _folds_may_be_left_out(average: Average, plan: FoldPlan) -> bool:
+def _may_omit_folds(average: Average, plan: FoldPlan) -> bool:
     """Return True if the record may omit the folds of pairs outside the average."""
     return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * plan.k > 1000
 
@@ -124,15 +126,15 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
         support, path = design.positions(names), f"average.supports[{place}]"
         most = largest.get(place, -1)
         right = support is not None and len(names) <= most
-        if not checks.that(right, path, f"is not a set of up to {most} features of the data"):
+        if not checks.require(right, path, f"is not a set of up to {most} features of the data"):
             return False
         assert support is not None
         if not check_allowed(checks, design, support, most, f"{path}."):
             return False
     distinct = len(set(map(frozenset, average.supports))) == len(average.supports)
-    checks.that(distinct, "average.supports", "holds a support twice")
+    checks.require(distinct, "average.supports", "holds a support twice")
     checks.leaves("that each is the best one of its fold or of all rows is read", "average.supports")
-    return checks.part("supports of the averaged pairs, features of the data")
+    return checks.end_part("supports of the averaged pairs, features of the data")
 
 
 def _pairs_to_refit(checks: Checks, average: Average, fits: PairFits) -> list[int]:
@@ -148,12 +150,12 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
     """Refit the folds of pairs, and compare the distances of their errors from those of the reported pair."""
     places = _pairs_to_refit(checks, average, fits)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
-    if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):
+    if not checks.require(here >= 0, "average.pairs", "hold no folds of the reported pair"):
         return
     same = [average.supports[place] for place in average.pairs[here].folds]
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
     right = [set(names) for names in same] == [set(names) for names in theirs]
-    checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
+    checks.require(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
 
     def losses(pair: AveragedPair) -> RowLosses:
         return fits.losses([known[place] for place in pair.folds], pair.gamma, pair.tau)
@@ -165,7 +167,7 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
         pair = average.pairs[i]
         errors, noise = losses(pair)
         distance = float(distances_of_pairs(errors[None, :], best, fits.times, fits.heft)[0])
-        mean, row = fits.mean(errors), row_of(pair, record.table)  # type: ignore[arg-type]
+        mean, row = fits.mean(errors), find_row(pair, record.table)  # type: ignore[arg-type]
         room = FOLLOWS_RTOL * distance
         spread = float(changes_of_pairs(errors[None, :], best, fits.times, fits.heft)[1][0])
         off = noise + best_noise
@@ -174,8 +176,8 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
         checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, FOLLOWS_RTOL * mean + off)
-    checks.recomputed("average.pairs[].distance")
-    checks.part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
+    checks.mark_recomputed_fields("average.pairs[].distance")
+    checks.end_part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
 
 
 def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Known) -> tuple[FloatArray, float]:
@@ -189,14 +191,14 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
         support, path = known[pair.fit], f"average.pairs[{i}].fit"
         model = fits.fit(support, pair.gamma, None)
         right = not exact or _is_as_large(fits, support, pair, model.objective)
-        checks.that(right, path, f"is not of {pair.tau} features")
+        checks.require(right, path, f"is not of {pair.tau} features")
         if isinstance(model, RidgeFit):
             check_signs(checks, design, support, model, f"{path}.")
-        target += pair.weight * predictors_of(model, dataset.X)
+        target += pair.weight * linear_predictors(model, dataset.X)
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
     checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
-    checks.part("fits on all rows of the averaged pairs, and their average")
+    checks.end_part("fits on all rows of the averaged pairs, and their average")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
 
@@ -217,24 +219,24 @@ def _check_projection(
 ) -> None:  # fmt: skip
     """Check the best subset for the averaged predictions: its fit, its size, and the bound on smaller ones."""
     model, path, dataset = average.model, "average.model.", whole.dataset
-    checks.that(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"is not {AVERAGE_GAMMA:g}")
+    checks.require(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"is not {AVERAGE_GAMMA:g}")
     allowed, total = MISSED_SHARE * record.cv_error, dataset.weight_of(slice(0, dataset.n))
     checks.close("average.allowed", average.allowed, allowed, SAME * allowed)
     checks.close("average.missed", average.missed, model.objective / total, SAME * average.missed)
-    least, most = len(whole.forced) - len(whole.adjusted), min(max(record.request.taus), whole.terms)
+    least, most = len(whole.forced) - len(whole.adjusted_columns), min(max(record.request.taus), whole.terms)
     right = least <= model.tau <= max(least, most)
-    checks.that(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
+    checks.require(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
-    checks.that(near, "average.missed", "is more than is allowed though the grid has larger sizes")
-    aim = in_curvature(dataset, record.loss, aimed[0])
-    design = UnitColumns.within(aim, whole.scale, whole.intercept, record.request.restrictions)
+    checks.require(near, "average.missed", "is more than is allowed though the grid has larger sizes")
+    aim = approximate_by_squares(dataset, record.loss, aimed[0])
+    design = UnitColumns.from_restricted_dataset(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
     fit = check_fit(checks, design, model, model, path)
     if fit is None:
-        checks.part("the averaged model")
+        checks.end_part("the averaged model")
         return
     check_objective(checks, design, model, fit, AVERAGE_GAP, path)
-    checks.part("coefficients, intercept and objective of the averaged model")
+    checks.end_part("coefficients, intercept and objective of the averaged model")
     if level is EnumerationLevel.NEIGHBOURS:
         check_neighbours(checks, design, model, fit, path)
         checks.leaves("that no other subset is better is read", f"{path}support", f"{path}lower")
@@ -242,12 +244,12 @@ def _check_projection(
         check_optimum(checks, design, model, path)
     _fewer(checks, average, design, model, level)
     if level is EnumerationLevel.NEIGHBOURS:
-        checks.part("that no single swap or smaller part betters the averaged model; its bounds are read")
+        checks.end_part("that no single swap or smaller part betters the averaged model; its bounds are read")
     else:
-        checks.part("bounds of the averaged model, and of every one with fewer features")
+        checks.end_part("bounds of the averaged model, and of every one with fewer features")
 
 
-def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
+def _check_fold_averages(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, design, plan, dataset = (
         average.within_folds,
@@ -256,11 +258,15 @@ def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFi
         fits.plan,
         fits.dataset,
     )
-    requested = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
-    if within is None or not requested or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
+    requested = checks.require(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
+    if (
+        within is None
+        or not requested
+        or not checks.require(len(within.folds) == plan.k, f"{path}folds", "are not all")
+    ):
         return
     there = max(within.folds) < len(average.supports)
-    if not checks.that(there, f"{path}folds", "name a support that is not there"):
+    if not checks.require(there, f"{path}folds", "name a support that is not there"):
         return
     most = max(record.request.taus)
     losses, heft = np.zeros(plan.k), np.zeros(plan.k)
@@ -269,30 +275,35 @@ def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFi
         train, rows = plan.train_rows(fold), dataset.take(plan.scored_rows(fold))
         here, target = dataset.take(train), np.zeros(len(train))
         for pair in average.used:
-            target += pair.weight * predictors_of(fits.fit(known[pair.folds[fold]], pair.gamma, train), here.X)
-        aim = in_curvature(here, record.loss, target)
-        training = UnitColumns.within(aim, design.scale, design.intercept, record.request.restrictions)
+            target += pair.weight * linear_predictors(fits.fit(known[pair.folds[fold]], pair.gamma, train), here.X)
+        aim = approximate_by_squares(here, record.loss, target)
+        training = UnitColumns.from_restricted_dataset(aim, design.scale, design.intercept, record.request.restrictions)
         support, size = training.positions(average.supports[place]), training.most_columns(most)
-        if not checks.that(support is not None and len(support) <= size, f"{path}folds[{fold}]", "is no model of it"):
+        if not checks.require(
+            support is not None and len(support) <= size, f"{path}folds[{fold}]", "is no model of it"
+        ):
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = (average.allowed * (1.0 + FOLLOWS_RTOL) + noise**2) * here.weight_of(slice(0, here.n))
         near = model.objective <= allowed or len(support) == size or training.allowed is not None
-        checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
-        losses[fold] = losses_at(rows, record.loss, model.predict(rows.X)).sum()
+        checks.require(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
+        losses[fold] = weighted_losses(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
     error = float(losses.sum() / heft.sum())
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
     checks.leaves("that each is the best subset for its average is read", f"{path}folds")
-    checks.part("error of the averaged model within every fold")
+    checks.end_part("error of the averaged model within every fold")
 
 
 def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
-    smallest = model.tau == len(design.forced) - len(design.adjusted)
-    if not checks.that((average.fewer is None) == smallest, "average.fewer", "is null or not") or average.fewer is None:
+    smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
+    if (
+        not checks.require((average.fewer is None) == smallest, "average.fewer", "is null or not")
+        or average.fewer is None
+    ):
         return
     if level is EnumerationLevel.NEIGHBOURS:
         support = design.positions(model.support) or ()
@@ -303,4 +314,4 @@ def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow
     else:
         value = least_objective(design, model.gamma, model.tau - 1)
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0
-    checks.at_most("average.fewer", average.fewer, value, f"{value!r}, which is reached", slack)
+    checks.require_at_most("average.fewer", average.fewer, value, f"{value!r}, which is reached", slack)

@@ -93,7 +93,7 @@ class Checks:
     _recomputed: set[str] = field(default_factory=set)
     _unproved: set[str] = field(default_factory=set)
 
-    def that(self, holds: bool, name: str, message: str) -> bool:
+    def require(self, holds: bool, name: str, message: str) -> bool:
         """Record a failure unless a condition holds; return the condition.
 
         Parameters
@@ -108,7 +108,7 @@ class Checks:
             self.failures.append(Failure(name, message))
         return holds
 
-    def at_most(self, name: str, said: float, most: float, what: str, slack: float = 0.0) -> bool:
+    def require_at_most(self, name: str, said: float, most: float, what: str, slack: float = 0.0) -> bool:
         """Record a failure if a number of the record exceeds a computed bound.
 
         Parameters
@@ -120,13 +120,13 @@ class Checks:
         slack : float
             Allowed excess.
         """
-        return self.that(said <= most + slack, name, f"{said!r} exceeds {what}")
+        return self.require(said <= most + slack, name, f"{said!r} exceeds {what}")
 
-    def at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
+    def require_at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
         """Record a failure if a number of the record is below a computed bound; see `at_most`."""
-        return self.that(least <= said + slack, name, f"{said!r} is below {what}")
+        return self.require(least <= said + slack, name, f"{said!r} is below {what}")
 
-    def equal(self, name: str, said: object, found: object) -> bool:
+    def require_equal(self, name: str, said: object, found: object) -> bool:
         """Record a failure unless the record equals the recomputed value.
 
         Parameters
@@ -134,8 +134,8 @@ class Checks:
         name : str
             Path of the field, which is recomputed.
         """
-        self.recomputed(name)
-        return self.that(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
+        self.mark_recomputed_fields(name)
+        return self.require(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
         """Record a failure unless the record is close to the recomputed value.
@@ -147,15 +147,15 @@ class Checks:
         tolerance : float
             Maximum difference.
         """
-        self.recomputed(name)
+        self.mark_recomputed_fields(name)
         holds = said == found or abs(said - found) <= tolerance
-        return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
+        return self.require(holds, name, f"the record says {said!r}, recomputed {found!r}")
 
-    def recomputed(self, *names: str) -> None:
+    def mark_recomputed_fields(self, *names: str) -> None:
         """Mark fields, with everything in them, as recomputed."""
         self._recomputed.update(map(_pattern, names))
 
-    def bounded(self, *names: str) -> None:
+    def mark_bounded_fields(self, *names: str) -> None:
         """Mark fields as bounded by the current part; a trailing dot includes everything in a field."""
         self._named.update(dict.fromkeys(map(_pattern, names)))
 
@@ -179,7 +179,7 @@ class Checks:
         if self.progress is not None:
             self.progress(done, total)
 
-    def part(self, words: str) -> bool:
+    def end_part(self, words: str) -> bool:
         """End a part; return True if no check failed in it, so that it is verified."""
         holds, self._seen = len(self.failures) == self._seen, len(self.failures)
         if holds:
@@ -197,7 +197,7 @@ class Checks:
         record : dataclass, optional
             Record whose fields were checked, at the end of a verification.
         """
-        treated = [] if record is None else self._treated(list(dict.fromkeys(field_paths(record))))
+        treated = [] if record is None else self._group_by_treatment(list(dict.fromkeys(field_paths(record))))
         only_read = [", ".join(names) for words, names in treated if words == READ]
         unproved = f"read, not recomputed: {', '.join(sorted(self._unproved))}" if self._unproved else ""
         return VerifyReport(
@@ -206,11 +206,11 @@ class Checks:
             tuple((words, tuple(names)) for words, names in treated),
         )  # fmt: skip
 
-    def _treated(self, paths: list[str]) -> list[tuple[str, list[str]]]:
+    def _group_by_treatment(self, paths: list[str]) -> list[tuple[str, list[str]]]:
         """Return fields grouped by treatment; a part with equally treated fields is listed as a whole."""
         groups: dict[str, list[str]] = {}
-        for section in dict.fromkeys(map(section_of, paths)):
-            inside = {path: self._treatment(path) for path in paths if section_of(path) == section}
+        for section in dict.fromkeys(map(section_name, paths)):
+            inside = {path: self._treatment(path) for path in paths if section_name(path) == section}
             inside = {path: words for path, words in inside.items() if path not in self._unproved}
             alike = len(set(inside.values())) == 1
             for path, words in [(section, next(iter(inside.values())))] if alike else inside.items():
@@ -234,12 +234,12 @@ def _pattern(name: str) -> str:
     return head + in_coefficients.rstrip(".")
 
 
-def section_of(path: str) -> str:
+def section_name(path: str) -> str:
     """Return the field of the record with which a path begins.
 
     Examples
     --------
-    >>> section_of("table[].gamma"), section_of("gap")
+    >>> section_name("table[].gamma"), section_name("gap")
     ('table', 'gap')
     """
     return path.partition(".")[0].removesuffix("[]")

@@ -24,7 +24,7 @@ MOVE_PROGRESS = 1e-8  # minimum relative decrease of an accepted move of a desce
 CERTIFIED_DESCENT = "descent, certified rows"
 
 
-def same(a: float, b: float, scale: float = 0.0) -> bool:
+def are_nearly_equal(a: float, b: float, scale: float = 0.0) -> bool:
     """Return True if two numbers are equal up to their last digits.
 
     Parameters
@@ -35,14 +35,14 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
-def row_of(
+def find_row(
     claim: records.Record | records.Least | records.Region | records.DescentStep, table: Sequence[records.TableRow]
 ) -> records.TableRow | None:
     """Return the row of a table with the pair of a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
-def check_as_tabled(
+def check_against_table(
     checks: Checks,
     claim: records.Record | records.Least | records.Region | records.Refined,
     row: records.TableRow,
@@ -60,7 +60,9 @@ def check_as_tabled(
     """
     for name in names:
         said, tabled = getattr(claim, name), getattr(row, name)
-        checks.that(same(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair")
+        checks.require(
+            are_nearly_equal(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair"
+        )
 
 
 def check_gap(checks: Checks, claim: records.Record | records.Least | fit_records.FitRecord, path: str = "") -> None:
@@ -72,8 +74,8 @@ def check_gap(checks: Checks, claim: records.Record | records.Least | fit_record
         Prefix of the field in messages.
     """
     gap = relative_gap(claim.lower, claim.upper)
-    checks.recomputed(f"{path}gap")
-    checks.that(same(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
+    checks.mark_recomputed_fields(f"{path}gap")
+    checks.require(are_nearly_equal(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
 
 
 def check_grid(
@@ -86,18 +88,18 @@ def check_grid(
     name : str
         Field with the rows.
     """
-    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
+    checks.require(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     pairs = {(row.gamma, row.tau) for row in rows}
     grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
-    checks.that(pairs == grid and len(pairs) == len(rows), name, "does not hold the requested grid once")
-    checks.bounded(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
+    checks.require(pairs == grid and len(pairs) == len(rows), name, "does not hold the requested grid once")
+    checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
-def check_asked(checks: Checks, request: Request, p: int) -> None:
+def check_requested_grid(checks: Checks, request: Request, p: int) -> None:
     """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
-        checks.that(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
-    checks.that(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
+        checks.require(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
+    checks.require(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
 
 
 def rows_in_region(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
@@ -121,7 +123,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
         Data for R^2 and the row weights.
     """
     scored = Scored.of(dataset, plan)
-    check_asked(checks, record.request, record.data.p)
+    check_requested_grid(checks, record.request, record.data.p)
     _method(checks, record.request)
     _words(checks, record.request)
     _table(checks, record)
@@ -133,28 +135,28 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     if record.so_far is not None:
         _check_so_far(checks, record, record.so_far)
     said = record.r_squared
-    if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
-        checks.recomputed("r_squared")
+    if checks.require((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
+        checks.mark_recomputed_fields("r_squared")
         if record.loss is Loss.SQUARED:
             share = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
         else:
             null = null_loss(dataset, record.loss, plan.all_scored)
             share = 1.0 - record.cv_error / null if null > 0.0 else 0.0
-        checks.that(same(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
+        checks.require(are_nearly_equal(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
     _check_rule(checks, record)
-    checks.bounded("gamma", "tau", "status", "request.one_se")
+    checks.mark_bounded_fields("gamma", "tau", "status", "request.one_se")
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
-    checks.part("bounds, gap, status and R^2 agree with each other and with the table")
+    checks.end_part("bounds, gap, status and R^2 agree with each other and with the table")
     one_se = record.one_se
     if one_se is not None and record.request.one_se:
         _one_se(checks, record, one_se, scored)
-        checks.part("one-standard-error pair")
+        checks.end_part("one-standard-error pair")
     if record.descent or record.work.engine.startswith("descent"):
         _check_descent(checks, record)
-        checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer")
+        checks.end_part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer")
 
 
 def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> None:
@@ -162,7 +164,7 @@ def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> Non
     roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
     inside = least * (1.0 - MAE_BOUND_RTOL) <= said <= most * (1.0 + MAE_BOUND_RTOL)
-    checks.that(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
+    checks.require(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
 
 
 def _true_or_false(mark: bool) -> str:
@@ -179,25 +181,27 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     if used is None:  # missing in older records
         return
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
-    checks.that(allowed, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
+    checks.require(allowed, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
-    checks.that(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
-    checks.bounded("request.method")
+    checks.require(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
+    checks.mark_bounded_fields("request.method")
 
 
 def _words(checks: Checks, request: SearchRequest) -> None:
     """Check the requested keywords, if the record has them; older records have None."""
     of_classes = request.loss == Loss.LOGISTIC
-    checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
-    checks.that(request.model is None or request.model in set(Model), "request.model", _none_of(Model))
+    checks.require(request.loss is None or request.loss in set(Loss), "request.loss", _list_allowed_values(Loss))
+    checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
-    checks.that(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
-    checks.that(of_classes or request.positive is None, "request.positive", "is given though nothing has two classes")
-    checks.that(set(request.oracles or ()) <= set(Oracle), "request.oracles", _none_of(Oracle))
-    checks.bounded("request.loss", "request.model")
+    checks.require(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
+    checks.require(
+        of_classes or request.positive is None, "request.positive", "is given though nothing has two classes"
+    )
+    checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
+    checks.mark_bounded_fields("request.loss", "request.model")
 
 
-def _none_of(words: Iterable[str]) -> str:
+def _list_allowed_values(words: Iterable[str]) -> str:
     return f"must be {' or '.join(words)}"
 
 
@@ -205,54 +209,54 @@ def _table(checks: Checks, record: records.Record) -> None:
     check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
-        checks.that(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
-        checks.that(row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, there are {record.folds.k}")
-        checks.that(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
+        checks.require(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
+        checks.require(row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, there are {record.folds.k}")
+        checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
         inside = row.lower * (1.0 - SAME) <= row.cv_error <= row.upper * (1.0 + SAME)
-        checks.that(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
+        checks.require(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
         open_folds = row.folds_decided < row.folds
         words = f"is {_true_or_false(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
-        checks.that(row.estimate == open_folds, f"{place}estimate", words)
+        checks.require(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
-        checks.that(bounded, f"{place}upper", "is unknown though every fold is decided")
+        checks.require(bounded, f"{place}upper", "is unknown though every fold is decided")
 
 
 def _check_headline(checks: Checks, record: records.Record) -> None:
-    own = row_of(record, record.table)
-    if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
+    own = find_row(record, record.table)
+    if not checks.require(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
-    _of_row(checks, record, own, record.chosen_folds, "")
+    _check_against_row(checks, record, own, record.chosen_folds, "")
     closed = own.folds_decided == own.folds
-    checks.that(record.training_gap is None or not closed, "training_gap", "is given though every fold is decided")
+    checks.require(record.training_gap is None or not closed, "training_gap", "is given though every fold is decided")
     if record.least is not None:
-        check_as_tabled(checks, record, own, ("lower", "upper"))
+        check_against_table(checks, record, own, ("lower", "upper"))
         check_gap(checks, record)
         _check_widths(checks, record, own)
-        row = row_of(record.least, record.table)
-        if not checks.that(row is not None, "least.gamma", "the pair is not in the table") or row is None:
+        row = find_row(record.least, record.table)
+        if not checks.require(row is not None, "least.gamma", "the pair is not in the table") or row is None:
             return
-        _of_row(checks, record.least, row, record.least_folds, "least.")
+        _check_against_row(checks, record.least, row, record.least_folds, "least.")
         own = row
     _certificate(checks, record, own, "" if record.least is None else "least.")
     if record.loosest is not None:
-        right = record.loosest == records.loosest_of(record.table)
-        checks.that(right, "loosest", "is not the first pair of the table with the least lower bound")
-        checks.bounded("loosest.gamma", "loosest.tau")
+        right = record.loosest == records.find_loosest_pair(record.table)
+        checks.require(right, "loosest", "is not the first pair of the table with the least lower bound")
+        checks.mark_bounded_fields("loosest.gamma", "loosest.tau")
 
 
-def _of_row(
+def _check_against_row(
     checks: Checks, claim: records.Record | records.Least, row: records.TableRow, folds: ChosenFolds | None, path: str
 ) -> None:
     """Check the claims about a pair and its folds against its row."""
-    check_as_tabled(checks, claim, row, ("cv_error",), path)
-    checks.equal(f"{path}estimate", claim.estimate, row.estimate)
+    check_against_table(checks, claim, row, ("cv_error",), path)
+    checks.require_equal(f"{path}estimate", claim.estimate, row.estimate)
     name = "least_folds" if path else "chosen_folds"
     decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
     words = f"is true in {decided} folds, the table says {row.folds_decided}"
-    checks.that(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
-    checks.bounded(f"{name}[].decided", f"{path}tau")
-    checks.that(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
-    checks.that(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
+    checks.require(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
+    checks.mark_bounded_fields(f"{name}[].decided", f"{path}tau")
+    checks.require(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
+    checks.require(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
 
 
 def _certificate(checks: Checks, record: records.Record, row: records.TableRow, path: str) -> None:
@@ -261,36 +265,40 @@ def _certificate(checks: Checks, record: records.Record, row: records.TableRow, 
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
         lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
-    checks.that(same(claim.lower, lower), f"{path}lower", f"is {claim.lower!r}, the least of the table is {lower!r}")
+    checks.require(
+        are_nearly_equal(claim.lower, lower), f"{path}lower", f"is {claim.lower!r}, the least of the table is {lower!r}"
+    )
     ceiling = records.least_upper(row, record.table)
-    checks.that(same(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}")
+    checks.require(
+        are_nearly_equal(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}"
+    )
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
     words = f"another pair has the upper bound {upper!r}, this one {row.upper!r}"
-    checks.that(least or tied, f"{path}gamma", words)
+    checks.require(least or tied, f"{path}gamma", words)
     check_gap(checks, claim, path)
     # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
     _check_widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
     if record.status == "proved":
-        _closed(checks, claim, record.request.gap, "status")
+        _check_gap(checks, claim, record.request.gap, "status")
 
 
-def _closed(checks: Checks, claim: records.Record | records.Least | records.Region, gap: float, name: str) -> None:
+def _check_gap(checks: Checks, claim: records.Record | records.Least | records.Region, gap: float, name: str) -> None:
     width = gap * claim.upper + claim.tie_width + claim.allowance
     closed = claim.upper - claim.lower <= width * (1.0 + SAME)
-    checks.that(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
+    checks.require(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
 
 
 def _check_rule(checks: Checks, record: records.Record) -> None:
     """Check that the fields of a rule exist if it was requested, and that another pair needs a rule."""
     one_se, least = record.one_se, record.least
-    checks.that((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
+    checks.require((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
     weighed = record.stability is not None and record.stability.chosen is not None
     has_rule = record.request.one_se or (record.request.stability is not None and weighed)
-    checks.that(least is None or has_rule, "least", _null(least))
-    checks.that((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
+    checks.require(least is None or has_rule, "least", _null(least))
+    checks.require((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
     differs = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
-    checks.that(differs, "least", "is of the reported pair")
+    checks.require(differs, "least", "is of the reported pair")
 
 
 def _check_statuses(checks: Checks, record: records.Record) -> None:
@@ -302,7 +310,7 @@ def _check_statuses(checks: Checks, record: records.Record) -> None:
         beaten = row.upper > least and (proved or row.lower >= bar)
         status = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
         words = f"is {row.status!r}, its bounds and folds make it {status!r}"
-        checks.that(row.status == status, f"table[{i}].status", words)
+        checks.require(row.status == status, f"table[{i}].status", words)
 
 
 def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> None:
@@ -315,21 +323,23 @@ def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> 
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
             expected = told and scored.has_standard_error and (row.gamma, row.tau) in stored
-            checks.that(not expected, place, "is null though the folds of the pair are there")
+            checks.require(not expected, place, "is null though the folds of the pair are there")
             continue
         right = said >= 0.0 and scored.has_standard_error
-        checks.that(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
+        checks.require(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
             spread = standard_error(folds.error, scored.by_fold, scored.times)
-            checks.that(same(said, spread, row.cv_error), place, f"is {said!r}, the folds give {spread!r}")
+            checks.require(
+                are_nearly_equal(said, spread, row.cv_error), place, f"is {said!r}, the folds give {spread!r}"
+            )
 
 
 def _check_so_far(checks: Checks, record: records.Record, so_far: records.CertifiedSoFar) -> None:
     """Check the results certified without a complete proof against the rows of the table."""
     for name, status in (("solved", "decided"), ("excluded", "excluded"), ("open", "open")):
         said, count = getattr(so_far, name), sum(row.status == status for row in record.table)
-        checks.that(said == count, f"so_far.{name}", f"is {said}, the table has {count} such pairs")
+        checks.require(said == count, f"so_far.{name}", f"is {said}, the table has {count} such pairs")
     if so_far.region is not None:
         _region(checks, record, so_far.region, max(record.request.gap, SO_FAR_GAP), "so_far.region.")
 
@@ -337,23 +347,23 @@ def _check_so_far(checks: Checks, record: records.Record, so_far: records.Certif
 def _region(checks: Checks, record: records.Record, region: records.Region, gap: float, path: str) -> None:
     """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
-    checks.that(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
+    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
     in_grid = from_gamma is None or from_gamma in request.gammas
-    checks.that(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not asked for")
+    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not asked for")
     inside = rows_in_region(region, record.table)
-    checks.bounded(f"{path}tau")
-    checks.that(top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and so is from_gamma")
-    own = row_of(region, inside)
-    if not checks.that(own is not None, f"{path}gamma", "the pair is not in the table") or own is None:
+    checks.mark_bounded_fields(f"{path}tau")
+    checks.require(top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and so is from_gamma")
+    own = find_row(region, inside)
+    if not checks.require(own is not None, f"{path}gamma", "the pair is not in the table") or own is None:
         return
-    check_as_tabled(checks, region, own, ("cv_error", "upper"), path)
+    check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
     words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
-    checks.that(same(region.lower, lowest.lower), f"{path}lower", words)
+    checks.require(are_nearly_equal(region.lower, lowest.lower), f"{path}lower", words)
     words = f"another pair of the region has the upper bound {upper!r}"
-    checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
+    checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
-    _closed(checks, region, gap, f"{path}upper")
+    _check_gap(checks, region, gap, f"{path}upper")
 
 
 def _check_widths(
@@ -363,29 +373,31 @@ def _check_widths(
     room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
-        checks.that(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
-        checks.that(said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
+        checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
+        checks.require(
+            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound"
+        )
 
 
 def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: Scored) -> None:
     """Check the rule: the simplest pair whose upper bound is within one standard error of the minimum CV error."""
-    if not checks.that(scored.has_standard_error, "one_se", "a single fold has no standard error"):
+    if not checks.require(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
     best, folds = record.certificate, record.least_folds or record.chosen_folds
     error = standard_error(folds.error, scored.by_fold, scored.times)
-    right = same(one.standard_error, error, best.cv_error)
-    checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
-    row = row_of(record, record.table)
+    right = are_nearly_equal(one.standard_error, error, best.cv_error)
+    checks.require(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
+    row = find_row(record, record.table)
     if row is None:
         return
     limit = best.cv_error + error
     within = row.upper <= limit * (1.0 + SAME) or best is record
-    checks.that(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
+    checks.require(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
     for near in record.table:
         in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
         inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
         if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
-            checks.that(False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and within one SE")
+            checks.require(False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)
 
@@ -396,7 +408,7 @@ def _is_simpler(row: records.TableRow, record: records.Record) -> bool:
 
 def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, limit: float) -> None:
     """Check `estimate` of the rule: whether an open pair could change the choice, or is the choice."""
-    best, top = record.certificate, row_of(record.certificate, record.table)
+    best, top = record.certificate, find_row(record.certificate, record.table)
     open_rows, missing = [row for row in record.table if row.folds_decided < row.folds], []
     for row in open_rows:
         reported = (row.gamma, row.tau) in ((best.gamma, best.tau), (record.gamma, record.tau))
@@ -404,23 +416,25 @@ def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, 
         if reported or below or (_is_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
     words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
-    checks.that(one.estimate or not missing, "one_se.estimate", words)
-    checks.that(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
+    checks.require(one.estimate or not missing, "one_se.estimate", words)
+    checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
 
 
 def _check_descent(checks: Checks, record: records.Record) -> None:
     """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
-    checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
+    checks.require(
+        record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves"
+    )
     if not steps:  # the limit may come before the first row of the grid
-        checks.that(record.status != "proved", "descent", "is empty though the engine is one")
+        checks.require(record.status != "proved", "descent", "is empty though the engine is one")
         return
     at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
-        checks.that(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")
+        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")
         at = i if step.accepted else at
-    if not checks.that(at >= 0, "descent[0].accepted", "a descent stands where it starts"):
+    if not checks.require(at >= 0, "descent[0].accepted", "a descent stands where it starts"):
         return
     checks.leaves("of moves before the last one accepted it is read", "descent[].gamma")
     _end_of_descent(checks, record, at)
@@ -431,17 +445,17 @@ def _check_move(
 ) -> None:
     """Check that a move of a descent has a known kind, and is accepted if it improves on its start."""
     place, moves = f"descent[{i}].", ("start",) if i == 0 else ("gamma", "line")
-    checks.that(step.move in moves, f"{place}move", f"{step.move!r} is not one of {', '.join(moves)}")
+    checks.require(step.move in moves, f"{place}move", f"{step.move!r} is not one of {', '.join(moves)}")
     value = step.upper if certified else step.cv_error
     best = math.inf if before is None else before.upper if certified else before.cv_error
     goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
-    checks.that(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
+    checks.require(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
     if step.move == "gamma":
         stays = not value < best * (1.0 - MOVE_PROGRESS)
-        checks.that(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
+        checks.require(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
     if certified:
         inside = step.cv_error <= step.upper * (1.0 + SAME)
-        checks.that(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
+        checks.require(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
 
 
 def _end_of_descent(checks: Checks, record: records.Record, at: int) -> None:
@@ -452,12 +466,12 @@ def _end_of_descent(checks: Checks, record: records.Record, at: int) -> None:
     for name in ("gamma", "tau") if final else ("gamma",):
         said, answered = getattr(here, name), getattr(record.certificate, name)
         words = f"the last move accepted says {said!r}, the record {answered!r}"
-        checks.that(said == answered, f"descent[{at}].{name}", words)
-    row = row_of(here, record.table)
+        checks.require(said == answered, f"descent[{at}].{name}", words)
+    row = find_row(here, record.table)
     if row is None:
         return
     falls = row.upper <= here.upper * (1.0 + SAME)
     words = f"the last move accepted says {here.upper!r}, the table {row.upper!r}"
-    checks.that(falls and (same(here.upper, row.upper) or not final), f"descent[{at}].upper", words)
+    checks.require(falls and (are_nearly_equal(here.upper, row.upper) or not final), f"descent[{at}].upper", words)
     words = f"the last move accepted says {here.cv_error!r}, the table {row.cv_error!r}"
-    checks.that(same(here.cv_error, row.cv_error) or not final, f"descent[{at}].cv_error", words)
+    checks.require(are_nearly_equal(here.cv_error, row.cv_error) or not final, f"descent[{at}].cv_error", words)

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
-from sparsecv_mio.certificate.glm_records import GlmDesign, Support, TooManyFits, too_many
+from sparsecv_mio.certificate.glm_records import GlmDesign, Support, TooManyFits, fit_limit_message
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.units import CROSSING_RTOL
@@ -52,7 +52,7 @@ class RefittedValues(SupportValues):
             losses += self.classes.held_out(model, self.plan.scored_rows(fold))[0]
         return losses / self.total
 
-    def one(self, support: Sequence[int], exact: bool) -> float:
+    def evaluate_support(self, support: Sequence[int], exact: bool) -> float:
         """Return the value of a support; see `SupportValues`."""
         return self.exact(support)
 
@@ -60,12 +60,12 @@ class RefittedValues(SupportValues):
         """Return a bound on the rounding error of a value of the search."""
         return CROSSING_RTOL * value
 
-    def every(self, supports: IntArray) -> FloatArray:
+    def evaluate_all(self, supports: IntArray) -> FloatArray:
         """Return the values of all supports of one size."""
         return np.array([self.exact(support) for support in supports.tolist()])
 
     @property
-    def branches(self) -> bool:
+    def can_branch(self) -> bool:
         """True if branching can exclude supports by full-data fits: one fold holds out every row."""
         plan = self.plan
         return plan is not None and plan.is_partition and plan.scored == plan.n
@@ -79,23 +79,23 @@ class RefittedValues(SupportValues):
         of columns that contains S and a ridge weight `r gamma`, the minimum objective is at most `L_S + r (F_0 - L_S)`,
         with F_0 the objective without columns, for every S.
         """
-        if not self.branches:
+        if not self.can_branch:
             return super().lowest(tau, level)
         share, design, total = LEAST_RIDGE, self.classes, self.total
         of_none, least, most = design.fit((), self.gamma).objective, level, FITS_OF_FOLDS - design.fits
         below = (1.0 - share) * level * total + share * of_none
         try:
             for model in design.leaves(tau, share * self.gamma, None, lambda: below, most):
-                least = min(least, self._unless_above(model.support, least))
+                least = min(least, self._evaluate_until_level(model.support, least))
         except TooManyFits:
             return None
         return least
 
-    def _unless_above(self, columns: Support, level: float) -> float:
+    def _evaluate_until_level(self, columns: Support, level: float) -> float:
         """Return the value of a support, or a lower bound at or above a level; folds with large losses come first."""
         assert self.plan is not None
         design, plan = self.classes, self.plan
-        losses, _ = design.fit(columns, self.gamma).of_rows(design.dataset, slice(0, plan.n))
+        losses, _ = design.fit(columns, self.gamma).compute_row_losses(design.dataset, slice(0, plan.n))
         at_least = np.array([float(losses[plan.scored_rows(fold)].sum()) for fold in range(plan.k)])
         for fold in np.argsort(-at_least, kind="stable").tolist():
             if at_least.sum() >= level * self.total:
@@ -104,7 +104,7 @@ class RefittedValues(SupportValues):
             at_least[fold] = design.held_out(model, plan.scored_rows(fold))[0]
         return float(at_least.sum()) / self.total
 
-    def too_many(self, taus: Sequence[int], gammas: int) -> str:
+    def enumeration_obstacle(self, taus: Sequence[int], gammas: int) -> str:
         """Return the reason why supports of some sizes are not enumerated; empty if they are, or branching applies."""
         if self.plan is None:
             return ""
@@ -113,23 +113,23 @@ class RefittedValues(SupportValues):
         fits = gammas * self.plan.k * sum(math.comb(free, size) for size in sizes)
         return f"it takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
 
-    def none_missing(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
+    def check_completeness(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
         """Check by branching that the list of a size is complete; return True if this was possible."""
         if self.plan is not None:
-            return super().none_missing(checks, record, size, path, listed)
+            return super().check_completeness(checks, record, size, path, listed)
         level = max(size.complete_to, size.best if math.isfinite(size.best) else 0.0) * (1.0 + CROSSING_RTOL)
         place = {column: i for i, column in enumerate(self.design.columns.tolist())}
         try:
             models = list(self.classes.leaves(size.tau, self.gamma, None, lambda: level, MOST_FITS))
         except TooManyFits:
-            checks.caveat = f"optimality not verified ({too_many(record)})"
+            checks.caveat = f"optimality not verified ({fit_limit_message(record)})"
             return False
         leaves = [(self.classes.fit(model.support, self.gamma).objective, model.support) for model in models]
         least = min((value for value, _ in leaves), default=level)
-        room = self.bounded(checks, size, path, least)
+        room = self.check_minimum(checks, size, path, least)
         for value, columns in leaves:
             support = tuple(sorted(place[j] for j in columns))
             if value < size.complete_to - (1.0 + record.within) * room and support not in listed:
-                checks.that(False, "models", f"{self.design.named(support)} is missing")
+                checks.require(False, "models", f"{self.design.join_names(support)} is missing")
                 break
         return True

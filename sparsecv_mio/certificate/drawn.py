@@ -1,7 +1,7 @@
 """Methods of a record that draw figures, write reports and compute prediction intervals.
 
 The classes of records do not import the modules that implement these methods. `sparsecv_mio/__init__.py` imports both
-and registers the implementations with `draw_by`.
+and registers the implementations with `register_implementations`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _drawer: Callable[[str], Callable[..., Any]]
 
 
-def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
+def register_implementations(drawer: Callable[[str], Callable[..., Any]]) -> None:
     """Register the function that returns, by name, the implementation of figures, reports and refits of folds."""
     global _drawer
     _drawer = drawer
 
 
-def made_by(name: str) -> Callable[..., Any]:
+def find_implementation(name: str) -> Callable[..., Any]:
     """Return the implementation registered under a name."""
     return _drawer(name)
 

@@ -72,7 +72,7 @@ class AllowedSupports:
     def terms(self) -> tuple[Term, ...]:
         """Terms of models, by positions; the terms of adjusted columns have the count 0."""
         place = {name: j for j, name in enumerate(self.names)}
-        return tuple(term.at(place) for term in self.asked.terms(self.names, self.together))
+        return tuple(term.convert_to_positions(place) for term in self.asked.terms(self.names, self.together))
 
     @cached_property
     def selectable(self) -> tuple[Term, ...]:
@@ -80,14 +80,14 @@ class AllowedSupports:
         return tuple(term for term in self.terms if term.count)
 
     @cached_property
-    def adjusted(self) -> tuple[int, ...]:
+    def adjusted_columns(self) -> tuple[int, ...]:
         """Positions of the adjusted columns, which every model has."""
         return tuple(j for term in self.terms if not term.count for j in term.columns)
 
     def columns(self, tau: int) -> int:
         """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
         more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
-        return min(tau + sum(more[:tau]) + len(self.adjusted), len(self.names))
+        return min(tau + sum(more[:tau]) + len(self.adjusted_columns), len(self.names))
 
     def count(self, support: Iterable[int]) -> int:
         """Return the number of features that a support counts as."""
@@ -109,7 +109,7 @@ class AllowedSupports:
         places, restrictions = set(support), self.asked
         chosen = {self.names[j] for j in places}
         return (
-            chosen.issuperset(restrictions.always)
+            chosen.issuperset(restrictions.forced_columns)
             and self._possible.issuperset(places)
             and all(places.issuperset(term.columns) or places.isdisjoint(term.columns) for term in self.terms)
             and all(len(chosen.intersection(group.features)) <= group.count for group in restrictions.at_most)
@@ -132,11 +132,11 @@ class AllowedSupports:
         others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
         return any(self.allows((*active, *more)) for more in _subsets(others, tau - self.count(active)))
 
-    def up_to(self, tau: int) -> dict[int, IntArray]:
+    def support_tables(self, tau: int) -> dict[int, IntArray]:
         """Return the sets that `holds` accepts for up to tau features, one table for each number of columns."""
         signed, by_size = set(np.flatnonzero(self.sign).tolist()), defaultdict[int, set[tuple[int, ...]]](set)
         for terms in _subsets(self.selectable, tau):
-            columns = {j for term in terms for j in term.columns}.union(self.adjusted)
+            columns = {j for term in terms for j in term.columns}.union(self.adjusted_columns)
             if sum(term.count for term in terms) <= tau and self.allows(columns):
                 for at_zero in _subsets(sorted(columns & signed), len(columns)):
                     by_size[len(columns) - len(at_zero)].add(tuple(sorted(columns.difference(at_zero))))
@@ -147,10 +147,12 @@ class AllowedSupports:
 
     def exactly(self, tau: int) -> list[IntArray]:
         """Return the allowed supports of exactly tau features, one table for each number of columns."""
-        of_size = (rows[[self.count(row) == tau for row in rows.tolist()]] for rows in self.up_to(tau).values())
+        of_size = (
+            rows[[self.count(row) == tau for row in rows.tolist()]] for rows in self.support_tables(tau).values()
+        )
         return [rows for rows in of_size if len(rows)]
 
-    def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
+    def has_required_signs(self, support: Iterable[int], effect: FloatArray) -> bool:
         """Return True if coefficients have the required signs, apart from negligible ones.
 
         Parameters
@@ -257,7 +259,7 @@ class UnitColumns:
     _eigenvalues: dict[tuple[int, ...], float] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(
+    def from_dataset(
         cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None, free: Sequence[int] = ()
     ) -> UnitColumns:
         """Return a data set in these coordinates.
@@ -279,7 +281,9 @@ class UnitColumns:
         if weights is not None:
             root = np.sqrt(weights)
         about = None if intercept == "none" else everyone
-        place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), about, None if weights is None else root)
+        place = Coordinates.from_columns(
+            dataset.X, dataset.y, chosen.tolist(), about, None if weights is None else root
+        )
         Z, t = place.rows(dataset.X, dataset.y, everyone)
         weight = np.minimum(scales(dataset.X[:, chosen], scale, weights) / place.x_unit, 1e150) ** 2
         weight[np.isin(chosen, list(free))] = 0.0
@@ -287,7 +291,9 @@ class UnitColumns:
         return cls(dataset, scale, intercept, chosen, Z, t, weight, place.x_unit, place.y_unit, root, free=tuple(free))
 
     @classmethod
-    def within(cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None) -> UnitColumns:
+    def from_restricted_dataset(
+        cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None
+    ) -> UnitColumns:
         """Return the varying columns that are not forced out, with the forced columns marked.
 
         Parameters
@@ -301,12 +307,12 @@ class UnitColumns:
         """
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
-        design = cls.of(
+        design = cls.from_dataset(
             dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)],
             [j for j, penalty in enumerate(wanted.penalties(dataset.names)) if not penalty],
         )  # fmt: skip
-        forced = tuple(i for i, name in enumerate(design.names) if name in wanted.always)
-        allowed = AllowedSupports(design.names, wanted) if wanted.beyond_forcing else None
+        forced = tuple(i for i, name in enumerate(design.names) if name in wanted.forced_columns)
+        allowed = AllowedSupports(design.names, wanted) if wanted.side_constraints else None
         return replace(design, forced=forced, allowed=allowed)
 
     @property
@@ -317,16 +323,16 @@ class UnitColumns:
     @property
     def terms(self) -> int:
         """Number of features that may be chosen, a factor as one, without adjusted columns."""
-        return self.q - len(self.adjusted) if self.allowed is None else len(self.allowed.selectable)
+        return self.q - len(self.adjusted_columns) if self.allowed is None else len(self.allowed.selectable)
 
     @cached_property
-    def adjusted(self) -> frozenset[int]:
+    def adjusted_columns(self) -> frozenset[int]:
         """Positions in `columns` of the adjusted columns."""
         return frozenset(np.flatnonzero(np.isin(self.columns, list(self.free))).tolist())
 
     def most_columns(self, tau: int) -> int:
         """Return the maximum number of columns of a model of tau features, with the adjusted columns."""
-        return min(tau + len(self.adjusted), self.q) if self.allowed is None else self.allowed.columns(tau)
+        return min(tau + len(self.adjusted_columns), self.q) if self.allowed is None else self.allowed.columns(tau)
 
     def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
         """Return the sorted positions of a support that a record states; None if it is not a set of features.
@@ -339,7 +345,7 @@ class UnitColumns:
         return positions(features, self.index, (self.dataset.names[j] for j in self.free))
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """True if columns and targets are exactly the data divided by powers of two."""
         return self.intercept == "none" and self.dataset.row_weights is None
 
@@ -353,11 +359,11 @@ class UnitColumns:
         """Position in `columns` by name."""
         return {name: i for i, name in enumerate(self.names)}
 
-    def named(self, support: Iterable[int]) -> str:
+    def join_names(self, support: Iterable[int]) -> str:
         """Return the names of a support as a list."""
         return ", ".join(self.names[j] for j in support)
 
-    def too_many(self, taus: list[int], gammas: int, k: int) -> str:
+    def enumeration_obstacle(self, taus: list[int], gammas: int, k: int) -> str:
         """Return the reason why supports of some pairs are not enumerated in every fold; empty if they are.
 
         Parameters
@@ -387,7 +393,7 @@ class UnitColumns:
 
     def sets(self, tau: int) -> list[IntArray]:
         """Return the column sets of models of up to tau features, as sorted positions in `columns`, by size."""
-        return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
+        return [self.supports(tau)] if self.allowed is None else list(self.allowed.support_tables(tau).values())
 
     def exactly(self, tau: int) -> list[IntArray]:
         """Return the column sets of models of exactly tau features, as sorted positions, by number of columns."""
@@ -395,9 +401,9 @@ class UnitColumns:
 
     def count(self, support: Sequence[int]) -> int:
         """Return the number of features that a support counts as."""
-        return len(set(support) - self.adjusted) if self.allowed is None else self.allowed.count(support)
+        return len(set(support) - self.adjusted_columns) if self.allowed is None else self.allowed.count(support)
 
-    def signed_right(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
+    def has_required_signs(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
         """Return True if the coefficients of a fit satisfy the sign constraints.
 
         Parameters
@@ -407,7 +413,7 @@ class UnitColumns:
         model : RidgeFit
             Fit of the support.
         """
-        return self.allowed is None or self.allowed.signed_right(support, effects(self, support, model))
+        return self.allowed is None or self.allowed.has_required_signs(support, effects(self, support, model))
 
     def supports(self, tau: int) -> IntArray:
         """Return (C, s) all supports of one tau within the restrictions, as sorted positions in `columns`."""
@@ -433,7 +439,7 @@ class UnitColumns:
             weights=self.dataset.row_weights,
         )  # fmt: skip
 
-    def moved_by_noise(self, support: tuple[int, ...], gamma: float) -> FloatArray:
+    def noise_effects(self, support: tuple[int, ...], gamma: float) -> FloatArray:
         """Return bounds on the effect of `target_noise` on full-data coefficients, in units of the file."""
         if not self.target_noise or not support:
             return np.zeros(len(support))
@@ -442,7 +448,7 @@ class UnitColumns:
         inverse = np.abs(np.linalg.pinv(A, rcond=1e-15)[:, : len(self.t)])
         return np.asarray(inverse @ self.root * self.target_noise / self.x_unit[at])
 
-    def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
+    def minimum_objective(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
         """Return the minimum objective over some supports.
 
         Parameters
@@ -588,7 +594,7 @@ def fold_optima(
             mine = design.refit(reported[fold], gamma, train)
             best = mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
             excess[fold] = max(mine.objective - least - doubt, 0.0) / least if least > 0.0 else 0.0
-            good[fold] = best and design.signed_right(reported[fold], mine)
+            good[fold] = best and design.has_required_signs(reported[fold], mine)
     return FoldOptima(ends[0], ends[1], ends[2], ends[3], good, excess)
 
 
@@ -653,7 +659,7 @@ def close_fits(
         Held-out rows and training rows; None: all rows.
     """
     if design.allowed is not None:
-        return _close_and_signed(design, design.allowed, sets, gamma, tau, left_out, train)
+        return _fit_signed_supports(design, design.allowed, sets, gamma, tau, left_out, train)
     objective = _objectives(design, moments(design, left_out), gamma, sets[0])
     return [(design.refit(support, gamma, train), True) for support in sets[0][_candidates(design, objective)]]
 
@@ -684,13 +690,13 @@ def all_objectives(
         members = np.flatnonzero(sizes == size)
         step = max(1, BLOCK_NUMBERS // len(supports))
         for start in range(0, len(members), step):
-            yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
+            yield from _evaluate_by_identity(design, folds, gamma, supports, members[start : start + step])
     unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
     for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
         yield fold, _objectives(design, moments(design, folds.left_out(fold)), gamma, supports), unknown, none
 
 
-def _by_identity(
+def _evaluate_by_identity(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
     rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
@@ -741,7 +747,7 @@ def leave_out(
     e = np.concatenate([design.t, np.zeros(s)]) - (Q @ (design.t @ Q[:, :n])[:, :, None])[:, :, 0]
     full = np.einsum("ci,ci->c", e, e)
     share = np.minimum(1.0, np.sqrt(np.einsum("ci,ci->c", e[:, :n], e[:, :n])) / float(np.linalg.norm(design.t)))
-    if design.exact:
+    if design.is_exact:
         for i in np.flatnonzero((share * rcond < NEARLY_PERFECT) & (rcond > TRUSTED)):
             e[i], digits = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
             full[i] = float(e[i] @ e[i])
@@ -941,7 +947,9 @@ def held_out_errors(
             if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
-            design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)], whole.free)
+            design = UnitColumns.from_dataset(
+                dataset, whole.scale, whole.intercept, whole.columns[list(support)], whole.free
+            )
             rows = np.stack([folds.scored_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support))[None], gamma, rows)
             errors[members] = error[0] * design.y_unit * design.y_unit
@@ -972,7 +980,7 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
     return np.asarray(model.beta * unit * norms / (np.linalg.norm(design.t) * design.y_unit))
 
 
-def _close_and_signed(
+def _fit_signed_supports(
     design: UnitColumns, allowed: AllowedSupports, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray,
     train: IntArray | None,
 ) -> Fits:  # fmt: skip
@@ -997,7 +1005,7 @@ def _close_and_signed(
             continue
         model = design.refit(rows[i], gamma, train)
         far = effects(design, rows[i], model)
-        if allowed.signed_right(rows[i], far):
+        if allowed.has_required_signs(rows[i], far):
             best = min(best, model.objective / design.y_unit / design.y_unit)
             slope = train_rows.moment[:-1] - train_rows.gram[:, rows[i]] @ betas[i]
             slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import first_named, quoted_name
+from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import Restrictions, word_of_factor
 
@@ -33,12 +33,12 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     """
     if not names:
         return {}
-    factors, levels_of_factors = restrictions.within(dataset.names).count, dict[str, Sequence[str]]()
+    factors, levels_of_factors = restrictions.resolve_names(dataset.names).count, dict[str, Sequence[str]]()
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if columns is None:
             levels_there = [column for some in factors for column in some]
-            give = f"its levels are {first_named(list(map(quoted_name, levels_there)))}"
+            give = f"its levels are {abbreviate_list(list(map(quoted_name, levels_there)))}"
             give = did_you_mean(name, levels_there) or f": {give if factors else 'it goes with --count factors'}"
             raise BadInput(f"reference: {name!r} is no level of a factor that is whole{give}")
         if columns in levels_of_factors.values():

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import DrawnModel, made_by
-from sparsecv_mio.digits import ends_of, several, shown
+from sparsecv_mio.certificate.drawn import DrawnModel, find_implementation
+from sparsecv_mio.digits import format_interval, format_number, several
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,9 +86,11 @@ class PathRecord(parts.JsonRecord, DrawnModel):
             Data of the record, as they were fitted. The frame then also has the columns R^2, adjusted R^2, Cp and BIC,
             as defined in R's leaps.
         """
-        frame = parts.frame_of(self.path)
+        frame = parts.make_frame(self.path)
         if data is not None:
-            fits = made_by("criteria")(self.path, made_by("data_of")(self, data), self.data.intercept != "none", self)
+            fits = find_implementation("criteria")(
+                self.path, find_implementation("data_of")(self, data), self.data.intercept != "none", self
+            )
             frame[list(fits[0]._fields)] = fits
         return frame
 
@@ -140,9 +142,9 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     counts: Counts | None = None
 
     def __repr__(self) -> str:
-        pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)
+        pair, ends = f"tau={self.tau}, gamma={format_number(self.gamma)}", format_interval(self.lower, self.upper)
         condition = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
-        return f"FitRecord({self.status}: {pair}, objective {shown(self.objective)} in {ends}{condition})"
+        return f"FitRecord({self.status}: {pair}, objective {format_number(self.objective)} in {ends}{condition})"
 
 
 NEAR_SCHEMA = "sparsecv-near/1"
@@ -245,7 +247,7 @@ class NearRecord(parts.JsonRecord):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame with a column for every field of `NearModel`."""
-        return parts.frame_of(self.models)
+        return parts.make_frame(self.models)
 
 
 @dataclass(frozen=True)
@@ -299,10 +301,10 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     counts: Counts | None = None
 
     def __repr__(self) -> str:
-        ends = ends_of(self.lower, self.upper)
+        ends = format_interval(self.lower, self.upper)
         return (
-            f"CommonRecord({self.status}: tau={self.tau}, gamma={shown(self.gamma)}, "
-            f"CV error {shown(self.cv_error)} in {ends})"
+            f"CommonRecord({self.status}: tau={self.tau}, gamma={format_number(self.gamma)}, "
+            f"CV error {format_number(self.cv_error)} in {ends})"
         )
 
     @property
@@ -314,11 +316,11 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     def beside_error(self) -> str:
         """Text next to the CV error: its root, or the loss of the class frequencies or of the mean rate."""
         if self.counts is not None:
-            return f"mean half deviance (half deviance of the mean rate {shown(self.counts.null_error)})"
+            return f"mean half deviance (half deviance of the mean rate {format_number(self.counts.null_error)})"
         if self.classes is not None:
-            return f"mean log loss (log loss of the class frequencies {shown(self.classes.null_error)})"
-        return f"RMSE {shown(self.rmse)}"
+            return f"mean log loss (log loss of the class frequencies {format_number(self.classes.null_error)})"
+        return f"RMSE {format_number(self.rmse)}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `CommonRow`."""
-        return parts.frame_of(self.table)
+        return parts.make_frame(self.table)

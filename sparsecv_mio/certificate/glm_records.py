@@ -19,9 +19,9 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import optimality
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
-from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
+from sparsecv_mio.certificate.claims import check_claims, check_grid, check_requested_grid, find_row
 from sparsecv_mio.certificate.enumeration import positions
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
@@ -30,7 +30,7 @@ from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Re
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
-from sparsecv_mio.data.two_classes import class_of
+from sparsecv_mio.data.two_classes import resolve_class
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective
@@ -72,7 +72,7 @@ class TooManyFits(Exception):
     """The comparison of supports takes more fits than allowed."""
 
 
-def too_many(record: StoredWithLoss) -> str:
+def fit_limit_message(record: StoredWithLoss) -> str:
     """Return the message that verifying optimality takes too many fits, with alternatives."""
     fewer = "fewer features, sizes or gammas take fewer"
     if isinstance(record, Record | PathRecord | FitRecord) and has_proof(record):
@@ -92,7 +92,7 @@ def has_proof(record: Record | PathRecord | FitRecord) -> bool:
     return holder is None or holder.restrictions in (None, NONE)
 
 
-def least_of(model: GlmModel) -> float:
+def objective_lower_bound(model: GlmModel) -> float:
     """Return a lower bound on the minimum objective of a support, from a nearby model and its decrement."""
     return model.objective - model.decrement**2
 
@@ -122,8 +122,8 @@ class GlmDesign:
         else:
             restrictions = record.request.restrictions
         out = () if restrictions is None else restrictions.force_out
-        adjusted = adjusted_for(record)
-        forced = () if restrictions is None else restrictions.always
+        adjusted = adjustment_columns(record)
+        forced = () if restrictions is None else restrictions.forced_columns
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.free = frozenset(j for j in self.columns if dataset.names[j] in adjusted)
@@ -136,8 +136,8 @@ class GlmDesign:
     ) -> GlmModel:  # fmt: skip
         """Return the fit of a support to some rows or to all rows; `fits` counts each fit once.
 
-        With `near`, a point near the minimum is enough, from which `least_of` gives a bound. `start` is a model of
-        these rows.
+        With `near`, a point near the minimum is enough, from which `objective_lower_bound` gives a bound. `start` is a
+        model of these rows.
         """
         key = support, gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
         known, rough = self._models
@@ -159,7 +159,7 @@ class GlmDesign:
         loss, doubt = model.held_out(self.dataset, rows, MARGINS_OFF)
         return loss, CROSSING_RTOL * loss + doubt + TINY
 
-    def without_each(
+    def hold_out_singly(
         self, support: Support, gamma: float, rows: IntArray, tell: Callable[[int], None]
     ) -> tuple[SingleRows, FloatArray]:  # fmt: skip
         """Return the held-out results of a support for single rows, and the rounding errors of the losses.
@@ -185,12 +185,12 @@ class GlmDesign:
 
         Some coefficients may be 0. O(n s).
         """
-        y, v = glm_objective.targets_of(self.whole, model.loss)
+        y, v = glm_objective.encode_all_targets(self.whole, model.loss)
         margins = model.loss.signs(y) * model.predictors(self.whole.X)
         slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, y, v)))
         return np.asarray(slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :])
 
-    def left(self, begun: int, fold: int, k: int) -> int:
+    def remaining_fits(self, begun: int, fold: int, k: int) -> int:
         """Return the remaining number of fits of a check; the first fold gets few, as it predicts the others."""
         return (MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)) - (self.fits - begun)
 
@@ -215,17 +215,17 @@ class GlmDesign:
             return None
         tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
 
-        def tied(models: list[GlmModel] = tried) -> float:
+        def tie_threshold(models: list[GlmModel] = tried) -> float:
             return min(model.objective for model in models) * (1.0 + NEWTON_RTOL) + TINY
 
         try:
-            for leaf in self.leaves(tau, gamma, rows, tied, most):
+            for leaf in self.leaves(tau, gamma, rows, tie_threshold, most):
                 tried.append(leaf)
         except TooManyFits:
             return None
-        few = {model.support for model in tried if least_of(model) <= tied()}
+        few = {model.support for model in tried if objective_lower_bound(model) <= tie_threshold()}
         exact = [self.fit(support, gamma, rows) for support in few]
-        return sorted(model.support for model in exact if model.objective <= tied(exact))
+        return sorted(model.support for model in exact if model.objective <= tie_threshold(exact))
 
     def leaves(
         self, tau: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
@@ -248,7 +248,7 @@ class GlmDesign:
             available = tuple(j for j in every if j not in outside)
             support = tuple(sorted(inside)) if len(inside) >= size else available
             whole = self.fit(support, gamma, rows, near=True, start=above)
-            if least_of(whole) > level():
+            if objective_lower_bound(whole) > level():
                 continue
             if len(inside) >= size or len(available) <= size:
                 yield whole
@@ -291,9 +291,11 @@ def check_classes(
         return False
     plan = plan if own is None else own.folds
     word, classes = record.request.positive, record.classes
-    right = word is None or classes is None or class_of(word, (classes.negative, classes.positive)) == classes.positive
-    checks.that(right, "request.positive", "is not the positive class")
-    checks.part("the positive class" if record.classes is not None else "the loss")
+    right = (
+        word is None or classes is None or resolve_class(word, (classes.negative, classes.positive)) == classes.positive
+    )
+    checks.require(right, "request.positive", "is not the positive class")
+    checks.end_part("the positive class" if record.classes is not None else "the loss")
     pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
     for pair in optimality.reported_pairs(record):
         placed = supports_of(pair)
@@ -304,9 +306,9 @@ def check_classes(
         _errors(checks, record, design, plan, pair, supports)
     for name in ("gamma", "tau"):
         said, answered = getattr(record.refit, name), getattr(record, name)
-        checks.that(said == answered, f"refit.{name}", f"is {said!r}, the answer's is {answered!r}")
+        checks.require(said == answered, f"refit.{name}", f"is {said!r}, the answer's is {answered!r}")
     _check_model(checks, Claim(record, record.refit, "", "refit."), design, record.request.gap)
-    checks.part("coefficients, intercept and objective of the fit on all rows")
+    checks.end_part("coefficients, intercept and objective of the fit on all rows")
     _optimality(checks, record, design, plan, pairs)
     if record.training_gap is not None:
         checks.only_read("training_gap", "the objectives of open folds are not branched over")
@@ -336,22 +338,22 @@ def check_target(checks: Checks, record: StoredWithLoss, dataset: Dataset, rows:
     if record.loss is not Loss.POISSON:
         return check_names(checks, record.classes, dataset, rows)
     assert record.counts is not None
-    checks.equal("counts.certified", record.counts.certified, "half_deviance")
+    checks.require_equal("counts.certified", record.counts.certified, "half_deviance")
     null = glm_objective.null_loss(dataset, Loss.POISSON, rows)
     checks.close("counts.null_error", record.counts.null_error, null, 1e-10 * (1.0 + null))
-    return checks.part("the half deviance of the mean rate")
+    return checks.end_part("the half deviance of the mean rate")
 
 
 def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
     """Check the names of both classes, and the log loss of their frequencies in some rows."""
-    if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
+    if not checks.require(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
         return False
-    checks.equal("classes.certified", classes.certified, "log_loss")
+    checks.require_equal("classes.certified", classes.certified, "log_loss")
     for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
-        checks.equal(f"classes.{name}", getattr(classes, name), class_name)
+        checks.require_equal(f"classes.{name}", getattr(classes, name), class_name)
     null = glm_objective.null_loss(dataset, Loss.LOGISTIC, rows)
     checks.close("classes.null_error", classes.null_error, null, 1e-12)
-    return checks.part("the classes, and the log loss of their frequencies")
+    return checks.end_part("the classes, and the log loss of their frequencies")
 
 
 def _errors(
@@ -360,24 +362,24 @@ def _errors(
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their sum, and the quality of the predictions."""
     total, said = Scored.of(design.dataset, plan).total, pair.folds.error
-    found = _refitted(checks, design, plan, pair.known.gamma, supports)
+    found = _refit_folds(checks, design, plan, pair.known.gamma, supports)
     for fold in np.flatnonzero(~(np.abs(said - found.losses) <= found.room)).tolist():
         checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(found.losses[fold]), 0.0)
-    checks.recomputed(f"{pair.name}[].fold", f"{pair.name}[].error")
-    checks.part(f"held-out {LOSS_OF_ROWS[record.loss]} of every fold{pair.words}")
-    mean, own = float(found.losses.sum()) / total, row_of(pair.known, record.table)
+    checks.mark_recomputed_fields(f"{pair.name}[].fold", f"{pair.name}[].error")
+    checks.end_part(f"held-out {LOSS_OF_ROWS[record.loss]} of every fold{pair.words}")
+    mean, own = float(found.losses.sum()) / total, find_row(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         mean = min(max(mean, own.lower), own.upper)
     checks.close(
         f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * CROSSING_RTOL * mean + found.open / total + TINY
     )
-    checks.part(f"{pair.path}cv_error")
+    checks.end_part(f"{pair.path}cv_error")
     if pair.path or record.classes is None or record.classes.accuracy is None:
         return
     scored, data = plan.order[: plan.scored], design.dataset
     weights = None if data.row_weights is None else data.row_weights[scored]
     check_quality(checks, record.classes, data.y[scored], probabilities(found.predictors), weights, "classes.")
-    checks.part("accuracy, AUC and Brier score of the held-out predictions")
+    checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 
 
 class _Refitted(NamedTuple):
@@ -393,7 +395,7 @@ def _tell_after(checks: Checks, total: int, begun: int, done: int) -> None:
     checks.tell(begun + done, total)
 
 
-def _refitted(
+def _refit_folds(
     checks: Checks, design: GlmDesign, plan: FoldPlan, gamma: float, supports: list[Support]
 ) -> _Refitted:  # fmt: skip
     """Fit the support of every fold to its training rows, or use Newton steps for many single-row folds.
@@ -406,7 +408,7 @@ def _refitted(
     for support in sorted(set(supports)) if alone else ():
         folds = np.array([fold for fold, other in enumerate(supports) if other == support])
         rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())
-        found, off = design.without_each(support, gamma, rows, partial(_tell_after, checks, plan.k, begun))
+        found, off = design.hold_out_singly(support, gamma, rows, partial(_tell_after, checks, plan.k, begun))
         narrow = found.upper - found.lower <= NARROW * found.upper
         losses[folds], predictors[folds] = np.where(narrow, found.losses, np.nan), found.predictors
         wide[folds] = np.maximum(found.upper - found.losses, found.losses - found.lower)
@@ -438,7 +440,7 @@ def check_quality(
         Prefix of the fields in messages.
     """
     quality, w = class_quality(y, chances, weights), np.ones(len(y)) if weights is None else weights
-    open_to_rounding = {"accuracy": _near_even(chances, w), "auc": _near_pairs(y, chances, w)}
+    open_to_rounding = {"accuracy": _uncertain_class_share(chances, w), "auc": _uncertain_order_share(y, chances, w)}
     for name in ("accuracy", "auc", "brier"):
         number = getattr(said, name)
         if number is not None:
@@ -446,12 +448,12 @@ def check_quality(
             checks.close(f"{path}{name}", number, getattr(quality, name), room)
 
 
-def _near_even(chance: FloatArray, w: FloatArray) -> float:
+def _uncertain_class_share(chance: FloatArray, w: FloatArray) -> float:
     """Return the share of rows whose predicted class depends on rounding."""
     return float(np.average(np.abs(chance - 0.5) <= FOLLOWS_RTOL, weights=w))
 
 
-def _near_pairs(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
+def _uncertain_order_share(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
     """Return the share of pairs of a row of each class whose order of probabilities depends on rounding."""
     one, order = y > 0.0, np.argsort(chance, kind="stable")
     zeros = order[~one[order]]
@@ -494,7 +496,7 @@ def check_coefficients(
     right = support is not None and len(said.support) <= tau and set(said.coefficients) == set(names)
     words = f"is not a set of up to {tau} features of the data with a coefficient each"
     right = right and design.forced <= set(support or ())
-    if not checks.that(right, f"{path}support", words) or support is None:
+    if not checks.require(right, f"{path}support", words) or support is None:
         return None
     model = design.fit(support, gamma)
     numbers = np.array([said.coefficients[name] for name in names])
@@ -504,7 +506,7 @@ def check_coefficients(
         checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), float(off))
     level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
     checks.close(f"{path}intercept", said.intercept, model.intercept, FOLLOWS_RTOL * level)
-    checks.recomputed(f"{path}coefficients")
+    checks.mark_recomputed_fields(f"{path}coefficients")
     return model
 
 
@@ -516,10 +518,10 @@ def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) ->
         return None
     rounding = design.rounding(model)
     checks.close(f"{path}objective", refit.objective, model.objective, rounding)
-    checks.that(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
-    checks.that(refit.upper >= model.objective - rounding, f"{path}upper", f"{refit.upper!r} is below the objective")
+    checks.require(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
+    checks.require(refit.upper >= model.objective - rounding, f"{path}upper", f"{refit.upper!r} is below the objective")
     closed = refit.upper - refit.lower <= max(gap, 2.0 * LOSS_SLACK) * refit.upper + 2.0 * rounding
-    checks.that(closed or not refit.proved, f"{path}proved", "upper - lower exceeds the requested gap")
+    checks.require(closed or not refit.proved, f"{path}proved", "upper - lower exceeds the requested gap")
     return tuple(sorted(model.support))
 
 
@@ -532,10 +534,10 @@ def _check_least(
         return False
     optimum = design.fit(best[0], proof.gamma)
     least, rounding = optimum.objective, design.rounding(optimum)
-    checks.at_most(f"{path}lower", proof.lower, least, f"the least objective, {least!r}", rounding)
+    checks.require_at_most(f"{path}lower", proof.lower, least, f"the least objective, {least!r}", rounding)
     if proof.proved:
         top = least + max(gap, 2.0 * LOSS_SLACK) * proof.upper + 2.0 * rounding
-        checks.at_most(f"{path}objective", proof.objective, top, f"the least one, {least!r}, by the gap")
+        checks.require_at_most(f"{path}objective", proof.objective, top, f"the least one, {least!r}, by the gap")
     return True
 
 
@@ -557,27 +559,27 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
         Whether nothing kept the checks from being complete.
     """
     request, design = record.request, GlmDesign(record, dataset)
-    check_asked(checks, request, record.data.p)
+    check_requested_grid(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     checks.leaves("within that it is read", "request.gap")
     every = all(row.proved for row in record.path)
-    checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
-    checks.part("the requested grid, status")
+    checks.require(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
+    checks.end_part("the requested grid, status")
     check_target(checks, record, dataset, np.arange(dataset.n))
     supports = []
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
         supports.append(_check_model(checks, Claim(row, row, f"path[{i}].", f"path[{i}]."), design, request.gap))
-    checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
+    checks.end_part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
     begun = design.fits
     for i, (row, support) in enumerate(zip(record.path, supports, strict=True)):
         fits_left = MOST_FITS - (design.fits - begun)
         if support is not None and not _check_least(
             checks, row, f"path[{i}].", design, support, request.gap, fits_left
         ):
-            checks.caveat = f"optimality not verified ({too_many(record)})"
+            checks.caveat = f"optimality not verified ({fit_limit_message(record)})"
             return True
-    checks.part("lower and upper of every fit, by branching over its supports")
+    checks.end_part("lower and upper of every fit, by branching over its supports")
     return True
 
 
@@ -607,17 +609,17 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
     support = _check_model(checks, Claim(record, proof, "", ""), design, record.requested_gap)
     if support is None:
         return None
-    checks.part("coefficients, intercept and objective of the fit on all rows")
+    checks.end_part("coefficients, intercept and objective of the fit on all rows")
     shape = None if side is None else side.restrictions
-    if side is None or side.together or side.box or (shape is not None and shape.beyond_forcing):
+    if side is None or side.together or side.box or (shape is not None and shape.side_constraints):
         checks.caveat = "optimality not verified (side constraints beyond forced features)"
     else:
         proved = record.status == "proved"
         room = record.requested_gap + record.allowance / max(record.upper, TINY)
         if _check_least(checks, replace(proof, proved=proved), "", design, support, room, MOST_FITS):
-            checks.part("lower and objective, by branching over all supports")
+            checks.end_part("lower and objective, by branching over all supports")
         else:
-            checks.caveat = f"optimality not verified ({too_many(record)})"
+            checks.caveat = f"optimality not verified ({fit_limit_message(record)})"
     model = design.fit(support, record.gamma)
     return design.rounding(model), design.fit((), record.gamma).objective
 
@@ -632,15 +634,15 @@ def _optimality(
     start = tuple(sorted({*design.forced, *others}, key=lambda j: (j not in design.forced, j)))
     for pair, supports in known:
         if not _check_pair(checks, record, design, plan, pair, supports):
-            checks.caveat = f"optimality not verified ({too_many(record)})"
+            checks.caveat = f"optimality not verified ({fit_limit_message(record)})"
             return
     if not _check_grid(checks, record, design, plan, start):
-        checks.caveat = f"optimality over the grid not verified ({too_many(record)})"
+        checks.caveat = f"optimality over the grid not verified ({fit_limit_message(record)})"
     start = tuple(sorted(start))
     if not _check_least(checks, record.refit, "refit.", design, start, record.request.gap, MOST_FITS):
         checks.caveat = checks.caveat or "optimality of the fit on all rows not verified"
         return
-    checks.part("lower and upper of the fit on all rows, by branching")
+    checks.end_part("lower and upper of the fit on all rows, by branching")
 
 
 def _truth(design: GlmDesign, plan: FoldPlan, fold: int, best: list[Support], gamma: float) -> Truth:
@@ -657,10 +659,10 @@ def _check_pair(
 ) -> bool:  # fmt: skip
     """Check the solved folds of a pair and its interval; return True if this was possible."""
     begun, low, high, is_counts = design.fits, 0.0, 0.0, design.loss is Loss.POISSON
-    row, total = row_of(pair.known, record.table), Scored.of(design.dataset, plan).total
+    row, total = find_row(pair.known, record.table), Scored.of(design.dataset, plan).total
     for fold, support in enumerate(supports):
         checks.tell(fold, plan.k)
-        fits_left = design.left(begun, fold, plan.k)
+        fits_left = design.remaining_fits(begun, fold, plan.k)
         best = design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, fits_left)
         if best is None:
             return False
@@ -671,19 +673,21 @@ def _check_pair(
             words = f"is not the best one: {named} fits the training rows better"
             noise = EXACT_DEVIANCE * design.dataset.weight_of(train) * float(np.abs(design.dataset.y[train]).max())
             tied = objectives[0] <= objectives[1] * (1.0 + 2.0 * NEWTON_RTOL) + (noise if is_counts else TINY)
-            checks.that(tied, f"{pair.name}[{fold}].support", words)
+            checks.require(tied, f"{pair.name}[{fold}].support", words)
         truth = _truth(design, plan, fold, best, pair.known.gamma)
         low, high = low + truth.low, high + truth.high
     if row is not None:
-        _within(checks, f"table[{record.table.index(row)}].", row.lower, row.upper, low / total, high / total)
-    checks.part(f"supports of the folds{pair.words}, by branching")
+        _check_interval(checks, f"table[{record.table.index(row)}].", row.lower, row.upper, low / total, high / total)
+    checks.end_part(f"supports of the folds{pair.words}, by branching")
     return True
 
 
-def _within(checks: Checks, place: str, lower: float, upper: float, low: float, high: float) -> None:
+def _check_interval(checks: Checks, place: str, lower: float, upper: float, low: float, high: float) -> None:
     """Check an interval against bounds on the truth."""
-    checks.that(lower <= high * (1.0 + CROSSING_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}")
-    checks.that(upper >= low * (1.0 - CROSSING_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
+    checks.require(
+        lower <= high * (1.0 + CROSSING_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}"
+    )
+    checks.require(upper >= low * (1.0 - CROSSING_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
 
 
 def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth], scored: Scored) -> None:
@@ -701,7 +705,7 @@ def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth]
     open_sum = float((ends[:, 1] - ends[:, 0]).sum()) + (row.upper - row.lower) * scored.total
     moved = open_sum / np.sqrt(float(sizes.sum()) * float(sizes.min()) * (len(sizes) / scored.times - 1.0))
     room = min(moved + CROSSING_RTOL * row.cv_error, SPREAD_RTOL * row.cv_error) + TINY
-    checks.that(abs(said - spread) <= room, place, f"is {said!r}, the folds give {spread!r}")
+    checks.require(abs(said - spread) <= room, place, f"is {said!r}, the folds give {spread!r}")
 
 
 def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, start: Support) -> bool:
@@ -713,7 +717,7 @@ def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPla
         checks.tell(fold, plan.k)
         train = plan.train_rows(fold)
         for row, truths in zip(record.table, of_rows, strict=True):
-            fits_left = design.left(begun, fold, plan.k)
+            fits_left = design.remaining_fits(begun, fold, plan.k)
             best = design.best(row.tau, row.gamma, train, start[: design.n_columns(row.tau)], fits_left)
             if best is None:
                 return False
@@ -721,8 +725,8 @@ def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPla
     for i, (row, truths) in enumerate(zip(record.table, of_rows, strict=True)):
         low, high = sum(truth.low for truth in truths), sum(truth.high for truth in truths)
         _check_spread(checks, f"table[{i}].standard_error", row, truths, scored)
-        _within(checks, f"table[{i}].", row.lower, row.upper, low / total, high / total)
+        _check_interval(checks, f"table[{i}].", row.lower, row.upper, low / total, high / total)
         least = [min(least[0], low / total), min(least[1], high / total)]
-    _within(checks, "", record.certificate.lower, record.certificate.upper, *least)
-    checks.part("lower and upper of every pair, by branching over its supports")
+    _check_interval(checks, "", record.certificate.lower, record.certificate.upper, *least)
+    checks.end_part("lower and upper of every pair, by branching over its supports")
     return True

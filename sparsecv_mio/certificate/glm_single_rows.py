@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
+from sparsecv_mio.problem.glm_objective import GlmModel, encode_all_targets
 
 NARROW = 1e-6  # relative width of a loss interval, above which another step is taken
 MOST_STEPS, MOST_MOVED = 8, 1.0  # maximum number of steps, and maximum move of a predictor
@@ -54,7 +54,7 @@ class LeftOutAlone:
 
     def __init__(self, model: GlmModel, dataset: Dataset) -> None:
         self.loss, self.theta, self.penalty = model.loss, model.theta, model.penalty
-        self.y, self.w = targets_of(dataset, self.loss)
+        self.y, self.w = encode_all_targets(dataset, self.loss)
         self.Z, self.signs = model.rows(dataset.X), self.loss.signs(self.y)
         margins = self.signs * (self.Z @ self.theta)
         self.curved = self.loss.curvatures(margins, self.y, self.w)
@@ -84,8 +84,8 @@ class LeftOutAlone:
         tell : callable
             Function that is called with the number of finished rows.
         """
-        first, step, done = self._first(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
-        wide = np.flatnonzero(first.wide() & np.isfinite(self._left(rows)))
+        first, step, done = self._take_first_step(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
+        wide = np.flatnonzero(first.wide() & np.isfinite(self._smallest_eigenvalues(rows)))
         for begin in range(0, len(wide), step):
             here = wide[begin : begin + step]
             tell(done - len(wide) + begin)
@@ -98,32 +98,35 @@ class LeftOutAlone:
         y = self.y[rows]
         return self.w[rows] * self.loss.rises(self.loss.signs(y) * found.predictors, y, np.full(len(y), off))
 
-    def _solved(self, rows: IntArray, u: FloatArray) -> FloatArray:
+    def _solve_without_rows(self, rows: IntArray, u: FloatArray) -> FloatArray:
         """Return (m, k) `(I - c t t')^{-1} u` of every row."""
-        t, eigenvalue = self.T[rows], self._left(rows)
+        t, eigenvalue = self.T[rows], self._smallest_eigenvalues(rows)
         return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / eigenvalue)[:, None] * t)
 
-    def _left(self, rows: IntArray) -> FloatArray:
+    def _smallest_eigenvalues(self, rows: IntArray) -> FloatArray:
         """Return (m,) smallest eigenvalues of the Hessians without rows; nan if rounding hides them."""
         eigenvalue = 1.0 - self.curved[rows] * self.length[rows] ** 2
         return np.where(eigenvalue > 1e-6, eigenvalue, np.nan)
 
-    def _first(self, rows: IntArray) -> SingleRows:
-        d = -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])
+    def _take_first_step(self, rows: IntArray) -> SingleRows:
+        d = -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows])
         size = np.linalg.norm(d, axis=1)
         moved = self.longest * size
-        delta = 0.5 * np.exp(moved) * self.longest * size**2 / np.sqrt(self._left(rows))
+        delta = 0.5 * np.exp(moved) * self.longest * size**2 / np.sqrt(self._smallest_eigenvalues(rows))
         return self._ends(rows, d, delta, moved)
 
     def _further(self, rows: IntArray) -> SingleRows:
         """Return results after further steps, whose gradients are computed from all rows."""
-        own, d = np.arange(len(rows)), -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])
+        own, d = (
+            np.arange(len(rows)),
+            -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows]),
+        )
         for _ in range(MOST_STEPS):
             points = self.theta[:, None] + self.back.T @ d.T
             margins = self.signs[:, None] * (self.Z @ points)
             falls = self.signs[rows] * self.loss.falls(margins[rows, own], self.y[rows], self.w[rows])
             u = self._gradient(margins, points).T + falls[:, None] * self.T[rows]
-            step = self._solved(rows, u)
+            step = self._solve_without_rows(rows, u)
             delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
             found = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
             if not found.wide().any():
@@ -133,7 +136,7 @@ class LeftOutAlone:
 
     def _ends(self, rows: IntArray, d: FloatArray, delta: FloatArray, moved: FloatArray) -> SingleRows:
         """Return bounds on the losses of rows whose gradient is at most delta in the norm of the inverse Hessian."""
-        grown = 1.0 / np.sqrt(self._left(rows))
+        grown = 1.0 / np.sqrt(self._smallest_eigenvalues(rows))
         rho = delta * np.exp(moved)
         for _ in range(60):
             rho = delta * np.exp(moved + rho * self.longest * grown) * (1.0 + 1e-6)
@@ -143,6 +146,6 @@ class LeftOutAlone:
         half = rho * self.length[rows] * grown
         predictors, y, w = self.Z[rows] @ self.theta + (self.T[rows] * d).sum(axis=1), self.y[rows], self.w[rows]
         predictors = np.where(known, predictors, np.nan)
-        low, high = self.loss.between(predictors - half, predictors + half, y)
+        low, high = self.loss.bound_losses(predictors - half, predictors + half, y)
         near = w * self.loss.losses(self.loss.signs(y) * predictors, y)
         return SingleRows(np.where(known, w * low, 0.0), np.where(known, w * high, np.inf), near, predictors)

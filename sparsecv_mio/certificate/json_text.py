@@ -79,7 +79,7 @@ def _builtin(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else float(value)
 
 
-def checked(value: Any, hint: Any, place: str = "") -> Any:
+def convert_json(value: Any, hint: Any, place: str = "") -> Any:
     """Return JSON material converted to a type, for use in `from_json_items`; errors are reported to msgspec.
 
     Parameters
@@ -101,16 +101,16 @@ def checked(value: Any, hint: Any, place: str = "") -> Any:
 def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
     """Return an object of a type unknown to msgspec; `unknown` is the value of an unknown bound."""
     if kind is Bound:
-        return Bound(math.inf if value == unknown else checked(value, Number))
+        return Bound(math.inf if value == unknown else convert_json(value, Number))
     if hasattr(kind, "from_json_items"):
         return kind.from_json_items(value)
-    return kind({name: checked(inner, Number, f".{name}") for name, inner in checked(value, dict).items()})
+    return kind({name: convert_json(inner, Number, f".{name}") for name, inner in convert_json(value, dict).items()})
 
 
 _check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=None)
 
 
-def read_as(value: Any, kind: type[T], field: str) -> T:
+def read_json_value(value: Any, kind: type[T], field: str) -> T:
     """Return JSON material converted to a type.
 
     Parameters
@@ -147,7 +147,7 @@ def decode(text: str, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise CorruptStore(f"record: {_sentence(error)}") from None
     except msgspec.DecodeError as error:
-        raise CorruptStore(f"record: not a JSON file ({_stopped(error, text)})") from None
+        raise CorruptStore(f"record: not a JSON file ({_locate_json_error(error, text)})") from None
     except UnicodeEncodeError:
         raise CorruptStore("record: not a JSON file (half of a surrogate pair)") from None
     except RecursionError:
@@ -177,7 +177,7 @@ def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
     return f"field {path} {words}" if path else f"it {words}"
 
 
-def _stopped(error: msgspec.DecodeError, text: str) -> str:
+def _locate_json_error(error: msgspec.DecodeError, text: str) -> str:
     """Return the position at which a text is no longer JSON, and the text before it."""
     match = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     if match is None:

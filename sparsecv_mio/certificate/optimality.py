@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate import enumeration, fit_records, records
 from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_in_region
+from sparsecv_mio.certificate.claims import check_against_table, find_row, rows_in_region
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -62,7 +62,9 @@ def reported_pairs(record: records.Record) -> list[ReportedPair]:
     return pairs
 
 
-def level_of(record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
+def choose_enumeration_level(
+    record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan
+) -> tuple[EnumerationLevel, str]:
     """Return the extent of the enumeration and its reason.
 
     Parameters
@@ -77,12 +79,12 @@ def level_of(record: records.Record, design: enumeration.UnitColumns, plan: Fold
     reason : str
         Reason why not everything is enumerated; empty if everything is.
     """
-    if reason := design.too_many([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
+    if reason := design.enumeration_obstacle([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
         return EnumerationLevel.NEIGHBOURS, reason
     if design.terms > ENUMERATE_GRID:
         return EnumerationLevel.PAIR, f"p > {ENUMERATE_GRID}"
     gammas = len(record.request.gammas) + len(record.descent) + (record.refined is not None)
-    if reason := design.too_many(list(record.request.taus), gammas, plan.k):
+    if reason := design.enumeration_obstacle(list(record.request.taus), gammas, plan.k):
         return EnumerationLevel.PAIR, f"{reason} of every pair"
     return EnumerationLevel.GRID, ""
 
@@ -139,11 +141,11 @@ class Optimality:
                 if covered:
                     self._widths(region, min(covered, key=lambda row: row.lower), path)
         if level is EnumerationLevel.GRID:
-            checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports")
+            checks.end_part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports")
         else:
             some = "the reported pair and those of the least lower and the least upper bound"
             self._only_read("that are not enumerated")
-            checks.part(f"{some}, by enumeration of all supports")
+            checks.end_part(f"{some}, by enumeration of all supports")
         self._supports()
         self._moves()
 
@@ -154,13 +156,13 @@ class Optimality:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         name = "lower" if self.record.least is None else "least.lower"
         right = self.record.certificate.lower <= truth.low + self.design.refit_slack(truth.high) + TINY
-        self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
+        self.checks.require(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
     def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Check that an interval contains h; for a pair with all folds solved every number must equal h up to ties."""
         slack = self.design.refit_slack(truth.high) + TINY
-        self.checks.at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
-        self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
+        self.checks.require_at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
+        self.checks.require_at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
         if not decided:
             return
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
@@ -168,7 +170,7 @@ class Optimality:
         for name in ("lower", "cv_error", "upper"):
             said = getattr(row, name)
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
-            self.checks.that(low <= said <= high, f"{place}{name}", words)
+            self.checks.require(low <= said <= high, f"{place}{name}", words)
 
     def _standard_error(self, row: records.TableRow, said: float, place: str, optima: enumeration.FoldOptima) -> None:
         """Check the standard error of a solved pair by the true errors of its folds, up to ties and rounding."""
@@ -180,7 +182,7 @@ class Optimality:
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, FOLLOWS_RTOL)
         words = f"is {said!r}, the folds of a decided pair give {spread!r}"
-        self.checks.that(abs(said - spread) <= room / math.sqrt(self.plan.k / times - 1), place, words)
+        self.checks.require(abs(said - spread) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
     def _widths(
         self, claim: records.Record | records.Least | records.Region, row: records.TableRow, path: str = ""
@@ -190,24 +192,24 @@ class Optimality:
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
         words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
-        self.checks.that(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
-        self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
+        self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
+        self.checks.require_at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
         for (gamma, tau), (pair, _) in self.reported.items():
-            if row_of(pair.known, self.record.table) is None:
+            if find_row(pair.known, self.record.table) is None:
                 return
             optimal = self.truth(gamma, tau).optima.reported_optimal
             for fold in np.flatnonzero(~optimal & pair.folds.decided)[:3].tolist():
                 words = "another support of the same size fits the fold better"
-                self.checks.that(False, f"{pair.name}[{fold}].support", words)
-            self.checks.bounded(f"{pair.name}[].support")
+                self.checks.require(False, f"{pair.name}[{fold}].support", words)
+            self.checks.mark_bounded_fields(f"{pair.name}[].support")
         said, own = self.record.training_gap, self.truth(self.record.gamma, self.record.tau).optima.excess
         if said is not None:
             worst = float(own.max())
             words = f"is {said!r}, the model of some fold exceeds the least training objective by {worst!r}"
-            self.checks.that(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
-        self.checks.part("optimality of the support of every decided fold, by enumeration")
+            self.checks.require(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
+        self.checks.end_part("optimality of the support of every decided fold, by enumeration")
 
     def _moves(self) -> None:
         """Check pairs outside the grid: the moves of a descent, and the refined gamma."""
@@ -216,24 +218,24 @@ class Optimality:
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
             least = truth.high - self.design.refit_slack(truth.high) - TINY
-            checks.at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
+            checks.require_at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, FOLLOWS_RTOL)
             width = record.request.gap * truth.high + ties + room
             if not estimated:
                 least = truth.loose_low - width
-                checks.at_least(f"descent[{i}].cv_error", step.cv_error, least, f"the true {truth.low!r}")
+                checks.require_at_least(f"descent[{i}].cv_error", step.cv_error, least, f"the true {truth.low!r}")
             if record.status == "proved" and not estimated:
                 true = f"the true {truth.high!r} by more than the gap"
-                checks.at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)
+                checks.require_at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)
         if record.descent:
-            checks.part(f"upper of the {len(record.descent)} moves of the descent, by enumeration")
+            checks.end_part(f"upper of the {len(record.descent)} moves of the descent, by enumeration")
         refined = record.refined
         if refined is None:
             return
-        checks.bounded("refined.estimate")
+        checks.mark_bounded_fields("refined.estimate")
         self._interval(refined, "refined.", self.truth(refined.gamma, refined.tau), not refined.estimate)
-        checks.part("refined, by enumeration of all supports")
+        checks.end_part("refined, by enumeration of all supports")
 
     # -- neighbours -------------------------------------------------------------------------------------------------
 
@@ -245,7 +247,7 @@ class Optimality:
         self._allowance(claim, least, path)
         if record.least is not None:
             self._allowance(record, record.own_row, "")
-        self.checks.part("allowance: no more than what rounding can do to the CV error")
+        self.checks.end_part("allowance: no more than what rounding can do to the CV error")
         self._only_read("of the table")
         if self.design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
@@ -262,7 +264,9 @@ class Optimality:
         """Check the rounding allowance of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
-            self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
+            self.checks.require_at_most(
+                f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}"
+            )
 
     def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:
         """Compare the supports of the solved folds of a pair with their neighbours."""
@@ -278,34 +282,34 @@ class Optimality:
         decided = np.flatnonzero(pair.folds.decided).tolist()
         improvable = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)
         for fold, words in islice(improvable, 3):
-            self.checks.that(False, f"{pair.name}[{fold}].support", words)
+            self.checks.require(False, f"{pair.name}[{fold}].support", words)
         if decided:
-            self.checks.bounded(f"{pair.name}[].support")
+            self.checks.mark_bounded_fields(f"{pair.name}[].support")
             sentence = "no exchange of one column and no other support of the record fits a decided fold better"
-            self.checks.part(sentence + pair.words.replace(" of", ", of"))
+            self.checks.end_part(sentence + pair.words.replace(" of", ", of"))
         else:
             which = pair.words or " of the reported pair"
             self.checks.reread.append(f"supports{which}: none of its folds is decided")
 
 
-def check_refined(checks: Checks, record: records.Record) -> None:
+def check_refined_pair(checks: Checks, record: records.Record) -> None:
     """Check the claims that need no enumeration: tau of the answer, an error within its interval and no worse."""
     refined = record.refined
     if refined is None:
         return
-    checks.bounded("refined.lower")
-    checks.that(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, the answer's is {record.tau}")
+    checks.mark_bounded_fields("refined.lower")
+    checks.require(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, the answer's is {record.tau}")
     inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
     words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
-    checks.that(inside, "refined.cv_error", words)
-    own = row_of(record, record.table)
+    checks.require(inside, "refined.cv_error", words)
+    own = find_row(record, record.table)
     if own is not None:
         worse = f"{refined.upper!r} is no better than the answer, {own.upper!r}"
-        checks.that(refined.upper <= own.upper, "refined.upper", worse)
+        checks.require(refined.upper <= own.upper, "refined.upper", worse)
     if own is not None and refined.gamma == record.gamma:
-        checks.equal("refined.estimate", refined.estimate, own.estimate)
-        check_as_tabled(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")
-    checks.part("refined agrees with the answer")
+        checks.require_equal("refined.estimate", refined.estimate, own.estimate)
+        check_against_table(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")
+    checks.end_part("refined agrees with the answer")
 
 
 ENUMERATED_FITS = 2e5  # fits of supports, about 20 seconds; beyond it fewer gammas are tried
@@ -319,26 +323,26 @@ def check_partition(checks: Checks, record: records.Record) -> None:
     if continuous is None:
         return
     request = record.request
-    checks.that(continuous.low < continuous.high, "continuous.low", "is not below high")
-    checks.that(continuous.low <= record.gamma <= continuous.high, "gamma", "is outside of the interval")
-    checks.that(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
-    checks.that(
+    checks.require(continuous.low < continuous.high, "continuous.low", "is not below high")
+    checks.require(continuous.low <= record.gamma <= continuous.high, "gamma", "is outside of the interval")
+    checks.require(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
+    checks.require(
         continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, asked for was {request.gap!r}"
     )
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in continuous.supports)
-    checks.that(right, "continuous.supports", "has features that the data have not")
+    checks.require(right, "continuous.supports", "has features that the data have not")
     for i, piece in enumerate(continuous.pieces):
         _check_piece(checks, continuous, piece, f"continuous.pieces[{i}].")
     _check_cover(checks, continuous, request.taus, "continuous.pieces")
     curve = continuous.curve_gammas
     right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
-    checks.that(
+    checks.require(
         right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are no ascending gammas"
     )
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
-    checks.that(above, "continuous.curve_errors", "fall below lower")
-    checks.part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
+    checks.require(above, "continuous.curve_errors", "fall below lower")
+    checks.end_part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
 def _check_cover(
@@ -348,12 +352,14 @@ def _check_cover(
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
     section = name.partition(".")[0]
-    checks.bounded(f"{section}.low", f"{section}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high")))
+    checks.mark_bounded_fields(
+        f"{section}.low", f"{section}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high"))
+    )
     words = "do not cover the interval for every tau, each gamma once"
-    checks.that(tuple(by_tau) == tuple(taus), name, words)
+    checks.require(tuple(by_tau) == tuple(taus), name, words)
     for pieces in by_tau.values():
         ends = pieces[0].low == found.low and pieces[-1].high == found.high
-        checks.that(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
+        checks.require(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
 
 
 def check_surface(
@@ -373,21 +379,21 @@ def check_surface(
         return
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in surface.supports)
-    checks.that(right, "surface.supports", "has features that the data have not")
+    checks.require(right, "surface.supports", "has features that the data have not")
     _check_cover(checks, surface, record.request.taus, "surface.pieces")
     for i, piece in enumerate(surface.pieces):
         place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
-        checks.that(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
-        if not checks.that(named, f"{place}supports", "are no places in surface.supports") or not right:
+        checks.require(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
+        if not checks.require(named, f"{place}supports", "are no places in surface.supports") or not right:
             continue
         size = min(piece.tau, design.q)
         sized = all(len(set(surface.supports[number])) == size for number in piece.supports)
-        if checks.that(sized, f"{place}supports", f"are not of {size} features") and enumerated:
+        if checks.require(sized, f"{place}supports", f"are not of {size} features") and enumerated:
             _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
     if not enumerated:
         checks.leaves("that they are the best is read", "surface.pieces[].supports")
     how = ", each with the least objective of all supports in its middle" if enumerated else ""
-    checks.part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
+    checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
 
 def _check_best(
@@ -403,18 +409,18 @@ def _check_best(
         objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
         words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
         right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.rounding(best)
-        checks.that(right, f"{place}supports", words)
+        checks.require(right, f"{place}supports", words)
 
 
 def _check_piece(checks: Checks, found: records.Continuous, piece: records.GammaPiece, place: str) -> None:
-    checks.that(piece.low < piece.high, f"{place}low", "is not below high")
+    checks.require(piece.low < piece.high, f"{place}low", "is not below high")
     least = min(piece.at_low, piece.at_high)
-    checks.that(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
-    checks.bounded(f"{place}at_low", f"{place}at_high")
+    checks.require(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
+    checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
-    checks.that(unknown == (piece.supports is None), f"{place}supports", "are null where h is known, or the reverse")
+    checks.require(unknown == (piece.supports is None), f"{place}supports", "are null where h is known, or the reverse")
     named = all(number < len(found.supports) for number in piece.supports or ())
-    checks.that(named, f"{place}supports", "are no places in continuous.supports")
+    checks.require(named, f"{place}supports", "are no places in continuous.supports")
 
 
 def check_by_enumeration(
@@ -439,32 +445,32 @@ def check_by_enumeration(
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
             low, high = truth(gamma, piece.tau)[:2]
-            checks.at_most(
+            checks.require_at_most(
                 f"{place}lower", piece.lower, low * (1.0 + CROSSING_RTOL), f"the true {low!r} at gamma {gamma!r}"
             )
             words = f"{upper!r} is below the true {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
-            checks.that(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
+            checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
             listed = [continuous.supports[number] for number in piece.supports]
-            for fold in _not_listed(design, plan, (middle, piece.tau), listed):
+            for fold in _find_unlisted_folds(design, plan, (middle, piece.tau), listed):
                 words = f"lack the optimum of fold {fold} at gamma {middle!r}"
-                checks.that(False, f"{place}supports", words)
+                checks.require(False, f"{place}supports", words)
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))
     if len(curve) * _work(design, plan, record.tau) > ENUMERATED_FITS:
         checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
         curve = []
     elif curve:
-        checks.recomputed("continuous.curve_errors")
+        checks.mark_recomputed_fields("continuous.curve_errors")
     for at, (gamma, error) in enumerate(curve):
         low, high = truth(gamma, record.tau)[:2]
         room = design.slack(high, gamma, record.tau, CROSSING_RTOL)
         right = low - room <= error <= high + room
-        checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
+        checks.require(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
-    checks.part(words)
+    checks.end_part(words)
 
 
 def _pieces_to_try(
@@ -485,7 +491,7 @@ def _work(design: enumeration.UnitColumns, plan: FoldPlan, tau: int) -> float:
     return large + math.comb(design.q, min(tau, design.q))
 
 
-def _not_listed(
+def _find_unlisted_folds(
     design: enumeration.UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
 ) -> Iterator[int]:
     """Yield the folds whose optimum no listed support attains."""
@@ -502,8 +508,8 @@ def _not_listed(
             continue
         # moments lose digits of a nearly perfect fit, so the rows decide
         train = plan.train_rows(fold)
-        least = design.least(supports[objective <= best], gamma, train)
-        if not len(rows_listed) or design.least(supports[rows_listed], gamma, train) > (
+        least = design.minimum_objective(supports[objective <= best], gamma, train)
+        if not len(rows_listed) or design.minimum_objective(supports[rows_listed], gamma, train) > (
             least * (1.0 + 2.0 * TIE_RTOL) + design.rounding(least)
         ):
             yield fold

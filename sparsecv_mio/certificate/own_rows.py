@@ -25,13 +25,13 @@ from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Missing, Scale, Within
 
 
-def within_of(record: Record) -> OfTrainingRows:
+def fold_preprocessing(record: Record) -> OfTrainingRows:
     """Return the fold-specific preprocessing of a record: imputation and scaling."""
     ask = record.request
     return OfTrainingRows(*(Within.ALL if said is None else Within.FOLDS for said in (ask.na_within, ask.scale_within)))
 
 
-def seen_by_folds(record: Record) -> Record:
+def adapt_to_expanded_table(record: Record) -> Record:
     """Return the record in terms of the expanded table, whose columns are already scaled."""
     return replace(record, data=replace(record.data, scale=str(Scale.NONE)))
 
@@ -53,11 +53,11 @@ def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFo
     BadInput
         If the data have no imputed cells, or a column is missing in every training row of a fold.
     """
-    within = within_of(record)
+    within = fold_preprocessing(record)
     if not within:
         return None
     within.check(dataset)
-    return RowsOfFolds.of(dataset, plan, within, record.data.scale, record.data.intercept)
+    return RowsOfFolds.from_dataset(dataset, plan, within, record.data.scale, record.data.intercept)
 
 
 def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
@@ -76,28 +76,30 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     """
     place = "request.na_within" if record.request.na_within else "request.scale_within"
     for name in ("stability", "average", "nested"):
-        if not checks.that(getattr(record, name) is None, name, "does not go with rows of their own for every fold"):
+        if not checks.require(getattr(record, name) is None, name, "does not go with rows of their own for every fold"):
             return None
     try:
         own = rows_of_record(record, dataset, plan)
     except BadInput as error:
-        checks.that(False, place, str(error))
+        checks.require(False, place, str(error))
         return None
     assert own is not None
     for fold in range(plan.k):
         train, scored = plan.train_rows(fold), plan.scored_rows(fold)
         cells = _cells(record, dataset, train)
         seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
-        if not checks.that(all(_alike(own, cells, *rows) for rows in seen), place, f"fold {fold} sees other rows"):
+        if not checks.require(
+            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold} sees other rows"
+        ):
             return None
-    checks.bounded("request.na_within", "request.scale_within")
-    checks.part("empty cells and scales of every fold, by its training rows")
+    checks.mark_bounded_fields("request.na_within", "request.scale_within")
+    checks.end_part("empty cells and scales of every fold, by its training rows")
     return own
 
 
-def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
+def _are_same_rows(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
     """Return True if rows of the table, given by position, are the given rows with the given cells."""
-    stand_for = own.row_of[places]
+    stand_for = own.source_rows[places]
     spread = 1.0 + np.abs(cells).max(axis=0, initial=0.0)
     off = np.abs(own.dataset.X[places] - cells[stand_for]) <= ACCURATE_RTOL * spread
     return np.array_equal(np.sort(stand_for), rows) and bool(off.all())
@@ -105,7 +107,7 @@ def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray
 
 def _cells(record: Record, dataset: Dataset, train: IntArray) -> FloatArray:
     """Return (n, p) all rows as seen by a fold with the given training rows."""
-    X, within, everyone = dataset.X.copy(), within_of(record), np.arange(dataset.n)
+    X, within, everyone = dataset.X.copy(), fold_preprocessing(record), np.arange(dataset.n)
     varying = set(varying_columns(dataset.X).tolist())
     for j in range(dataset.p):
         whole = dataset.X[:, j]

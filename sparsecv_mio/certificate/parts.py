@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.json_text import (
     Gamma,
     Number,
     Seconds,
-    checked,
+    convert_json,
     decode,
     json_pieces,
     plain,
@@ -186,7 +186,7 @@ class ReadingInfo:
     date_forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def ranked(self) -> dict[str, tuple[str, ...]]:
+    def ranked_levels(self) -> dict[str, tuple[str, ...]]:
         """Levels of each column that is coded by rank, in the order of their codes 0, 1, ..."""
         by_rank = self.columns if self.encode == Encode.ORDINAL else self.order
         return {column: self.levels[column] for column in by_rank if column in self.levels}
@@ -196,7 +196,7 @@ class ReadingInfo:
         """Codes of each of these columns as text: `poor = 0, fair = 1, good = 2`."""
         return {
             column: ", ".join(f"{word} = {code}" for code, word in enumerate(words))
-            for column, words in self.ranked.items()
+            for column, words in self.ranked_levels.items()
         }
 
     @property
@@ -231,9 +231,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     if info is None:
         return None
     try:
-        how = Reading.of(
+        how = Reading.from_keywords(
             **{declared_field.name: getattr(info, declared_field.name) for declared_field in fields(Reading)}
-            | {"order": info.order or info.ranked}  # before `order` existed, all ranks were alphabetical
+            | {"order": info.order or info.ranked_levels}  # before `order` existed, all ranks were alphabetical
         )
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
@@ -367,12 +367,12 @@ class Head:
     schema: str
 
 
-def schema_of(text: str) -> str:
+def read_schema(text: str) -> str:
     """Return the schema of a text."""
     return decode(text, Head).schema
 
 
-def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
+def make_frame(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
     """Return dataclass instances as a pandas frame with a column for every field."""
     with naming_extras():
         import pandas as pd
@@ -420,16 +420,16 @@ class JsonRecord:
         CorruptStore
             If the schema is another one, or a field is missing or malformed; the message names it.
         """
-        schema = schema_of(text)
+        schema = read_schema(text)
         if schema != cls.schema_name:
             raise CorruptStore(
                 f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}; if another version of "
                 "sparsecv-mio wrote it, read it with that one or run its command again"
             )
-        return cls.decoded(text)
+        return cls.from_any_schema(text)
 
     @classmethod
-    def decoded(cls, text: str) -> Self:
+    def from_any_schema(cls, text: str) -> Self:
         """Return the record of a JSON text for any value of `schema`; raise `CorruptStore` as `from_json` does."""
         record: Any = decode(text, cls)
         if record.status not in STATUSES:
@@ -631,7 +631,7 @@ class ChosenFolds(Sequence[ChosenFold]):
     @classmethod
     def from_json_items(cls, items: list[Any]) -> ChosenFolds:
         """Return the folds from the output of `json_items`, in the order 0, 1, ..."""
-        folds = checked(items, list[ChosenFold])
+        folds = convert_json(items, list[ChosenFold])
         for i, fold in enumerate(folds):
             if fold.fold != i:
                 raise ValueError(f"must be {i}, not {fold.fold}{AT}[{i}].fold`")

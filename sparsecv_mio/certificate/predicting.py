@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import made_by
+from sparsecv_mio.certificate.drawn import find_implementation
 from sparsecv_mio.data.cure import KEPT, Made, as_pandas, frame_alike
 from sparsecv_mio.digits import plural
 from sparsecv_mio.errors import BadInput
@@ -68,7 +68,7 @@ class LinearModel:
         model = self.predictor
         wanted = list(model.coefficients)
         exposure = self.data.exposure
-        numbers = columns_named(self.data, X, wanted if exposure is None else [*wanted, exposure])
+        numbers = read_columns(self.data, X, wanted if exposure is None else [*wanted, exposure])
         predictions = numbers[:, : len(wanted)] @ np.array([model.coefficients[name] for name in wanted])
         predictions += model.intercept
         if getattr(self, "classes", None) is not None:
@@ -89,12 +89,12 @@ def probabilities(predictors: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-np.logaddexp(0.0, -predictors)))
 
 
-def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
+def expand_coefficients(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
     """Return the coefficients of a model in the order of all columns; raise `KeyError` for an unknown name.
 
     Examples
     --------
-    >>> by_column({"b": 2.0}, ["a", "b"]).tolist()
+    >>> expand_coefficients({"b": 2.0}, ["a", "b"]).tolist()
     [0.0, 2.0]
     """
     place, coefficients_by_column = {name: j for j, name in enumerate(names)}, np.zeros(len(names))
@@ -102,7 +102,7 @@ def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatA
     return coefficients_by_column
 
 
-def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """Return selected columns of new rows as finite numbers.
 
     Parameters
@@ -123,9 +123,9 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     if data.exposure in wanted:
         return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):
-        new = made_by("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
-        whole = np.full((new.data.n + new.left_out, len(wanted)), np.nan)
-        whole[new.data.places] = _columns_chosen(new.data.X, list(new.data.names), wanted)
+        new = find_implementation("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
+        whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
+        whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         return whole
     rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
@@ -133,11 +133,11 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
         learnt.how.na is Missing.DROP
         or learnt.date_forms
         or not set(wanted).issubset(map(str, X.columns))
-        or (learnt.how.na.fills and X[wanted].isna().to_numpy().any())
+        or (learnt.how.na.uses_imputation and X[wanted].isna().to_numpy().any())
     ):
         rows = frame_alike(X, wanted, learnt)  # it has text values or missing cells, as the file had
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
-    numbers = _columns_chosen(np.asarray(table), [str(name) for name in header], wanted)
+    numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
     if not isinstance(rows, Made) or KEPT not in rows.aux:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
@@ -149,7 +149,7 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
     """Return the wanted columns, the last of which has the exposures."""
     exposure, columns = wanted[-1], wanted[:-1]
     if isinstance(X, str | Path):
-        new = made_by("read_rows")(
+        new = find_implementation("read_rows")(
             X, tuple(columns) or data.names, "", parts.applied_reading(data.reading), None, (exposure,)
         )  # fmt: skip
         X = new.data
@@ -162,10 +162,10 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
         raise BadInput(f"the model needs the column {exposure!r} of exposures: give a file or a frame that has it")
     if not np.all((exposures > 0.0) & np.isfinite(exposures)):
         raise BadInput(f"exposure: column {exposure!r} must hold numbers above 0 only")
-    return np.column_stack([columns_named(data, X, columns), exposures])
+    return np.column_stack([read_columns(data, X, columns), exposures])
 
 
-def _columns_chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
+def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
     """Return the wanted columns of a table as finite numbers."""
     if table.ndim != 2 or table.shape[1] != len(header):
         raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")

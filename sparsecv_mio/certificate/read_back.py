@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, schema_of
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, read_schema
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import as_counts, exposure_columns
 from sparsecv_mio.data.cure import read_frame
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
-from sparsecv_mio.data.readers import read_by
+from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
-from sparsecv_mio.data.two_classes import of_classes
+from sparsecv_mio.data.two_classes import encode_classes
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
@@ -46,7 +46,7 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
         raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CorruptStore(f"record {path}: not a text file") from None
-    schema = schema_of(text)
+    schema = read_schema(text)
     others = (PathRecord, FitRecord, NearRecord, CommonRecord)
     kind = next((kind for kind in others if kind.schema_name == schema), Record)
     return kind.from_json(text)
@@ -73,7 +73,7 @@ def _unknown(stored: Any, known: Any, path: str) -> Iterator[str]:
             yield from _unknown(item, model, f"{path}[]")
 
 
-def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
+def read_drawable_record(path: str | os.PathLike[str]) -> AnyRecord:
     """Return the record stored at `path`, of a kind that has figures and reports.
 
     Raises
@@ -93,7 +93,9 @@ def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
     return stored
 
 
-def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[str, Any] | None) -> Applied | None:
+def adapt_to_format(
+    applied: Applied | None, names: tuple[str, ...], reading: Mapping[str, Any] | None
+) -> Applied | None:
     """Return the reading options of a record for a file of another format.
 
     Parameters
@@ -115,7 +117,7 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[
         return applied
     how = STRICT if applied is None else applied.how
     words = {declared_field.name: getattr(how, declared_field.name) for declared_field in fields(Reading)} | changes
-    way = Reading.of(**words)
+    way = Reading.from_keywords(**words)
     return Applied(way, names) if applied is None else replace(applied, how=way)
 
 
@@ -166,21 +168,21 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
         As :func:`sparsecv_mio.data.readers.read_dataset`.
     """
     stored = applied_reading(info.reading)
-    applied = in_format(stored, info.names, reading)
+    applied = adapt_to_format(stored, info.names, reading)
     how = STRICT if applied is None else applied.how
     columns = info.names if applied is None else applied.columns
     words = applied is not None and info.target in applied.levels
     wanted = Wanted(info.target, columns, None, tuple(aux), two_words=words, sure=True)
     if not isinstance(path, str | Path):
         return assemble(*read_frame(path, wanted, how))
-    data = read_by(path, replace(wanted, index=how.index_col), how)
+    data = read_with_options(path, replace(wanted, index=how.index_col), how)
     if applied is stored:
         return data
     read = data.reading  # another format of the same cells does not change the preprocessing
     return replace(data, reading=None if stored is None or read is None else replace(read, how=stored.how))
 
 
-def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
+def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     """Return the data of a record in the form of its loss.
 
     With logistic loss the target becomes 0 and 1, with class weights if the record has them; with Poisson loss
@@ -192,7 +194,7 @@ def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
         return as_counts(dataset, record.data.exposure, whole=False)
     if classes is None:
         return dataset
-    return with_class_weight(of_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)
+    return with_class_weight(encode_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)
 
 
 def has_weights(info: DataInfo, dataset: Dataset) -> bool:
@@ -246,7 +248,7 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
     return weighted_rows(dataset, weights_of(dataset, name), name, repeat=info.total_weight is None)
 
 
-def weighted_and_dealt(
+def apply_weights_and_folds(
     data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None = None
 ) -> tuple[Dataset, FoldPlan]:
     """Return the data of a record with row weights, and its folds.

@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnSearch
 from sparsecv_mio.certificate.predicting import LinearModel
-from sparsecv_mio.digits import ends_of, several, share, shown
+from sparsecv_mio.digits import format_interval, format_number, several, share
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import LOSS_WORDS, Loss
@@ -494,7 +494,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         CorruptStore
             As for `JsonRecord.from_json`, and for a record of the previous schema with a model chosen by another rule.
         """
-        return cls.decoded(text).of_this_schema() if parts.schema_of(text) == FIRST_SCHEMA else super().from_json(text)
+        return (
+            cls.from_any_schema(text).of_this_schema()
+            if parts.read_schema(text) == FIRST_SCHEMA
+            else super().from_json(text)
+        )
 
     def of_this_schema(self) -> Self:
         """Return a record of the previous schema, in which `upper` was that of the reported pair, as one of this."""
@@ -537,7 +541,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     def _answer(self) -> tuple[str, str]:
         """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""
-        nested = "" if self.nested is None else f", nested CV error {shown(self.nested.error)}"
+        nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
         error = "CV error" if self.loss is Loss.SQUARED else LOSS_WORDS[self.loss].cv_error
@@ -591,15 +595,15 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return class_words(self.classes, mark)
         if self.counts is not None:
             explained = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
-            null = shown(self.counts.null_error)
+            null = format_number(self.counts.null_error)
             return f"share of the deviance explained {explained}, half deviance of the mean rate {null}"
-        root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
-        middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
+        root = f"{mark}{format_number(self.rmse)}" if math.isfinite(self.cv_error) else "?"
+        middle = "" if self.mae is None else f"MAE {mark}{format_number(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `TableRow`."""
-        return parts.frame_of(self.table)
+        return parts.make_frame(self.table)
 
     def likely(self, how: str) -> str:
         """Return a note that results of the fold models are probably wrong; empty if `seen_folds` is 0.
@@ -621,9 +625,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"error of averaged models made within every fold: {shown(within.error)} (optimistic)"]
+        return [f"error of averaged models made within every fold: {format_number(within.error)} (optimistic)"]
 
-    def _of_classes(self, classes: Classes) -> str:
+    def _class_sentence(self, classes: Classes) -> str:
         """Return a sentence on the certified loss and the class of the probabilities."""
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
@@ -634,20 +638,23 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         lines = [
             *filter(None, self._answer()),
             f"on held-out rows{'' if self.average is None else ', model of the pair'}: {self.accuracy_line()}",
-            *([] if self.classes is None else [self._of_classes(self.classes)]),
+            *([] if self.classes is None else [self._class_sentence(self.classes)]),
             *([] if self.counts is None else ["the half deviance is certified; the model predicts the expected count"]),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
-            f"model on all rows at tau={self.refit.tau}, gamma={shown(self.refit.gamma)}:" if self.average is None
+            f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
+            if self.average is None
             else f"averaged model of {len(self.average.used)} near-optimal pairs, which predicts:",
-        ]  # fmt: skip
+        ]
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
         codes = [] if self.data.reading is None else self.data.reading.code_lines
-        return "\n".join([*lines, *(f"  {name:<{width}}  {shown(value)}" for name, value in model.items()), *codes])
+        return "\n".join(
+            [*lines, *(f"  {name:<{width}}  {format_number(value)}" for name, value in model.items()), *codes]
+        )
 
 
 def class_words(classes: Classes, mark: str = "") -> str:
@@ -668,11 +675,13 @@ def class_words(classes: Classes, mark: str = "") -> str:
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:
     """Return a pair with its CV error, marked by `~` if it is an estimate, and the reported interval."""
-    ends, mark = ends_of(known.lower, known.upper), "~" if known.estimate else ""
-    return f"tau={known.tau}, gamma={shown(known.gamma)}, {error} {mark}{shown(known.cv_error)} in {ends}"
+    ends, mark = format_interval(known.lower, known.upper), "~" if known.estimate else ""
+    return (
+        f"tau={known.tau}, gamma={format_number(known.gamma)}, {error} {mark}{format_number(known.cv_error)} in {ends}"
+    )
 
 
-def loosest_of(table: Sequence[TableRow]) -> Loosest | None:
+def find_loosest_pair(table: Sequence[TableRow]) -> Loosest | None:
     """Return the pair with the smallest lower bound; None for an empty table."""
     row = min(table, key=lambda row: row.lower, default=None)
     return None if row is None else Loosest(row.gamma, row.tau)

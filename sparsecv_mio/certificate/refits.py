@@ -51,7 +51,7 @@ class Exchanges:
         n, q = self.design.Z.shape
         return q * size * (len(set(supports)) * n + n + len(supports) * 4.0 * size)
 
-    def beats(self, train: IntArray, other: tuple[int, ...], support: tuple[int, ...]) -> bool:
+    def has_better_fit(self, train: IntArray, other: tuple[int, ...], support: tuple[int, ...]) -> bool:
         """Return True if another support fits the training rows better, by more than a tie.
 
         Parameters
@@ -131,20 +131,20 @@ def improvable_folds(
     exchanges = Exchanges(design, gamma)
     others = others[: max(1, MOST_FITS // folds.k)]
     names = design.names
-    least = _least_others(design, folds, gamma, others, wanted)
+    least = _best_other_supports(design, folds, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
-        if better is not None and exchanges.beats(train, better, support):
+        if better is not None and exchanges.has_better_fit(train, better, support):
             new, old = set(better) - set(support), set(support) - set(better)
             yield fold, f"{names[new.pop()]} instead of {names[old.pop()]} has a smaller training objective"
             continue
         rival = least.get(fold)
-        if rival is not None and rival != support and exchanges.beats(train, rival, support):
-            yield fold, f"{design.named(rival)}: another support of the record, has a smaller training objective"
+        if rival is not None and rival != support and exchanges.has_better_fit(train, rival, support):
+            yield fold, f"{design.join_names(rival)}: another support of the record, has a smaller training objective"
 
 
-def _least_others(
+def _best_other_supports(
     design: UnitColumns, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
 ) -> dict[int, tuple[int, ...]]:
     """Return, for every fold, the given support with the minimum training objective, by refits."""
@@ -184,7 +184,7 @@ def checked_support(
     support = positions(names, index, adjusted)
     if support is None or len(support) > size or (exact and len(support) < size):
         n_features = size - len(adjusted)
-        checks.that(False, path, f"is not a set of {'' if exact else 'up to '}{n_features} features {what}")
+        checks.require(False, path, f"is not a set of {'' if exact else 'up to '}{n_features} features {what}")
         return None
     return support
 
@@ -203,9 +203,9 @@ def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...],
     """
     if design.allowed is not None:
         right = design.allowed.holds(support, tau)
-        return checks.that(right, f"{path}support", "does not keep to the restrictions")
+        return checks.require(right, f"{path}support", "does not keep to the restrictions")
     lacking = [j for j in design.forced if j not in support]
-    return checks.that(not lacking, f"{path}support", f"lacks {design.named(lacking)}, forced in")
+    return checks.require(not lacking, f"{path}support", f"lacks {design.join_names(lacking)}, forced in")
 
 
 def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], model: RidgeFit, path: str) -> bool:
@@ -220,8 +220,8 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
     path : str
         Prefix of `support` in messages.
     """
-    right = design.signed_right(support, model)
-    return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
+    right = design.has_required_signs(support, model)
+    return checks.require(right, f"{path}support", "its fit has a coefficient of the wrong sign")
 
 
 def check_fit(
@@ -259,13 +259,13 @@ def check_fit(
     model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)
     names, columns = [design.names[j] for j in support], dataset.X[:, design.columns[list(support)]]
-    if not checks.that(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
+    if not checks.require(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
         return model
     target = size_of_target(dataset, design.intercept)
     spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
     slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * CROSSING_RTOL + 1e-12 * target
     slack += design.target_noise
-    moved = design.moved_by_noise(support, row.gamma)
+    moved = design.noise_effects(support, row.gamma)
     for name, value, reach, more in zip(names, model.beta.tolist(), spread.tolist(), moved.tolist(), strict=True):
         checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, slack / reach + more)
     beta = np.array([said.coefficients[name] for name in names])
@@ -295,13 +295,13 @@ def check_objective(
     """
     slack = design.objective_slack(model.objective)
     checks.close(f"{path}objective", row.objective, model.objective, slack)
-    checks.at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
-    checks.at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
+    checks.require_at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
+    checks.require_at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
     width = max(gap, PROVED_RTOL) * row.upper + 2.0 * slack
     closed = math.isfinite(row.upper) and row.upper - row.lower <= width
-    checks.that(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
+    checks.require(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
     wide = row.upper == math.inf or row.upper - row.lower > max(gap, PROVED_RTOL) * row.upper * (1.0 - 1e-9)
-    checks.that(row.proved or wide, f"{path}proved", "is false though upper - lower is within the requested gap")
+    checks.require(row.proved or wide, f"{path}proved", "is false though upper - lower is within the requested gap")
 
 
 def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> bool:
@@ -324,7 +324,9 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
         return True
     value = design.refit(better, row.gamma, None).objective
     slack = design.objective_slack(value)
-    checks.at_most(f"{path}lower", row.lower, value, f"{value!r}, reached by {design.named(better)}", slack)
+    checks.require_at_most(
+        f"{path}lower", row.lower, value, f"{value!r}, reached by {design.join_names(better)}", slack
+    )
     return True
 
 
@@ -340,5 +342,5 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
     """
     least = least_objective(design, row.gamma, row.tau)
     slack = design.objective_slack(least)
-    checks.at_most(f"{path}lower", row.lower, least, f"the true minimum {least!r}", slack)
-    checks.at_least(f"{path}upper", row.upper, least, f"the true minimum {least!r}", slack)
+    checks.require_at_most(f"{path}lower", row.lower, least, f"the true minimum {least!r}", slack)
+    checks.require_at_least(f"{path}upper", row.upper, least, f"the true minimum {least!r}", slack)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import row_of, same
+from sparsecv_mio.certificate.claims import are_nearly_equal, find_row
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits, positions
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.parts import (
@@ -47,28 +47,30 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     nested = record.nested
     if nested is None:
         return
-    outer = outer_of(checks, nested.outer, dataset, plan, "nested.outer.")
-    right = _in_order(nested.folds, nested.outer.k)
-    if outer is None or not checks.that(right, "nested.folds", "are not outer folds in their order, each once"):
+    outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
+    right = _are_ordered_folds(nested.folds, nested.outer.k)
+    if outer is None or not checks.require(right, "nested.folds", "are not outer folds in their order, each once"):
         return
     for i, outer_fold in enumerate(nested.folds):
-        checks.that(outer_fold.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}")
+        checks.require(
+            outer_fold.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}"
+        )
     errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
     checks.close("nested.error", nested.error, error, SAME * error)
     spread = objective.standard_error(errors * weights, weights) if len(errors) > 1 else None
-    if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
+    if checks.require((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
     _outer_classes(checks, record, (dataset, outer), nested)
-    checks.bounded("nested.folds[].fold")
+    checks.mark_bounded_fields("nested.folds[].fold")
     checks.leaves("which of these words is read", "nested.folds[].status")
-    checks.part(f"error of the {len(errors)} models that were chosen without an outer fold")
+    checks.end_part(f"error of the {len(errors)} models that were chosen without an outer fold")
 
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
     """Check the claims about probabilities on outer folds, each row by the model without its fold."""
     quality, of_classes = nested.classes, record.classes is not None
-    if not checks.that((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
+    if not checks.require((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
         return
     dataset, outer = rows
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
@@ -78,15 +80,15 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
             X = dataset.X[outer.scored_rows(outer_fold.fold)]
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
             continue
-        names = (*outer_fold.support, *adjusted_for(record))
+        names = (*outer_fold.support, *adjustment_columns(record))
         support = sorted(dataset.names.index(name) for name in names if name in dataset.names)
         model = _fit_by_rows(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
         chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
     check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
     inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)
-    checks.that(inside, "nested.classes.lower", "the error lies outside of its interval")
-    checks.bounded("nested.classes.lower", "nested.classes.upper")
+    checks.require(inside, "nested.classes.lower", "the error lies outside of its interval")
+    checks.mark_bounded_fields("nested.classes.lower", "nested.classes.upper")
 
 
 def _fit_by_rows(
@@ -107,11 +109,11 @@ def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, .
 
 def _ridge(record: Record, dataset: Dataset, support: Sequence[int], gamma: float) -> float | FloatArray:
     """Return the ridge weight of columns, 0 for adjusted columns."""
-    free = [dataset.names.index(name) for name in adjusted_for(record)]
+    free = [dataset.names.index(name) for name in adjustment_columns(record)]
     return objective.ridge_weights(support, free, gamma)
 
 
-def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
+def _are_ordered_folds(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
     """Return True if models are of consecutive outer folds, each once."""
     numbers = [model.fold for model in models]
     return len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < k
@@ -129,7 +131,7 @@ def _outer_errors(
     return errors, weights, float(np.average(errors, weights=weights))
 
 
-def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
+def rebuild_outer_folds(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
     """Return the outer folds, built again; None if they differ from those of the record.
 
     Parameters
@@ -144,10 +146,10 @@ def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, p
     try:
         outer = outer_folds(said.k, plan, dataset)
     except BadInput as error:
-        checks.that(False, path.rstrip("."), str(error))
+        checks.require(False, path.rstrip("."), str(error))
         return None
     names = ("spec", "seed", "k", "repeats", "digest")
-    same_folds = [checks.equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
+    same_folds = [checks.require_equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
     return outer if all(same_folds) else None
 
 
@@ -178,12 +180,12 @@ def check_outer_model(
         forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         allowed &= limits.features(one.support) <= one.tau
-        checks.that(allowed, f"{path}support", "does not keep to the restrictions")
+        checks.require(allowed, f"{path}support", "does not keep to the restrictions")
     by_rows = record.loss is not Loss.SQUARED  # then default gammas depend on the number of rows
     if not record.descent and not by_rows:
-        checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
+        checks.require(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
-    checks.bounded(f"{path}tau")
+    checks.mark_bounded_fields(f"{path}tau")
     checks.leaves("whether fewer features would do is read", f"{path}tau")
     weights = dataset.row_weights
     if isinstance(one, NestedFold) and one.average is not None:
@@ -209,24 +211,24 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     """Score an averaged model on the held-out rows by its stored coefficients."""
     model = one.average
     assert model is not None
-    adjusted = adjusted_for(record)
+    adjusted = adjustment_columns(record)
     columns = positions(model.support, {name: j for j, name in enumerate(test.names)}, adjusted)
     right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
-    if not checks.that(right, f"{path}average", "is not a model of features of the data") or columns is None:
+    if not checks.require(right, f"{path}average", "is not a model of features of the data") or columns is None:
         return
     predictors = _averaged_predictors(model, test.X, test.names)
-    error = float(glm_objective.losses_at(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
+    error = float(glm_objective.weighted_losses(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
     sizes = np.array([abs(model.coefficients[test.names[j]]) for j in columns])
     level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
     checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
-    checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
+    checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
     chosen = record.cv_error
     comparable = 0.0 < chosen < math.inf
-    if checks.that(comparable == (nested.optimism is not None), "nested.optimism", "is null or not") and comparable:
+    if checks.require(comparable == (nested.optimism is not None), "nested.optimism", "is null or not") and comparable:
         optimism = 100.0 * (error / chosen - 1.0)
         checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
 
@@ -253,7 +255,7 @@ class LossesOfModels:
         self.total = design.dataset.weight_of(slice(0, design.dataset.n))
         self.mean_weight = self.total / design.dataset.n  # a common factor of the weights changes no mean
 
-    def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
+    def row_losses(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
         """Return (n,) losses of the fit of a support to some rows, or to all rows for None."""
         return self._squares(self.design.refit(tuple(support), gamma, train))
 
@@ -321,13 +323,15 @@ class LogLossesOfModels(LossesOfModels):
         super().__init__(design)
         self.classes, self.most, self.doubt = classes, most, 0.0
 
-    def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
+    def row_losses(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
         """Return (n,) losses; see `LossesOfModels`."""
         columns = tuple(int(self.design.columns[place]) for place in support)
         return self._losses(columns, gamma, train)
 
     def _losses(self, columns: tuple[int, ...], gamma: float, train: IntArray | None) -> FloatArray:
-        losses, doubt = self.classes.fit(columns, gamma, train).of_rows(self.dataset, slice(0, self.dataset.n))
+        losses, doubt = self.classes.fit(columns, gamma, train).compute_row_losses(
+            self.dataset, slice(0, self.dataset.n)
+        )
         self.doubt = max(self.doubt, float(doubt.sum()))
         return losses
 
@@ -368,31 +372,31 @@ def check_stability(
     stable, requested = record.stability, record.request.stability is not None
     if stable is None:
         needed = requested and record.status == "proved"
-        checks.that(not needed, "stability", "is null though a weight was asked for")
+        checks.require(not needed, "stability", "is null though a weight was asked for")
         return
-    row = row_of(record, record.table)
+    row = find_row(record, record.table)
     if row is None:
         return
     chosen = stable.chosen is not None
-    checks.that(chosen <= requested, "stability.chosen", "is given though no weight was asked for")
+    checks.require(chosen <= requested, "stability.chosen", "is given though no weight was asked for")
     needed = requested and record.status == "proved"
-    checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
+    checks.require(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
-    checks.that(inside, "stability.instability", "lies outside of its own interval")
+    checks.require(inside, "stability.instability", "lies outside of its own interval")
     decided = row.folds_decided == row.folds
-    checks.that(decided or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
+    checks.require(decided or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS
     ends = ("stability.instability_lower", "stability.instability_upper")
-    checks.bounded(*ends, "request.stability")
+    checks.mark_bounded_fields(*ends, "request.stability")
     if not tried:
         checks.leaves("how far it is from the instability is read", *ends)
-    if not checks.part("stability agrees with the table, and the choice by a weight with both"):
+    if not checks.end_part("stability agrees with the table, and the choice by a weight with both"):
         return
     n_compared = 0
-    if _at_supports(checks, record, models, plan, stable, level) and tried:
-        n_compared = _by_enumeration(checks, record, models, plan, stable, level)
+    if _check_refitted_changes(checks, record, models, plan, stable, level) and tried:
+        n_compared = _compare_instability_intervals(checks, record, models, plan, stable, level)
     n_claimed = len(_claimed_intervals(record, stable))
     if stable.chosen is not None and n_compared < n_claimed:
         for name in INTERVAL_BOUNDS:
@@ -412,59 +416,67 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
         return
     path = "stability.chosen."
     compared = chosen.outer is not None and len(chosen.tried) > 0
-    if not checks.that(compared, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
+    if not checks.require(compared, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
         return
-    outer = outer_of(checks, chosen.outer, dataset, plan, f"{path}outer.")
+    outer = rebuild_outer_folds(checks, chosen.outer, dataset, plan, f"{path}outer.")
     if outer is None:
         return
     for i, tried in enumerate(chosen.tried):
         place, first = f"{path}tried[{i}].", [outer_model.fold for outer_model in chosen.tried[0].folds]
-        right = _in_order(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
-        if not checks.that(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
+        right = _are_ordered_folds(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
+        if not checks.require(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
             return
         *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
         checks.close(f"{place}error", tried.error, error, SAME * error)
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
-    checks.bounded(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
+    checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
     checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
     distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
-    checks.that(distinct, f"{path}tried", "names a weight twice")
+    checks.require(distinct, f"{path}tried", "names a weight twice")
     for j, weighed_error in enumerate(chosen.tried):
-        checks.that(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
+        checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
-    checks.that(chosen.weight == best.weight, f"{path}weight", words)
-    checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
+    checks.require(chosen.weight == best.weight, f"{path}weight", words)
+    checks.end_part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
 
 
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
     """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
-    checks.that(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
-    if not checks.that(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
+    checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
+    if not checks.require(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
         return
     lower, upper = _criterion_bounds(record, chosen, weight)
     for i, interval_said in enumerate(chosen.intervals):
-        checks.that(0.0 <= interval_said.lower <= interval_said.upper, f"{path}intervals[{i}]", "is no interval")
-    checks.bounded(*INTERVAL_BOUNDS)
-    checks.bounded(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
+        checks.require(0.0 <= interval_said.lower <= interval_said.upper, f"{path}intervals[{i}]", "is no interval")
+    checks.mark_bounded_fields(*INTERVAL_BOUNDS)
+    checks.mark_bounded_fields(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
-    checks.that(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
+    checks.require(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
     least = float(lower.min())
-    checks.that(_near(chosen.lower, least), f"{path}lower", f"is {chosen.lower!r}, table and intervals give {least!r}")
+    checks.require(
+        _are_within_tolerance(chosen.lower, least),
+        f"{path}lower",
+        f"is {chosen.lower!r}, table and intervals give {least!r}",
+    )
     top = float(upper[here])
-    checks.that(_near(chosen.upper, top), f"{path}upper", f"is {chosen.upper!r}, table and intervals give {top!r}")
+    checks.require(
+        _are_within_tolerance(chosen.upper, top),
+        f"{path}upper",
+        f"is {chosen.upper!r}, table and intervals give {top!r}",
+    )
     room = _largest_allowance(record, lower, upper)
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
-    checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
+    checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
     _models(checks, record, chosen, f"{path}models", weights)
     if chosen.proved:
-        checks.that(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
+        checks.require(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
-        checks.that(first, f"{path}upper", "another pair has a smaller one")
+        checks.require(first, f"{path}upper", "another pair has a smaller one")
 
 
 def _criterion_bounds(record: Record, chosen: StableChoice, weight: float) -> tuple[FloatArray, FloatArray]:
@@ -492,32 +504,34 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             top = float(upper[here[0]])
             width = record.request.gap * top + _largest_allowance(record, lower, upper)
             closed = math.isfinite(top) and top - float(lower.min()) <= width
-            checks.that(closed, f"{path}[{i}].proved", "is true though the criterion of its weight leaves a larger gap")
+            checks.require(
+                closed, f"{path}[{i}].proved", "is true though the criterion of its weight leaves a larger gap"
+            )
     if len(chosen.models) > 1:
         checks.only_read(f"{path}[].support", "no other subset is compared")
     if chosen.models:
         weights = tuple(model.weight for model in chosen.models)
-        checks.that(weights == asked, path, "are not those of the weights that were asked for")
+        checks.require(weights == asked, path, "are not those of the weights that were asked for")
         own = chosen.models[0]
         right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
-        checks.that(right, f"{path}[0]", "is not the model of the record")
+        checks.require(right, f"{path}[0]", "is not the model of the record")
 
 
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
     """Check that the model of a weight is at a pair of the grid and has features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
-    checks.that((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
+    checks.require((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
     size = (record.request.restrictions or NONE).features(one.support)
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
     allowed &= set(one.support) <= set(record.data.names)
-    checks.that(allowed, f"{path}support", f"is not a set of up to {one.tau} features of the data")
+    checks.require(allowed, f"{path}support", f"is not a set of up to {one.tau} features of the data")
 
 
-def _near(a: float, b: float) -> bool:
-    return same(a, b) or abs(a - b) <= LAST * max(abs(a), abs(b))
+def _are_within_tolerance(a: float, b: float) -> bool:
+    return are_nearly_equal(a, b) or abs(a - b) <= LAST * max(abs(a), abs(b))
 
 
-def _at_supports(
+def _check_refitted_changes(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> bool:
     """Refit the full-data model and that of every fold; return True if the changes agree with the record."""
@@ -530,9 +544,9 @@ def _at_supports(
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
-    model = models.of(full, record.gamma, None)
+    model = models.row_losses(full, record.gamma, None)
     changes = np.array([
-        objective.changes(model, models.of(own, record.gamma, plan.train_rows(i)), models.total)
+        objective.changes(model, models.row_losses(own, record.gamma, plan.train_rows(i)), models.total)
         for i, own in enumerate(supports)
     ])  # fmt: skip
     worst = float(changes.max())
@@ -546,8 +560,8 @@ def _at_supports(
         worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
     right = stable.fold < plan.k and changes[stable.fold] >= changes.max() - slack
-    checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(changes.argmax())}")
-    return checks.part("instability of the model at the supports of the record, by refits")
+    checks.require(bool(right), "stability.fold", f"another fold changes the model more, {int(changes.argmax())}")
+    return checks.end_part("instability of the model at the supports of the record, by refits")
 
 
 def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, int, InstabilityRow, str]]:
@@ -566,7 +580,7 @@ def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, i
     return claimed + [claim for _, claim in sorted(others, key=lambda bound_and_claim: bound_and_claim[0])]
 
 
-def _by_enumeration(
+def _compare_instability_intervals(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> int:
     """Compare the intervals of instabilities with the truth; return the number of compared pairs."""
@@ -578,11 +592,11 @@ def _by_enumeration(
             checks.leaves("how far it is from the instability is read", "stability.instability_lower")
             checks.leaves("how far it is from the instability is read", "stability.instability_upper")
             return i
-    checks.bounded("stability.instability_lower", "stability.instability_upper")
+    checks.mark_bounded_fields("stability.instability_lower", "stability.instability_upper")
     if len(claimed) > 1 and most > 1:
-        checks.bounded(*INTERVAL_BOUNDS)
+        checks.mark_bounded_fields(*INTERVAL_BOUNDS)
     which = "the pair" if len(claimed) == 1 else f"{min(most, len(claimed))} of {len(claimed)} pairs"
-    checks.part(f"instability of {which}, by {models.how} all supports")
+    checks.end_part(f"instability of {which}, by {models.how} all supports")
     return min(most, len(claimed))
 
 
@@ -594,7 +608,7 @@ def _check_true_interval(
     (models, plan), none = given, np.zeros(0, dtype=np.int64)
     design = models.design
     features = sorted(design.index[name] for name in record.support if name in design.index)[: pair[1]]
-    start = sorted({*features, *design.adjusted})
+    start = sorted({*features, *design.adjusted_columns})
     every = [models.optima(none, None, pair, start)]
     for fold in range(plan.k):
         if every[-1] is None:
@@ -605,14 +619,14 @@ def _check_true_interval(
         return False
     low, high = _instability_ends([tied for tied, _ in solved], models.total)
     slack = FOLLOWS_RTOL * high + models.noise(np.concatenate(solved[0][0]), high)
-    checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
-    checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
+    checks.require(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
+    checks.require(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:
         loose_low, loose_high = _instability_ends([loose for _, loose in solved], models.total)
         largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)
         room = slack + models.room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
-        checks.that(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
+        checks.require(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
     return True
 
 

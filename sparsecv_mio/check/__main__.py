@@ -2,7 +2,7 @@
 
 import sys
 
-from .main import run
+from .main import run_check
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run_check(sys.argv[1:]))

@@ -5,7 +5,7 @@ An approximate solution is computed first, and its error is then bounded. All bo
 
 * `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`;
 * `|r| <= sum of |r_i||e_i|` for the unit vectors e_i. At first `|e_i|^2 <= 1 / weight_i`, or a bound from a matrix near
-  the inverse of M (`_by_inverse`), which is smaller if the penalty is nearly zero;
+  the inverse of M (`_bound_inverse_diagonal`), which is smaller if the penalty is nearly zero;
 * with `x = c` and `z = b` the objective of the support is `F - |r|^2`, `F = yy - b'(c + r)`, and the solution differs
   from b by at most `|x||r|` in the direction x;
 * dropping column j raises the objective by `beta_j^2 / |e_j|^2`, with beta the solution.
@@ -62,25 +62,25 @@ class Design:
         if intercept == "none":
             self.Z, exponent = _scaled_columns(table, False, kind)
             self.gram = self._products(self.Z)
-        self.scale = spread * kind.of(np.ldexp(1.0, 2 * (unit - exponent)[:-1]))
+        self.scale = spread * kind.from_floats(np.ldexp(1.0, 2 * (unit - exponent)[:-1]))
         self.scale, self.scale_error = self.scale / (self.n if scale == "variance" else 1), 8 * self.u1
         if scale == "none":
-            self.scale, self.scale_error = kind.of(np.ldexp(1.0, -2 * exponent[:-1])), 0 * kind.u
+            self.scale, self.scale_error = kind.from_floats(np.ldexp(1.0, -2 * exponent[:-1])), 0 * kind.u
         self.powers, self.exponent = (
             exponent,
             exponent[:-1] - exponent[-1],
         )  # unit of columns; of coefficients relative to the file
-        self.y_unit = kind.of(np.ldexp(1.0, exponent[-1:]))[0]
+        self.y_unit = kind.from_floats(np.ldexp(1.0, exponent[-1:]))[0]
 
     def _products(self, Z: Array) -> Array:
-        return self.kind.gram(np.concatenate([Z, self.kind.of(np.ones((len(Z), 1)))], axis=1))
+        return self.kind.gram(np.concatenate([Z, self.kind.from_floats(np.ones((len(Z), 1)))], axis=1))
 
     def penalty(self, gamma: float, m: BoundedMoments | None = None) -> tuple[Array, Any]:
         """Return the factor of `b_j^2` in scaled units, `(gamma / 2) scale_j` (q,), and its relative error."""
         scale = self.scale if m is None or m.scale is None else m.scale
-        return scale * self.kind.of(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
+        return scale * self.kind.from_floats(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
 
-    def of_rows(self, left: list[int]) -> BoundedMoments:
+    def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones; docs/proof-format.md derives the error bounds."""
         n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
         need(count >= 1, "a fold trains on no row")
@@ -92,14 +92,18 @@ class Design:
         error, off = self.u1 * (1 + 2 * stretch) + 16 * u, self.u1 * stretch + 2 * u
         return BoundedMoments(C[:-1, :-1], C[:-1, -1], C[-1, -1], error, center, off)
 
-    def about(self, m: BoundedMoments, rows: list[int]) -> Array:
+    def centre_rows(self, m: BoundedMoments, rows: list[int]) -> Array:
         """Return some rows about the centre of moments, the target last."""
         return self.Z[rows] - m.center
 
     @property
     def shares(self) -> Array:
         """Return the (n,) part of the intercept in the leverages of the full-data fit."""
-        return self.kind.of(np.ones(self.n)) / self.n if self.intercept == "fold" else self.kind.of(np.zeros(self.n))
+        return (
+            self.kind.from_floats(np.ones(self.n)) / self.n
+            if self.intercept == "fold"
+            else self.kind.from_floats(np.zeros(self.n))
+        )
 
 
 def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:
@@ -110,7 +114,7 @@ def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[A
     moved = np.ldexp(table - middle, -exponent)
     if not (np.isfinite(moved).all() and np.abs(exponent).max() < 511 and np.abs(moved).max(0).min() > 0.0):
         raise Refused("a column is constant, or too large or too small for the checker")
-    return moved if kind.u else kind.of(table) * kind.of(np.ldexp(1.0, -exponent)), exponent
+    return moved if kind.u else kind.from_floats(table) * kind.from_floats(np.ldexp(1.0, -exponent)), exponent
 
 
 Penalty = tuple[Array, Any]
@@ -152,7 +156,7 @@ def worth(found: BoundedFits, x: Array, z: Array, kind: Arithmetic) -> tuple[Arr
     return (
         kind.inner(z, x + r),
         k * s**2 + j * kind.inner(weight, z**2),
-        kind.above(wrong * (1 + (x.shape[2] + 24) * u)),
+        kind.round_upwards(wrong * (1 + (x.shape[2] + 24) * u)),
     )
 
 
@@ -183,27 +187,33 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     diagonal = slice(None), range(a), range(a)
     M[diagonal] = M[diagonal] + weight
     inverse = np.linalg.inv(np.asarray(M, dtype=np.float64))
-    right = np.concatenate([kind.of(np.eye(a)) + 0 * M, c[:, :, None]], axis=2)
+    right = np.concatenate([kind.from_floats(np.eye(a)) + 0 * M, c[:, :, None]], axis=2)
     Z, R = 0 * right, right
     for _ in range(2):
-        Z = Z + kind.of(inverse @ np.asarray(R, dtype=np.float64))
+        Z = Z + kind.from_floats(inverse @ np.asarray(R, dtype=np.float64))
         R = right - kind.product(M, Z)
     V, beta, size, large = Z[:, :, :a], Z[:, :, a], abs(Z[:, :, :a]).sum(1) + 1, abs(R[:, :, :a])
 
     norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
     off = size * (a * k + j * weight.max(1, initial=0)[:, None])
-    norm, own = kind.root_above(_by_inverse(norm, V, large.sum(1) + off, u)), kind.root_above(own)
+    norm, own = (
+        kind.root_upper_bounds(_bound_inverse_diagonal(norm, V, large.sum(1) + off, u)),
+        kind.root_upper_bounds(own),
+    )
     for _ in range(3):  # each time from the previous bounds
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
-        correction = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
+        correction = kind.round_upwards((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
         norm = np.minimum(norm, (own + correction) * (1 + 4 * u))
     bounded = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
     value, room, excess = (each[:, 0] for each in worth(bounded, c[:, None], beta[:, None], kind))
-    lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
+    lower, upper = (
+        -kind.round_upwards(value + room + excess**2 * (1 + 8 * u) - yy),
+        kind.round_upwards(yy - value + room),
+    )
     return bounded._replace(lower=lower, upper=upper, excess=excess)
 
 
-def _by_inverse(known: Array, V: Array, sums: Array, u: Any) -> Array:
+def _bound_inverse_diagonal(known: Array, V: Array, sums: Array, u: Any) -> Array:
     """Return bounds on the diagonal of `M^{-1}` (L, a) by V near it, for any penalty, where these are below `known`.
 
     With `M V = I - R` and s < 1 the largest column sum of |R|, `M^{-1} = V (I - R)^{-1}`, and no column sum of the
@@ -234,7 +244,7 @@ def residual_bounds(
     (X, y, off), u, a = rows, kind.u, beta.shape[-1]
     error = (off + (a + 8) * u) * (1 + abs(beta).sum(-1)) + reach * excess * (1 + (a + 16) * u)
     residuals = abs(y[:, None] - kind.inner(X, beta))
-    return np.maximum(-kind.above(error - residuals), 0 * residuals), kind.above(error + residuals)
+    return np.maximum(-kind.round_upwards(error - residuals), 0 * residuals), kind.round_upwards(error + residuals)
 
 
 def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
@@ -252,10 +262,14 @@ def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) ->
         Arithmetic.
     """
     u, x = kind.u, np.moveaxis(X, 0, 1)
-    z = kind.of(np.asarray(x, dtype=np.float64) @ np.asarray(found.V, dtype=np.float64))
+    z = kind.from_floats(np.asarray(x, dtype=np.float64) @ np.asarray(found.V, dtype=np.float64))
     (value, room, excess), moved = worth(found, x, z, kind), off * found.norm.sum(1)[:, None]
-    most = kind.root_above(np.maximum(value + room + excess**2, 0 * value)) * (1 + 4 * u) + moved * (1 + X.shape[2] * u)
-    return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T
+    most = kind.root_upper_bounds(np.maximum(value + room + excess**2, 0 * value)) * (1 + 4 * u) + moved * (
+        1 + X.shape[2] * u
+    )
+    return -kind.round_upwards(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.round_upwards(
+        most**2 * (1 + 8 * u)
+    ).T
 
 
 MOST_BLOCK_COLUMNS = 8  # maximum columns of a block, all subsets of which are evaluated
@@ -295,11 +309,11 @@ def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None
     u, q = kind.u, len(A)
     diagonal = np.asarray(A.diagonal(), dtype=np.float64)
     need(all((diagonal > 0.0).tolist()), what)
-    unit = kind.of(np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2)))
+    unit = kind.from_floats(np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2)))
     A, off = A * unit[:, None] * unit, off * unit[:, None] * unit
     near = np.asarray(A, dtype=np.float64)
     try:
-        R = kind.of(np.linalg.cholesky(near - 0.5 * np.linalg.eigvalsh(near)[0] * np.eye(q)))
+        R = kind.from_floats(np.linalg.cholesky(near - 0.5 * np.linalg.eigvalsh(near)[0] * np.eye(q)))
     except np.linalg.LinAlgError:
         raise Refused(what) from None
     difference = A - kind.product(R, R.T)
@@ -341,7 +355,7 @@ def proved_block_part(
         near = np.asarray(own, dtype=np.float64) * unit[:, None] * unit
         lowest = 0.5 * float(np.linalg.eigvalsh(near)[0])
         need(lowest > 0.0, "a block is not positive")
-        least[some] = kind.of(lowest / unit**2)
+        least[some] = kind.from_floats(lowest / unit**2)
         remainder = own - np.diag(least[some])
         need_semidefinite(remainder, 4 * u * abs(own), kind, "a block is not positive")
         inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
@@ -366,7 +380,7 @@ def block_values(m: BoundedMoments, part: ProvedBlocks, b: Array, kind: Arithmet
         s, masks = len(some), inverse.shape[0]
         inside = (np.arange(masks)[:, None] >> np.arange(s)) & 1  # (2^s, s)
         x, weight = g[:, some][:, None] * inside, 1 / part.least[some]
-        z = kind.of(np.einsum("mij,pmj->pmi", inverse, np.asarray(x, dtype=np.float64)))
+        z = kind.from_floats(np.einsum("mij,pmj->pmi", inverse, np.asarray(x, dtype=np.float64)))
         r = (x - kind.product(z, W)) * inside
         slip = (s + 6) * u * (abs(x) + kind.product(abs(z), abs(W)))
         value = kind.inner(z, x + r) + kind.inner((abs(r) + slip) ** 2, weight * inside)
@@ -374,6 +388,6 @@ def block_values(m: BoundedMoments, part: ProvedBlocks, b: Array, kind: Arithmet
         value = np.maximum(value * (1 + (2 * s + 16) * u), 0 * value)
         if u:
             moved = kind.inner(wrong[:, some][:, None] ** 2, weight * inside) * (1 + (s + 8) * u)
-            value = (kind.root_above(value) + kind.root_above(moved)) ** 2 * (1 + 8 * u)
-        values.append(kind.above(value))
+            value = (kind.root_upper_bounds(value) + kind.root_upper_bounds(moved)) ** 2 * (1 + 8 * u)
+        values.append(kind.round_upwards(value))
     return m.yy - kind.inner(b, Gb) - room, values

@@ -19,7 +19,7 @@ from .proof_file import (
     Fractions,
     Refused,
     Unreadable,
-    digest_of,
+    compute_digest,
     integers,
     lines_of_proof,
     need,
@@ -59,7 +59,7 @@ class Check:
         self.kind, self.head, data = MODES[mode], head, head["data"]
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
         need([*X.shape, len(y)] == [*size, size[0]], "the data have another size")
-        need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
+        need(compute_digest(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
         columns, adjust, terms = self._terms(X)
         sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
         need(sound, "the scale or the intercept is unknown")
@@ -98,7 +98,7 @@ class Check:
         columns = list(support(head["columns"], X.shape[1]))
         adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
         self.within = head.get("within") if extended else None
-        fills = self.within is not None and self._fills(self.within["na"], self.within["scale"])
+        fills = self.within is not None and self._uses_fill_rule(self.within["na"], self.within["scale"])
         need(fills or np.isfinite(X).all(), "the data have empty cells")
         varying = np.flatnonzero(np.fmax.reduce(X, axis=0) > np.fmin.reduce(X, axis=0)).tolist()
         need(
@@ -112,7 +112,7 @@ class Check:
             need(all(terms) and sorted(sum(terms, [])) == [*range(len(columns))], "a column is in no term, or in two")
         return columns, adjust, terms
 
-    def _fills(self, na: Any, own: Any) -> bool:
+    def _uses_fill_rule(self, na: Any, own: Any) -> bool:
         """Return True if the training rows of a fold fill missing values by the rule `na`.
 
         `own` is True if the training rows also give the scales of columns.
@@ -129,7 +129,7 @@ class Check:
         need(line.get("kind") in takers, f"{line.get('kind')!r} is no line of this format")
         takers[line["kind"]](line)
 
-    def _at(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
+    def _read_pair(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
         """Return the pair of a line, the state of its folds and its name."""
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         t = integers([line["tau"]], 0, len(self.taus), "a tau")[0]
@@ -145,8 +145,11 @@ class Check:
 
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: the minimum objective, and a support that attains it."""
-        pair, cells, name = self._at(line)
-        least, mine = cells.least(cells.tree(line["tree"], -1)), support(line["support"], len(self.folds.terms))
+        pair, cells, name = self._read_pair(line)
+        least, mine = (
+            cells.objective_lower_bound(cells.tree(line["tree"], -1)),
+            support(line["support"], len(self.folds.terms)),
+        )
         need(len(mine) <= cells.tau, "a support is larger than tau")
         need(line["upper"] is not None, "a best subset has no upper end")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
@@ -156,12 +159,12 @@ class Check:
 
     def _pair(self, line: dict[str, Any]) -> None:
         need("left" in self.head, "a pair in a proof without folds")
-        pair, cells, name = self._at(line)
+        pair, cells, name = self._read_pair(line)
         for statement in line["parts"]:
             cells.add(statement)
         self.proved[pair] = _proved_interval(line, *cells.interval(), name)
 
-    def _asked(self) -> list[str]:
+    def _describe_problem(self) -> list[str]:
         """Return sentences that state the problem; a proof of easier folds or of a smaller grid is valid as well."""
         head, data, scored = self.head, self.head["data"], self.folds.scored
         gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
@@ -190,10 +193,13 @@ class Check:
         """Check that every pair of the grid has a line, and check the claim."""
         need(all(pair in self.proved for pair in self.grid), "a pair (gamma, tau) has no proof")
         need(len(self.claims) == ("left" in self.head), "no claim, a second one, or one without folds")
-        words, intervals = self._asked(), {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}
+        words, intervals = (
+            self._describe_problem(),
+            {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()},
+        )
         if not self.claims:
             return Proved([*words, f"best subsets on all rows: {len(self.grid)}, each with lower and upper"], intervals)
-        claim, (pair, _, name) = self.claims[0], self._at(self.claims[0])
+        claim, (pair, _, name) = self.claims[0], self._read_pair(self.claims[0])
         need(claim["upper"] is not None, "the claim has no upper end")
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
         _proved_interval(claim, low, high, "the claim")
@@ -263,7 +269,7 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
         raise Refused(f"line {count}: {error}") from None
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_check(arguments: Sequence[str]) -> int:
     """Run a check from a command line `PROOF DATA [--mode fast|exact]`; return the exit code.
 
     The code is 0 if the claims are proved, 1 if they are not, and 2 for bad input.

@@ -31,7 +31,7 @@ class Floats:
 
     u: Any = 2.0**-53
 
-    def of(self, values: Any) -> Array:
+    def from_floats(self, values: Any) -> Array:
         """Return an array of this arithmetic's numbers from floats."""
         return np.asarray(values, dtype=np.float64)
 
@@ -43,13 +43,13 @@ class Floats:
         """Return the sums of products over the last axis."""
         return np.asarray(np.einsum("...i,...i->...", a, b))
 
-    def above(self, values: Array) -> Array:
+    def round_upwards(self, values: Array) -> Array:
         """Return the numbers; raise `ValueError` if one is NaN, because comparisons with it would prove nothing."""
         if not np.isfinite(values).all():
             raise ValueError("a number leaves the range of floats")
         return values
 
-    def root_above(self, x: Array) -> Array:
+    def root_upper_bounds(self, x: Array) -> Array:
         """Return upper bounds on the square roots of `x >= 0`."""
         return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
 
@@ -76,7 +76,7 @@ class Fractions:
 
     u: Any = Fraction(0)
 
-    def of(self, values: Any) -> Array:
+    def from_floats(self, values: Any) -> Array:
         """Return an array of this arithmetic's numbers from floats."""
         return _elementwise(Fraction, np.asarray(values, dtype=np.float64))
 
@@ -90,13 +90,13 @@ class Fractions:
         """Return the sums of products over the last axis."""
         return self.product(a[..., None, :], b[..., :, None])[..., 0, 0]
 
-    def above(self, values: Array) -> Array:
+    def round_upwards(self, values: Array) -> Array:
         """Return numbers with few digits that are at least the given ones."""
-        return _elementwise(_above, values)
+        return _elementwise(_round_upwards, values)
 
-    def root_above(self, x: Array) -> Array:
+    def root_upper_bounds(self, x: Array) -> Array:
         """Return upper bounds on the square roots of `x >= 0`."""
-        return _elementwise(_root_above, x)
+        return _elementwise(_root_upper_bound, x)
 
     def gram(self, W: Array) -> Array:
         """Return `W'W`."""
@@ -116,12 +116,12 @@ def _digits(value: Fraction) -> int:
     return max(0, EXACT_DIGITS + value.denominator.bit_length() - value.numerator.bit_length())
 
 
-def _above(value: Fraction) -> Fraction:
+def _round_upwards(value: Fraction) -> Fraction:
     digits = _digits(value)
     return Fraction(-((-value.numerator << digits) // value.denominator), 1 << digits)
 
 
-def _root_above(value: Fraction) -> Fraction:
+def _root_upper_bound(value: Fraction) -> Fraction:
     digits = _digits(value) // 2
     whole = math.isqrt((value.numerator << 2 * digits) // value.denominator) + 1
     return Fraction(whole, 1 << digits) if value else value
@@ -261,7 +261,7 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 
-def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
+def compute_digest(X: Array, y: Array, names: list[str], target: str) -> str:
     """Return the digest of names and numbers, see docs/proof-format.md.
 
     Parameters

@@ -37,7 +37,7 @@ class ProvedTree(NamedTuple):
     gamma: int = 0
 
 
-def in_parts(which: Array, size: int) -> Iterator[Array]:
+def split_array(which: Array, size: int) -> Iterator[Array]:
     """Yield an array in parts, whose memory is limited if each entry needs `size` values."""
     step = max(1, NUMBERS_AT_ONCE // max(1, size))
     return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
@@ -101,7 +101,7 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     first, last = integers(line["taus"], 0, q + 1, "the sizes of a tree")
     need(first <= last, "the sizes of a tree are malformed")
     sizes = np.arange(first, last + 1)
-    above = kind.of(numbers(line["above"], len(sizes), "the thresholds of a tree")) / unit
+    above = kind.from_floats(numbers(line["above"], len(sizes), "the thresholds of a tree")) / unit
     supports = [support(values, q) for values in line["listed"]]
     listed = {tau: [chosen for chosen in supports if len(chosen) == tau] for tau in sizes.tolist()}
     listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
@@ -144,10 +144,10 @@ def check_tree(
     """
     q, single = len(m.c), len(terms) == len(m.c)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
-    b = kind.of(np.array(points).reshape(len(points), q))
+    b = kind.from_floats(np.array(points).reshape(len(points), q))
     need(single or "part" not in line, "a tree of terms of several columns has no part")
     part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
-    base, slopes = _at_points(m, penalty, b, kind) if part_of is None else (b, b)
+    base, slopes = _bound_at_points(m, penalty, b, kind) if part_of is None else (b, b)
     if not single:
         slopes = np.stack([slopes[:, term].sum(1) for term in terms], axis=1) * (1 + (q + 2) * kind.u)
     tree = read_tree(line, len(terms), len(points), kind, units[0])
@@ -162,7 +162,7 @@ def check_tree(
     alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # groups of leaves
     for a in np.unique(alike[to_bound.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
-        for group in in_parts(np.flatnonzero((alike == a) & to_bound.any(1)), memory):
+        for group in split_array(np.flatnonzero((alike == a) & to_bound.any(1)), memory):
             leaves, at = (inside[group], every[group]), -2 - codes[group]
             if a >= 0:
                 bound = (_own_fits if single else partial(_own_terms, terms))(m, penalty, leaves, sizes, kind)
@@ -195,7 +195,7 @@ def _own_fits(
     sets = np.nonzero(every)[1].reshape(len(every), -1)
     a, u, mine, own = sets.shape[1], kind.u, np.take_along_axis(inside, sets, 1), fits([m], penalty, sets, kind)
     least = np.maximum(abs(own.beta) - own.norm * own.excess[:, None] * (1 + 4 * u), 0 * own.beta)
-    cost = -kind.above(-((least / own.norm) ** 2 * (1 - 8 * u)))
+    cost = -kind.round_upwards(-((least / own.norm) ** 2 * (1 - 8 * u)))
     ridge = penalty[0][sets] * least**2 * (1 - penalty[1]) * (1 - (a + 16) * u)
     by_cost, by_ridge = (np.sort(np.where(mine, np.inf, gain), axis=1) for gain in (cost, ridge))
     gain = np.concatenate([0 * own.lower[:, None], np.maximum(by_cost, np.cumsum(by_ridge, axis=1))], axis=1)
@@ -215,7 +215,7 @@ def _own_terms(
     chosen = [np.flatnonzero(every[leaf] & (np.arange(count) != term)).tolist() for leaf, term in pairs]
     value = np.full((len(every), count + 1), np.inf, dtype=m.c.dtype)  # the last column is for no dropped term
     for which, sets in column_sets(terms, chosen):
-        for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
+        for group in split_array(np.arange(len(sets)), sets.shape[1] ** 2):
             value[tuple(np.array(pairs)[which[group]].T)] = fits([m], penalty, sets[group], kind).lower
     ordered = np.concatenate([value[:, count:], np.sort(value[:, :count], axis=1)], axis=1)
     return np.take_along_axis(ordered, np.clip(every.sum(1)[:, None] - sizes, 0, count), 1)
@@ -230,7 +230,7 @@ def column_sets(terms: Terms, supports: Iterable[Iterable[int]]) -> Iterator[tup
         yield which, np.array([columns[i] for i in which], dtype=np.int64).reshape(len(which), width)
 
 
-def _at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) -> tuple[Array, Array]:
+def _bound_at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) -> tuple[Array, Array]:
     """Return, for points b (P, q), lower bounds of `yy - b'Q b` and upper bounds of `g^2 / weight` (P, q)."""
     q, u, s = len(m.c), kind.u, abs(b).sum(1)
     r = m.error + 2 * (q + 6) * u
@@ -265,7 +265,7 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
         whole = np.ldexp(whole, exponent - np.add.outer(shift[some], shift[some]))
         whole = whole + np.tril(whole, -1).T
         need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block is too large")
-        W.append(kind.of(whole) / units[0])
+        W.append(kind.from_floats(whole) / units[0])
     return proved_block_part([np.array(some, dtype=np.int64) for some in members], W, m, penalty, kind)
 
 
@@ -326,10 +326,12 @@ class Folds:
             [set(rows) == set(scored_rows) for rows, scored_rows in zip(left, scored, strict=True)], dtype=bool
         )
         self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool) & (design.within is None)
-        self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
+        self.moments = lru_cache(maxsize=len(left) + 1)(
+            lambda fold: design.exclude_rows([] if fold < 0 else left[fold])
+        )
         self.penalty = lru_cache(maxsize=64)(lambda gamma, fold=-1: design.penalty(gamma, self.moments(fold)))
         self.columns = lru_cache(maxsize=64)(self._columns)
-        self.about = lru_cache(maxsize=64)(lambda fold, rows: design.about(self.moments(fold), [*rows]))
+        self.about = lru_cache(maxsize=64)(lambda fold, rows: design.centre_rows(self.moments(fold), [*rows]))
 
     def _rows(self, which: list[tuple[int, list[int]]], sets: Array) -> tuple[Array, Array, Any]:
         """Return the columns of some rows about the centres of folds, their targets, and a bound on their errors."""
@@ -337,13 +339,13 @@ class Folds:
         Z = np.concatenate([self.about(fold, tuple(rows)) for fold, rows in which])
         return Z[:, :-1][:, sets], Z[:, -1], off
 
-    def _by_rows(
+    def _bound_training_rows(
         self, found: BoundedFits, which: list[int], rows: tuple[Array, Array, Any]
     ) -> tuple[Array, Array, Array, Array]:
         """Return bounds on |residual| and on leverages, with the share of the intercept, of rows in the training."""
         kind, share = self.design.kind, self.design.shares[which][:, None]
         low, high = leverage_bounds(found, rows[0], rows[2], kind)
-        least, most = residual_bounds(found.beta, found.excess, kind.root_above(high), rows, kind)
+        least, most = residual_bounds(found.beta, found.excess, kind.root_upper_bounds(high), rows, kind)
         return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:
@@ -361,26 +363,32 @@ class Folds:
         alone, bounds, order = self.alone[mine].all(), list[BoundedScores](), list[int]()
         for which, sets in column_sets(self.terms, supports):
             a = sets.shape[1] + 4
-            for group in in_parts(np.arange(len(sets)), len(mine) * a * (1 if alone else a)):
-                bounds.append((self._alone if alone else self._several)(gamma, mine, sets[group]))
+            for group in split_array(np.arange(len(sets)), len(mine) * a * (1 if alone else a)):
+                bounds.append((self._bound_single_rows if alone else self._several)(gamma, mine, sets[group]))
                 order += which[group].tolist()
         place = np.argsort(order)
         return BoundedScores(*(np.concatenate(ends, axis=1)[:, place] for ends in zip(*bounds, strict=True)))
 
-    def _alone(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
+    def _bound_single_rows(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
         """Return the intervals of supports in folds of one row, by identities from the full-data fit."""
         kind, u, fits_of = self.design.kind, self.design.kind.u, self.fits(gamma, [-1], sets)
         which = [self.left[fold][0] for fold in mine]
-        least, most, h_low, h_high = self._by_rows(fits_of, which, self._rows([(-1, which)], sets))
+        least, most, h_low, h_high = self._bound_training_rows(fits_of, which, self._rows([(-1, which)], sets))
         short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
-        gain_low, gain_high = -kind.above(-(least**2) / short) * (1 - 8 * u), kind.above(most**2 / safe) * (1 + 8 * u)
+        gain_low, gain_high = (
+            -kind.round_upwards(-(least**2) / short) * (1 - 8 * u),
+            kind.round_upwards(most**2 / safe) * (1 + 8 * u),
+        )
         lower, upper = (
             np.where(sound, fits_of.lower - gain_high - 4 * u, 0 * gain_high),
             fits_of.upper - gain_low + 4 * u,
         )
-        held_low, held_high = -kind.above(-gain_low / short) * (1 - 4 * u), kind.above(gain_high / safe) * (1 + 4 * u)
+        held_low, held_high = (
+            -kind.round_upwards(-gain_low / short) * (1 - 4 * u),
+            kind.round_upwards(gain_high / safe) * (1 + 4 * u),
+        )
         return BoundedScores(lower, upper, held_low, np.where(sound, held_high, np.inf))
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
@@ -391,7 +399,7 @@ class Folds:
         beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in fits_of[2:5])
         reach = kind.inner(abs(held_out[0]), norm) + held_out[2] * norm.sum(-1)
         least, most = residual_bounds(beta, excess, reach, held_out, kind)
-        sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(place) + 8) * kind.u
+        sums, size = kind.from_floats(np.arange(len(mine))[:, None] == place), (len(place) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
 
@@ -416,7 +424,7 @@ class Folds:
         """Return bounds on the objectives of supports of one size on all rows."""
         chunks, order = list[BoundedFits](), list[int]()
         for which, sets in column_sets(self.terms, supports):
-            for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
+            for group in split_array(np.arange(len(sets)), sets.shape[1] ** 2):
                 chunks.append(self.fits(gamma, [-1], sets[group]))
                 order += which[group].tolist()
         place = np.argsort(order)
@@ -427,7 +435,7 @@ class Folds:
         """Return a lower bound of f(all columns) on all rows and, for every fold, bounds on eta and |e_N|^2."""
         kind, every, which = self.design.kind, np.arange(self.design.q)[None, :], list(range(self.design.n))
         fits_of = self.fits(gamma, [-1], every)
-        _, most, _, high = self._by_rows(fits_of, which, self._rows([(-1, which)], every))
+        _, most, _, high = self._bound_training_rows(fits_of, which, self._rows([(-1, which)], every))
         upper_ends = np.concatenate([high, most**2], axis=1)
         sums = np.array([upper_ends[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
         return fits_of.lower[0], sums[:, 0], sums[:, 1]
@@ -456,7 +464,7 @@ class Folds:
         sound = sound.astype(bool)
         if not sound.any():
             return 0 * eta
-        cross = kind.root_above(square * eta * max(further, 0 * further) * (1 + 8 * u))
+        cross = kind.root_upper_bounds(square * eta * max(further, 0 * further) * (1 + 8 * u))
         lost = (square + 2 * cross + eta * further) / np.where(sound, 1 - eta, 0 * eta + 1) * (1 + 32 * u)
         return np.where(sound, above - lost - 8 * u * (abs(above) + lost), 0 * lost)
 
@@ -466,7 +474,7 @@ class FoldIntervals:
 
     def __init__(self, folds: Folds, gamma: tuple[int, float], tau: int) -> None:
         self.folds, (self.gamma, self.value), self.tau = folds, gamma, tau
-        self.low = folds.design.kind.of(np.zeros(len(folds.left)))
+        self.low = folds.design.kind.from_floats(np.zeros(len(folds.left)))
         self.high = self.low + np.inf
 
     def add(self, part: dict[str, Any]) -> None:
@@ -495,7 +503,7 @@ class FoldIntervals:
         need(tree.first <= self.tau < tree.first + len(tree.above), "a statement names a tree of other sizes")
         return tree
 
-    def least(self, tree: ProvedTree) -> Any:
+    def objective_lower_bound(self, tree: ProvedTree) -> Any:
         """Return a lower bound of the objective on all rows of all supports of the size, listed or not."""
         above, supports = tree.above[self.tau - tree.first], tree.listed[self.tau]
         return min([above, *self.folds.objectives(self.value, supports)[0]]) if supports else above

@@ -68,7 +68,7 @@ def exp_minus(t: Array) -> Array:
     return np.asarray((each[place.astype(int)] * small >> WIDTH) >> halvings)
 
 
-def log_of(f: Array) -> Array:
+def fixed_point_log(f: Array) -> Array:
     """Return the logarithm of integers `ONE <= f <= 2 ONE`, in units of `2^-WIDTH`."""
     _, logs, _ = _tables()
     place = np.minimum(f >> (WIDTH - TABLE_BITS), (2 << TABLE_BITS) - 1) - (1 << TABLE_BITS)
@@ -87,7 +87,7 @@ _bits = np.frompyfunc(int.bit_length, 1, 1)
 def _minus_log(u: Array) -> Array:
     """Return `-log u` of integers `0 < u <= ONE`."""
     shift = WIDTH + 1 - _bits(u)
-    return np.asarray(shift * _tables()[0] - log_of(u << shift))
+    return np.asarray(shift * _tables()[0] - fixed_point_log(u << shift))
 
 
 def entropies(u: Array) -> Array:
@@ -143,7 +143,7 @@ class TwoClasses:
         need(self.n < 1 << 24 and self.q < 1 << 16, "more rows or columns than the error bounds are made for")
         center = X.mean(0) if intercept == "fold" else np.zeros(self.q)
         need(np.isfinite(center).all(), "the columns are too large")
-        whole = [_whole(X[:, j], center[j]) for j in range(self.q)]
+        whole = [_convert_to_integers(X[:, j], center[j]) for j in range(self.q)]
         sizes = [max(map(abs, column)) for column, _ in whole]
         bits = [size.bit_length() for size in sizes]
         self.exponent = np.array([b - below for b, (_, below) in zip(bits, whole, strict=True)], dtype=np.int64)
@@ -164,21 +164,21 @@ class TwoClasses:
         """Return the (q,) factors of `b_j^2` of the scaled columns."""
         return np.asarray(self.scale * Fraction(gamma) / 2)
 
-    def of_rows(self, left: list[int]) -> Training:
+    def exclude_rows(self, left: list[int]) -> Training:
         """Return all rows except the held-out ones."""
         training = np.setdiff1d(np.arange(self.n), left)
-        rows = self._at(training)
+        rows = self._select_rows(training)
         need(len(training) > 0, "a fold trains on no row")
         need(not rows.free or len(set(rows.sign.tolist())) == 2, "a fold trains on rows of one class")
         return rows
 
-    def _at(self, rows: Any) -> Training:
+    def _select_rows(self, rows: Any) -> Training:
         every = self.rows
         return every._replace(Z=every.Z[rows], near=every.near[rows], sign=every.sign[rows])
 
     def losses(self, rows: list[int], columns: Support, fit: EnclosedFit) -> tuple[int, int | None]:
         """Return bounds on the losses of some rows at the fit of a support."""
-        held_out = self._at(rows)
+        held_out = self._select_rows(rows)
         loss, _ = _losses(held_out, _margins(held_out, columns, fit.a, fit.b))
         if fit.off is None:
             return 0, None
@@ -186,7 +186,7 @@ class TwoClasses:
         return int(np.maximum(loss - off, 0).sum()), int((loss + off).sum())
 
 
-def _whole(values: Array, center: float) -> tuple[list[int], int]:
+def _convert_to_integers(values: Array, center: float) -> tuple[list[int], int]:
     """Return numbers minus a centre as integers over `2^below`."""
     ratios = [number.as_integer_ratio() for number in (*values.tolist(), float(center))]
     below = max(under.bit_length() - 1 for _, under in ratios)
@@ -206,10 +206,10 @@ def _losses(rows: Training, m: Array) -> tuple[Array, Array]:
     """Return `l(m)` and u near `-l'(m)`."""
     e = exp_minus(abs(m))
     inverse = (ONE << WIDTH) // (ONE + e)
-    return log_of(ONE + e) + np.maximum(-m, 0), np.where((m >= 0).astype(bool), e * inverse >> WIDTH, inverse)
+    return fixed_point_log(ONE + e) + np.maximum(-m, 0), np.where((m >= 0).astype(bool), e * inverse >> WIDTH, inverse)
 
 
-def _balanced(rows: Training, u: Array) -> Array:
+def _balance_classes(rows: Training, u: Array) -> Array:
     """Return u with `sum y_i u_i = 0`, if there is an intercept, by scaling down the values of the heavier class."""
     if not rows.free:
         return u
@@ -226,7 +226,7 @@ def _balanced(rows: Training, u: Array) -> Array:
 
 def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[int, list[int]]:
     """Return a lower bound of the sum of entropies of u, and upper bounds of `g_j^2 / (4 pi_j)` of some columns."""
-    u = _balanced(rows, u)
+    u = _balance_classes(rows, u)
     slopes, costs = rows.sign * u, list[int]()
     need(u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()), "slopes are not balanced")
     for j in columns:
@@ -235,7 +235,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     return int(entropies(u).sum()) - LOST_UNITS * len(u), costs
 
 
-def _near_fit(rows: Training, penalty: Array, columns: Support, begin: Array | None = None) -> Array:
+def _approximate_fit(rows: Training, penalty: Array, columns: Support, begin: Array | None = None) -> Array:
     """Return a point near the fit of a support, the intercept first; given `begin`, only the intercept is fitted."""
     sign, fixed = rows.sign.astype(float), np.zeros(len(rows.sign)) if begin is None else rows.near @ begin
     Z = rows.near[:, list(columns)] if begin is None else rows.near[:, :0]
@@ -289,7 +289,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
     columns : tuple of int
         Support.
     """
-    theta = _near_fit(rows, penalty, columns)
+    theta = _approximate_fit(rows, penalty, columns)
     need(np.isfinite(theta).all(), "a fit leaves the range of floats")
     a, *b = [*([0] * (not rows.free)), *map(_scaled_float, theta.tolist())]
     best: EnclosedFit | None = None
@@ -307,12 +307,12 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
             best = bounded
         if best.off is not None and best.off <= NEAR_FIT:
             break
-        a, b = _improved(rows, penalty, columns, (a, b, m, u))
+        a, b = _improve_point(rows, penalty, columns, (a, b, m, u))
     assert best is not None
     return best
 
 
-def _improved(rows: Training, penalty: Array, columns: Support, at: Any) -> tuple[int, list[int]]:
+def _improve_point(rows: Training, penalty: Array, columns: Support, at: Any) -> tuple[int, list[int]]:
     """Return the point after a step of Newton's method whose gradient is computed in integers."""
     a, b, m, u = at
     slopes = rows.sign * u
@@ -376,7 +376,7 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
         code, size = -2 - int(tree.codes[i]), int(tree.sizes[t])
         need(code >= 0, f"leaf {i + 1} has no point, and does not list its support of size {size}")
         if code not in bounds:
-            bounds[code] = _at_point(m, penalty, points[code])
+            bounds[code] = _bound_at_point(m, penalty, points[code])
         base, costs = bounds[code]
         inside = tree.inside[i]
         free = sorted((costs[j] for j in np.flatnonzero(tree.every[i] & ~inside)), reverse=True)
@@ -386,11 +386,11 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
     return ProvedTree(tree.first, tree.above, tree.listed, len(tree.codes))
 
 
-def _at_point(rows: Training, penalty: Array, b: Array) -> tuple[int, list[int]]:
+def _bound_at_point(rows: Training, penalty: Array, b: Array) -> tuple[int, list[int]]:
     """Return the bound of a point: u near the slopes there, with the intercept that balances it."""
     predictors = rows.near @ b
     if rows.free:
-        predictors = predictors + _near_fit(rows, penalty, (), b)[0]
+        predictors = predictors + _approximate_fit(rows, penalty, (), b)[0]
     m = rows.sign.astype(float) * predictors
     u = np.nan_to_num(np.exp(-np.logaddexp(0.0, m)), nan=0.5)
     whole = np.array([int(share) for share in np.rint(np.ldexp(u, 60)).tolist()], dtype=object)

@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
-from sparsecv_mio.digits import first_named
+from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, Interrupted, SparseCVError, did_you_mean, missing_package, named_elsewhere
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -107,7 +107,7 @@ class LazyCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return the command; None for an unknown name."""
-        return command_of(cmd_name) if cmd_name in COMMANDS else None
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the requested command; the error for an unknown one suggests the most similar name."""
@@ -128,7 +128,7 @@ class LazyCommands(TyperGroup):
 
 
 @cache
-def command_of(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Import the module of a command and return the command, which is cached: building one takes up to 10 ms.
 
     Parameters
@@ -209,7 +209,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     except SparseCVError as error:
         return _say(str(error), error.exit_code)
     except UsageError as error:
-        message = _about_usage(error)
+        message = _explain_usage_error(error)
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
         missing = missing_package(error)
@@ -225,12 +225,12 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     return int(code or 0)
 
 
-def _about_usage(error: Exception) -> str:
+def _explain_usage_error(error: Exception) -> str:
     """Return the message for a usage error."""
     message = str(error.format_message())  # type: ignore[attr-defined]
     unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
     if unknown is not None:
-        message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
+        message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _command_options(error))}"
     if message.startswith("Missing "):
         names, where = message.split(maxsplit=2)[2].rstrip("."), error.ctx.command_path  # type: ignore[attr-defined]
         missed = names.partition(" / ")[0].strip("'")  # an option with a short name is quoted twice
@@ -238,10 +238,10 @@ def _about_usage(error: Exception) -> str:
         help_ = help_.partition(" [")[0]
         meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
         message = f"{missed} is missing{meant}; see `{where} --help`"
-    return _too_many(message, error) if "unexpected extra argument" in message else message
+    return _explain_extra_argument(message, error) if "unexpected extra argument" in message else message
 
 
-def _options_of(error: Exception) -> list[str]:
+def _command_options(error: Exception) -> list[str]:
     """Return the options of the command with the usage error."""
     context = getattr(error, "ctx", None)
     if context is None:
@@ -258,20 +258,20 @@ def _elsewhere(option: str, error: Exception) -> str:
     def takers(wanted: str) -> list[str]:
         return [name for name in COMMANDS if any(wanted in parameter.opts for parameter in params[name])]
 
-    own, ours = _options_of(error), [f"--{name}" for name in named_elsewhere(option)]
+    own, ours = _command_options(error), [f"--{name}" for name in named_elsewhere(option)]
     if commands := takers(option):
         known = [name for name in ours if name in own]
         near = did_you_mean(option, known) if known else ""
-        return f" of `{here}`; it is an option of {first_named(commands)}{near}"
+        return f" of `{here}`; it is an option of {abbreviate_list(commands)}{near}"
     for name in ours:
         if (commands := takers(name)) and not set(ours) & set(own):
-            return f" of `{here}`; the equivalent option is {name} of {first_named(commands)}"
+            return f" of `{here}`; the equivalent option is {name} of {abbreviate_list(commands)}"
     return ""
 
 
-def _too_many(message: str, error: Exception) -> str:
+def _explain_extra_argument(message: str, error: Exception) -> str:
     """Return the error for too many arguments, with the arguments that the command accepts."""
-    if "--data" in _options_of(error):
+    if "--data" in _command_options(error):
         return f"{message}; give the data of the record as --data FILE"
     context = error.ctx  # type: ignore[attr-defined]
     taken = [

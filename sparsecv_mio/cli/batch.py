@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, session
-from sparsecv_mio.cli.command_options import declared, option
+from sparsecv_mio.cli.command_options import option, with_declared_options
 from sparsecv_mio.declared_options import plan_panels
 from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput, need_extra
@@ -45,7 +45,7 @@ BATCH_CODES = (
 )
 
 
-@declared()
+@with_declared_options()
 def batch(
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="TOML file with data sets and settings; or the word status.")
@@ -83,7 +83,7 @@ def batch(
     whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
     tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
     try:
-        check_with_data(_tasks_left(tasks, out, retry))
+        check_with_data(_remaining_tasks(tasks, out, retry))
     except BadInput as error:
         raise BadInput(f"plan {plan!r}, {error}") from None
     processes = workers or session.cores()
@@ -95,8 +95,8 @@ def batch(
     place.store_plan(task.address for task in whole)
     if clean:
         _remove(place.stale(), quiet)
-    counted = Counted.of(tasks, place, retry, None if scheduler else processes)
-    return _run(tasks, place, run, counted, quiet, progress_json)
+    counted = Counted.from_outcomes(tasks, place, retry, None if scheduler else processes)
+    return _run_tasks(tasks, place, run, counted, quiet, progress_json)
 
 
 def _check_shares(index: int | None, of: int | None, workers: int | None, scheduler: str | None) -> None:
@@ -115,11 +115,11 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
         ending.tell(f"{several(len(stale), 'result')} of earlier plans removed")
 
 
-def _tasks_left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
+def _remaining_tasks(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
     """Return the tasks to run: those without an outcome or, with `retry`, all that may be tried again."""
-    from sparsecv_mio.batch.one_task import file_of
+    from sparsecv_mio.batch.one_task import result_path
 
-    return [task for task in tasks if retry or not file_of(out, task.address).exists()]
+    return [task for task in tasks if retry or not result_path(out, task.address).exists()]
 
 
 class Counted:
@@ -145,7 +145,7 @@ class Counted:
         self.before, self.began = self.states.total(), time.monotonic()
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
+    def from_outcomes(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
         """Return the progress of tasks from their earlier outcomes.
 
         Parameters
@@ -157,29 +157,29 @@ class Counted:
         workers : int or None
             Number of processes, as for the class.
         """
-        states = [outcome.state for outcome in place.of_tasks(tasks) if not retry or outcome.state == "done"]
+        states = [outcome.state for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done"]
         return cls(len(tasks), states, workers)
 
     @property
-    def ended(self) -> int:
+    def n_outcomes(self) -> int:
         """Number of tasks with an outcome."""
         return self.states.total()
 
     @property
     def running(self) -> int | None:
         """Number of tasks that run at once; None on a cluster."""
-        return None if self.workers is None else min(self.workers, self.total - self.ended)
+        return None if self.workers is None else min(self.workers, self.total - self.n_outcomes)
 
     @property
-    def seconds_left(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """Estimated seconds for the remaining tasks; None before a task of this run has ended."""
-        now = self.ended - self.before
-        return (time.monotonic() - self.began) * (self.total - self.ended) / now if now else None
+        now = self.n_outcomes - self.before
+        return (time.monotonic() - self.began) * (self.total - self.n_outcomes) / now if now else None
 
     def numbers(self) -> dict[str, Any]:
         """Return the progress for other programs."""
         states = {name: self.states[name] for name in ("done", "failed", "limit")}
-        seconds = None if self.seconds_left is None else round(self.seconds_left, 3)
+        seconds = None if self.remaining_seconds is None else round(self.remaining_seconds, 3)
         return {**states, "running": self.running, "total": self.total, "seconds_left": seconds}
 
     def line(self) -> str:
@@ -189,14 +189,14 @@ class Counted:
         words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
         if met := self.states["limit"]:
             words += f", {met:,} met a limit"
-        if (remaining := self.seconds_left) is not None:
+        if (remaining := self.remaining_seconds) is not None:
             words += f"; about {math.ceil(remaining):,} s left"
-        elif not self.ended:
+        elif not self.n_outcomes:
             words += f"; {FIRST_USE}"
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 
-def _run(
+def _run_tasks(
     tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: Counted, quiet: bool,
     progress_json: str | None,
 ) -> int:  # fmt: skip
@@ -204,19 +204,22 @@ def _run(
 
     steps = None if progress_json is None else live.Steps(progress_json, "batch", phase="tasks", **counted.numbers())
     interrupted = False
-    with _told(counted, quiet) as told, nullcontext() if steps is None else live.every_ten_seconds(steps.write):
+    with (
+        _show_progress(counted, quiet) as told,
+        nullcontext() if steps is None else live.every_ten_seconds(steps.write),
+    ):
 
         def progress(outcome: TaskOutcome) -> None:
             counted.states[outcome.state] += 1
             told()
             if steps is not None:
-                steps.write(**_answer_of(outcome), **counted.numbers())
+                steps.write(**_select_numbers(outcome), **counted.numbers())
 
         try:
             run(tasks, place, progress=progress)
         except KeyboardInterrupt:
             interrupted = True
-    outcomes = place.of_tasks(tasks)
+    outcomes = place.read_outcomes(tasks)
     code = 130 if interrupted else _code(outcomes)
     if steps is not None:
         steps.end({0: "done", 1: "failed", 3: "limit", 130: "interrupted"}[code])
@@ -232,7 +235,7 @@ def _run(
 ANSWER = ("tau", "gamma", "cv_error", "lower", "upper", "gap")
 
 
-def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
+def _select_numbers(outcome: TaskOutcome) -> dict[str, Any]:
     """Return the results of a task for other programs; null for values that its estimator does not report."""
     answers = {name: outcome.numbers.get(name) for name in ANSWER}
     numbers = {
@@ -244,7 +247,7 @@ def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
+def _show_progress(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
     """Yield the function to call after each task: it draws a bar on a terminal, or prints a line every ten seconds."""
     if quiet:
         yield lambda: None
@@ -252,9 +255,9 @@ def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
         with _bar(counted) as told:
             yield told
     else:
-        from sparsecv_mio.cli.live import lines_of
+        from sparsecv_mio.cli.live import print_periodically
 
-        with lines_of(counted.line):
+        with print_periodically(counted.line):
             yield lambda: None
 
 
@@ -273,14 +276,14 @@ def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
                TextColumn("left"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        words = "tasks" if counted.ended else f"tasks ({FIRST_USE})"
-        shown = bar.add_task(words, total=counted.total, completed=counted.ended)
+        words = "tasks" if counted.n_outcomes else f"tasks ({FIRST_USE})"
+        shown = bar.add_task(words, total=counted.total, completed=counted.n_outcomes)
 
-        def told() -> None:
+        def update_bar() -> None:
             failed = counted.states["failed"]
             bar.update(shown, advance=1, description=f"tasks, {failed} failed" if failed else "tasks")
 
-        yield told
+        yield update_bar
 
 
 def _code(found: Sequence[TaskOutcome]) -> int:
@@ -289,7 +292,7 @@ def _code(found: Sequence[TaskOutcome]) -> int:
 
 
 def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | None, place: BatchFolder) -> None:
-    from sparsecv_mio.batch.plan import words_of
+    from sparsecv_mio.batch.plan import format_settings
 
     counts = Counter(outcome.state for outcome in found)
     all_of = "" if total is None else f" of {total:,}"
@@ -298,7 +301,7 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
     screen.print(f"{words}{remaining}; results in {place.path}", markup=False, soft_wrap=True)
     failures = [outcome for outcome in found if outcome.state == "failed"]
     for failed in failures[:MOST_NAMED]:
-        settings = words_of(failed.task["settings"])
+        settings = format_settings(failed.task["settings"])
         where = f" (traceback in {place.place(failed.address)})" if failed.traceback else ""
         screen.print(f"failed: {failed.task['data']} {settings}: {failed.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > MOST_NAMED:
@@ -314,19 +317,19 @@ def _print_status(folder: str | None) -> int:
     if folder is None or not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
     place = BatchFolder(folder)
-    outcomes, tasks = list(place.outcomes()), place.asked()
+    outcomes, tasks = list(place.outcomes()), place.read_planned_tasks()
     total = None if tasks is None else len(tasks)
     return ending.deliver(_code(outcomes), lambda screen: _print_counts(screen, outcomes, total, place))
 
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
-    from sparsecv_mio.batch.dispatch import seconds_left
+    from sparsecv_mio.batch.dispatch import estimate_remaining_seconds
     from sparsecv_mio.batch.one_task import BatchFolder
     from sparsecv_mio.batch.plan import lists_of_numbers
 
     outcomes = []
     if (Path(out) / "tasks").is_dir():
-        outcomes = BatchFolder(out).of_tasks(tasks)
+        outcomes = BatchFolder(out).read_outcomes(tasks)
     done = {outcome.address for outcome in outcomes}
 
     def show(screen: Console) -> None:
@@ -337,7 +340,9 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
             screen.print(f"and {len(tasks) - SHOWN_TASKS:,} more")
         words = f"{len(tasks):,} tasks, {len(done):,} done"
         if outcomes:
-            words += f"; about {seconds_left(outcomes, len(tasks), workers):.0f} s left on {workers} workers"
+            words += (
+                f"; about {estimate_remaining_seconds(outcomes, len(tasks), workers):.0f} s left on {workers} workers"
+            )
         screen.print(words, markup=False)
         for line in lists_of_numbers(tasks):
             screen.print(line, markup=False, soft_wrap=True)
@@ -348,7 +353,7 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
 COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says so), 2 bad input."
 
 
-@declared()
+@with_declared_options()
 def collect(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
     out: str = option(..., "FILE", "Output table, .parquet or .csv.", also="-o"),

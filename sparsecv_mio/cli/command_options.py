@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
-from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, shown
+from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, option_name
 from sparsecv_mio.model_space import MOST_DIGITS
 
 Given = dict[str, Any]  # values of a group of options, by name
@@ -73,7 +73,7 @@ class CommandOption:
     def _callback(self) -> Callable[[Any], Any] | None:
         """Return the function that checks a value and may replace it."""
         if self.least is not None:
-            return parse.whole_within(self.flags[0], self.least, self.most)
+            return parse.make_integer_check(self.flags[0], self.least, self.most)
         return parse.word(self.words, self.flags[0]) if self.words else self.read
 
 
@@ -109,7 +109,7 @@ REFERENCE = option(
 )  # fmt: skip
 
 
-def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Return a decorator that gives a command options declared in `sparsecv_mio.declared_options`.
 
     A parameter with the name of a declared option and no other declaration becomes this option, with its own default.
@@ -127,13 +127,15 @@ def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]
             group = groups.get(parameter.name)
             if isinstance(group, type):
                 hints = get_type_hints(group)
-                places += [_of_a_few(field.name, hints[field.name], field.default) for field in fields(group)]
+                places += [
+                    _make_command_option(field.name, hints[field.name], field.default) for field in fields(group)
+                ]
             elif group is not None:
-                places += [_of_all_faces(name, default) for name, default in group.items()]
+                places += [_make_shared_option(name, default) for name, default in group.items()]
             elif isinstance(parameter.default, CommandOption):
-                places.append(_of_a_few(parameter.name, parameter.annotation, parameter.default))
+                places.append(_make_command_option(parameter.name, parameter.annotation, parameter.default))
             elif parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
-                places.append(_of_all_faces(parameter.name, parameter.default))
+                places.append(_make_shared_option(parameter.name, parameter.default))
             else:
                 places.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
@@ -153,14 +155,14 @@ def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]
     return give
 
 
-def _of_a_few(name: str, kind: Any, given: Any) -> Parameter:
+def _make_command_option(name: str, kind: Any, given: Any) -> Parameter:
     """Return an option of a few commands."""
     flag, *also = given.flags
-    flags = (flag or f"--{shown(name.rstrip('_'))}", *filter(None, also))
+    flags = (flag or f"--{option_name(name.rstrip('_'))}", *filter(None, also))
     return replace(given, flags=flags).parameter(name, kind)
 
 
-def _of_all_faces(name: str, default: Any) -> Parameter:
+def _make_shared_option(name: str, default: Any) -> Parameter:
     """Return an option declared for all interfaces, with the default of a command."""
     declared_option = OPTIONS[name]
     default = None if default is None or default == () else str(default) if declared_option.words else default

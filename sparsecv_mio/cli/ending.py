@@ -72,7 +72,7 @@ def tell(text: str) -> None:
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def print_warnings() -> Iterator[None]:
     """Print warnings from within the context as lines of this program, without a code location."""
     with warnings.catch_warnings(record=True) as caught:
         yield
@@ -119,7 +119,7 @@ def _drop(stream: TextIO) -> None:
         pass
 
 
-def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
+def render_text(printer: Callable[[Console], None], stream: TextIO) -> str:
     """Return the output of a printer for a stream, in its width and colours.
 
     The width of a pipe or file is the variable COLUMNS, or else `PIPE_WIDTH` characters.
@@ -144,7 +144,7 @@ def show(printer: Callable[[Console], None], json: str | None = None) -> SparseC
         The error, if any.
     """
     stream = sys.stderr if json == "-" else sys.stdout
-    return write_stream(stream, [drawn(printer, stream)])
+    return write_stream(stream, [render_text(printer, stream)])
 
 
 def deliver(

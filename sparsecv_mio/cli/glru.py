@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sparsecv_mio.cli import oracles, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
-from sparsecv_mio.digits import first_named
+from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _group() -> None:
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@declared(model=Classifier, table=TABLE, units=RAW_UNITS)
+@with_declared_options(model=Classifier, table=TABLE, units=RAW_UNITS)
 def loocv(
     data: DataFile,
     *,
@@ -103,7 +103,7 @@ def loocv(
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@declared(model=Classifier, table=TABLE, units=RAW_UNITS)
+@with_declared_options(model=Classifier, table=TABLE, units=RAW_UNITS)
 def stepwise(
     data: DataFile,
     *,
@@ -195,7 +195,7 @@ def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
 
 
 def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
-    raw = oracles.as_given(found["options"])
+    raw = oracles.raw_data_note(found["options"])
     if raw:
         screen.print(f"{'model':<{width}}  {raw}")
 
@@ -261,7 +261,7 @@ def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None
         screen.print(
             f"{column:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
         )
-    screen.print(f"selected   {len(found['selected'])} columns: {first_named(found['selected'])}")
+    screen.print(f"selected   {len(found['selected'])} columns: {abbreviate_list(found['selected'])}")
     screen.print(f"errors     {found['errors']} of {found['n_validation']} (at the start {found['errors_at_start']})")
     screen.print(f"trainings  {found['trainings']} of {found['candidates']}")
     screen.print(f"time       {found['seconds']:.3g} s")

@@ -24,9 +24,9 @@ from rich.text import Text
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.files import JsonLines, null_if_infinite
-from sparsecv_mio.report.layout import alike, marked
+from sparsecv_mio.report.layout import alike, mark_estimate
 from sparsecv_mio.search.observers import COMPILING, RESUMED
 
 if TYPE_CHECKING:
@@ -46,30 +46,32 @@ OTHER_LINES = 8  # lines of the view in addition to its table
 DRAWS = 200  # maximum number of redraws of the bar, since a step may be faster than drawing
 
 
-def certified_of(state: Progress) -> str:
+def describe_bounds(state: Progress) -> str:
     """Return the certified interval of the minimum CV error and the relative gap, as far as they are known."""
     if not math.isfinite(state.upper):
-        return f"minimum CV error at least {shown(state.lower)}" if state.lower > 0.0 else "no certified bound yet"
+        return (
+            f"minimum CV error at least {format_number(state.lower)}" if state.lower > 0.0 else "no certified bound yet"
+        )
     gap = max(state.upper - state.lower, 0.0) / state.upper if state.upper > 0.0 else 0.0
-    return f"minimum CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap:.2g}"
+    return f"minimum CV error in [{format_number(state.lower)}, {format_number(state.upper)}], gap {gap:.2g}"
 
 
-def answer_of(state: Progress) -> str:
+def describe_answer(state: Progress) -> str:
     """Return the pair that would be reported now and its CV error, marked if it is an estimate."""
     if state.best is None or not (math.isfinite(state.cv_error) or math.isfinite(state.upper)):
         return ""
-    words = f"tau {state.best[1]}, gamma {shown(state.best[0], 4)}"
-    error = marked(shown(state.cv_error), state.estimate)
+    words = f"tau {state.best[1]}, gamma {format_number(state.best[0], 4)}"
+    error = mark_estimate(format_number(state.cv_error), state.estimate)
     return f"{words}, CV error {error}" if math.isfinite(state.cv_error) else words
 
 
-def proved_of(state: Progress) -> str:
+def describe_certified_region(state: Progress) -> str:
     """Return the region in which the best pair is certified, or an empty text."""
     if state.proved is None or not state.taus:
         return ""
-    from sparsecv_mio.report.record_words import covered
+    from sparsecv_mio.report.record_words import describe_region
 
-    return f"certified for {covered(*state.proved, [row.tau for row in state.taus])}"
+    return f"certified for {describe_region(*state.proved, [row.tau for row in state.taus])}"
 
 
 def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
@@ -99,10 +101,10 @@ def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
     )
 
 
-def line_of(state: Progress) -> str:
+def progress_line(state: Progress) -> str:
     """Return the state as one line of plain text."""
-    certified = "" if state.best is None else certified_of(state)
-    said = (state.stage, answer_of(state), certified, proved_of(state))
+    certified = "" if state.best is None else describe_bounds(state)
+    said = (state.stage, describe_answer(state), certified, describe_certified_region(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
     solved = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
     parts.append(f"{solved}, {state.mios:,} by branch and bound, {state.nodes:,} nodes")
@@ -114,7 +116,7 @@ def resumed_line(state: Progress) -> str:
     if not state.total:
         return "resumed from a run that was stored before its search began"
     counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-    known = (counts, answer_of(state), certified_of(state), proved_of(state))
+    known = (counts, describe_answer(state), describe_bounds(state), describe_certified_region(state))
     return f"resumed from the stored run: {'; '.join(words for words in known if words)}"
 
 
@@ -125,7 +127,7 @@ class LiveLines(NamedTuple):
     one: TauProgress
 
 
-def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
+def merge_taus(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
     """Return rows in which similar neighbouring taus are merged: none is solved, and all or none are open.
 
     Parameters
@@ -179,9 +181,9 @@ class View:
         if state.stage:
             parts.append(Text(state.stage))
         if state.best is not None:
-            answer = answer_of(state)
-            parts.append(Text.assemble((answer, "bold"), "   " if answer else "", certified_of(state)))
-        if words := proved_of(state):
+            answer = describe_answer(state)
+            parts.append(Text.assemble((answer, "bold"), "   " if answer else "", describe_bounds(state)))
+        if words := describe_certified_region(state):
             parts.append(Text(words, style="green"))
         counts = f"  {state.done:,}/{state.total:,} solved"
         if state.best is not None:
@@ -189,7 +191,7 @@ class View:
         counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
         parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         if state.taus:
-            parts.append(self._taus(state.taus, state.best[1] if answer_of(state) and state.best else -1))
+            parts.append(self._taus(state.taus, state.best[1] if describe_answer(state) and state.best else -1))
         if self.note:
             parts.append(Text(self.note, style="bright_black"))
         if self.stop.is_set():
@@ -205,7 +207,7 @@ class View:
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
         """Return the table of taus; similar ones are merged, and a low screen shows the smallest lower bounds."""
         room = max(self.console.size.height - OTHER_LINES, 3)
-        rows = folded(taus, best)
+        rows = merge_taus(taus, best)
         first = sorted(range(len(rows)), key=lambda at: (rows[at].one.tau != best, rows[at].one.lower))
         visible = set(first[:room])
         bars = self.console.width >= BESIDE_BAR + LEAST_BAR
@@ -220,8 +222,10 @@ class View:
                 style = "bold" if row.tau == best else "bright_black" if row.final + row.pruned >= row.total else ""
                 cells = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
                 drawn = [bar(row.final, row.pruned, row.total, self._bar())] if bars else []
-                error = marked(shown(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
-                table.add_row(name, *drawn, cells, error, shown(row.lower), shown(row.upper), style=style)
+                error = mark_estimate(format_number(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
+                table.add_row(
+                    name, *drawn, cells, error, format_number(row.lower), format_number(row.upper), style=style
+                )
         if len(visible) < len(rows):
             table.add_row("", Text(f"{len(rows) - len(visible)} more rows", style="bright_black"))
         return table
@@ -260,7 +264,7 @@ class Lines:
             self.note = ""
         if state is None:
             return f"sparsecv: {now - self.began:.0f} s; starting"
-        return line_of(replace(state, seconds=state.seconds + now - self.kept))
+        return progress_line(replace(state, seconds=state.seconds + now - self.kept))
 
 
 class Steps:
@@ -280,7 +284,7 @@ class Steps:
         self.lines = JsonLines(place, "progress-json")
         self.due, self.lock = -math.inf, threading.RLock()
         self.known: dict[str, Any] = {"phase": "starting"} | known
-        self.lines.write({"schema": STEPS_SCHEMA, "command": command, "time": _now()})
+        self.lines.write({"schema": STEPS_SCHEMA, "command": command, "time": _timestamp()})
 
     def __call__(self, state: Progress) -> None:
         """Write a report; may be called from any thread."""
@@ -302,7 +306,7 @@ class Steps:
         with self.lock:
             seconds = round(time.monotonic() - Began.moment, 3)
             self.known |= changed
-            self.lines.write({"time": _now(), "seconds": seconds, "status": status} | self.known)
+            self.lines.write({"time": _timestamp(), "seconds": seconds, "status": status} | self.known)
             self.due = time.monotonic() + STEP_SECONDS
 
     def end(self, status: str, record: Record | None = None) -> None:
@@ -319,7 +323,7 @@ class Steps:
         self.lines.close()
 
 
-def _now() -> str:
+def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -348,7 +352,7 @@ def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def lines_of(line: Callable[[], str]) -> AbstractContextManager[None]:
+def print_periodically(line: Callable[[], str]) -> AbstractContextManager[None]:
     """Print a line on standard error after a second, then every ten seconds."""
     return every_ten_seconds(lambda: _print_line(line()))
 
@@ -359,7 +363,7 @@ def reading_lines(quiet: bool) -> AbstractContextManager[None]:
     def line() -> str:
         return f"sparsecv: {time.monotonic() - Began.moment:.0f} s; reading the data"
 
-    return nullcontext() if quiet else lines_of(line)
+    return nullcontext() if quiet else print_periodically(line)
 
 
 @contextmanager
@@ -376,13 +380,13 @@ def progress_view(
             yield view
             return
 
-        def both(state: Progress) -> None:
+        def update_views(state: Progress) -> None:
             steps(state)
             if view is not None:
                 view(state)
 
         with every_ten_seconds(steps.write):
-            yield both
+            yield update_views
 
 
 @contextmanager
@@ -392,7 +396,7 @@ def _view(quiet: bool, stop: StopRequest, note: str) -> Iterator[Callable[[Progr
         return
     if not sys.stderr.isatty():
         lines = Lines(note)
-        with lines_of(lines.line):
+        with print_periodically(lines.line):
             yield lines
         return
     console = Console(stderr=True, highlight=False)

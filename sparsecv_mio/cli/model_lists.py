@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LISTING, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
@@ -26,7 +26,7 @@ PATH_CODES = (
 )
 
 
-@declared(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
+@with_declared_options(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
 def path(
     data: DataFile,
     *,
@@ -58,13 +58,13 @@ def path(
 
         refuse_early(proof, how.restrictions, weights, how.loss, how.class_weight)
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
-        dataset = how.in_classes(session.in_time(read, stop, how))
+        dataset = how.in_classes(session.run_preparation(read, stop, how))
 
         from sparsecv_mio.certificate.factor_levels import reference_levels
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
-        from sparsecv_mio.report.reference_levels import printed, with_reference
+        from sparsecv_mio.report.reference_levels import make_printer, with_reference
 
         levels = reference_levels(shown_against, dataset, how.restrictions)
 
@@ -76,7 +76,7 @@ def path(
 
     return ending.deliver(
         session.EXIT_CODE[record.status],
-        printed(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
+        make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,
@@ -97,7 +97,7 @@ Examples:
 )
 
 
-@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
 def near(
     data: DataFile,
     *,
@@ -131,14 +131,14 @@ def near(
         from sparsecv_mio.fits.fit_options import NearOptions
 
         how = NearOptions.of(
-            within=parse.share_given(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
+            within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
             restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
         )  # fmt: skip
-        read = partial(session.read_dealt, data, table, rows, quiet, None, how)
-        dataset, plan = session.in_time(read, stop, how)
+        read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
+        dataset, plan = session.run_preparation(read, stop, how)
 
         from sparsecv_mio.near.near_optimal import near_optimal
-        from sparsecv_mio.report.record_tables import print_near  # after a limit there is no time to load it
+        from sparsecv_mio.report.record_tables import print_near_optimal  # after a limit there is no time to load it
 
         record = near_optimal(
             dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
@@ -146,7 +146,7 @@ def near(
         )  # fmt: skip
 
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_near(screen, record, brief=quiet, full=full),
+        session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
         json=json, record=record.pieces, warnings=() if quiet else record.warnings,
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ BOUNDS_CODES = (
 )
 
 
-@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
 def bounds(
     data: DataFile,
     *,
@@ -193,7 +193,9 @@ def bounds(
         from sparsecv_mio.search.pairs import Grid
 
         how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
-        dataset, plan = session.in_time(partial(session.read_dealt, data, table, rows, quiet, None, how), stop, how)
+        dataset, plan = session.run_preparation(
+            partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
+        )
         restrictions = how.by_names(dataset).restrictions
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
@@ -202,14 +204,14 @@ def bounds(
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
-        from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
+        from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 
-        begin, deadline = time.perf_counter(), Deadline.of(how, stop, Began.moment)
+        begin, deadline = time.perf_counter(), Deadline.from_options(how, stop, Began.moment)
         kept: list[BoundsTable] = []
 
         def bound(progress: Callable[[int, int], None] | None) -> BoundsTable | PrintedTable:
             pairs = grid.gammas.tolist(), grid.taus.tolist()
-            hooks = BoundsHooks(progress, deadline.expired, begun=kept.append)
+            hooks = BoundsHooks(progress, deadline.has_expired, begun=kept.append)
             standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
             if by_rows:
                 check_training(dataset, plan, how.intercept, how.loss)
@@ -217,13 +219,13 @@ def bounds(
             make = compute_bounds if bounds == SAFE else printed_bounds
             return make(standard, plan, *pairs, threads=how.threads, hooks=hooks)
 
-        def so_far() -> BoundsTable | PrintedTable:
-            table = prepared(kept[0] if kept else None).as_it_stands()
+        def current_table() -> BoundsTable | PrintedTable:
+            table = require_prepared_data(kept[0] if kept else None).as_it_stands()
             return table if bounds == SAFE else table.ends_alone()
 
         with counting_bar(quiet, "folds") as progress:
-            tables = run_within_limit(partial(bound, progress), deadline, so_far)
-        status = deadline.status(not deadline.expired())
+            tables = run_within_limit(partial(bound, progress), deadline, current_table)
+        status = deadline.status(not deadline.has_expired())
         seconds = time.perf_counter() - begin
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
     chosen |= {name: value for name, value in losses.items() if value is not None} if by_rows else {}
@@ -241,5 +243,5 @@ def bounds(
     numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         session.EXIT_CODE[status], lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
-        json=json, record=oracles.json_text_of(numbers), warnings=[*oracles.notes(dataset, quiet), *cut],
+        json=json, record=oracles.make_json_writer(numbers), warnings=[*oracles.notes(dataset, quiet), *cut],
     )  # fmt: skip

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS
 
@@ -25,12 +25,12 @@ Show = Callable[["Console", dict[str, Any], bool], None]
 """Prints the numbers of the JSON file on a screen, few of them when quiet."""
 
 
-def json_text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
+def make_json_writer(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
     """Return a function that returns the JSON text of the numbers."""
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
-def as_given(options: Mapping[str, Any]) -> str:
+def raw_data_note(options: Mapping[str, Any]) -> str:
     """Return a note that columns are not scaled and no intercept is added, if these defaults apply."""
     raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
     return ", ".join(text for text, name in raw.items() if options[name] == "none")
@@ -80,7 +80,7 @@ def deliver_numbers(
     numbers = {"command": command, "data": describe(dataset), "options": options, **found}
     return ending.deliver(
         code, lambda screen: show(screen, numbers, quiet),
-        json=json, record=json_text_of(numbers), warnings=notes(dataset, quiet),
+        json=json, record=make_json_writer(numbers), warnings=notes(dataset, quiet),
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ LOSSES, PENALTIES = ("logistic", "squared", "poisson"), ("ridge", "l1")
 IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
 
 
-@declared(table=TABLE, units=RAW_UNITS)
+@with_declared_options(table=TABLE, units=RAW_UNITS)
 def iacv(
     data: DataFile,
     *,
@@ -162,20 +162,24 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
         screen.print(f"{found['cv']:.10g}")
         return
     why = "best, stopped early" if found["stopped_early"] else "last"
-    screen.print(f"leave-one-out loss  {shown(found['cv'], 8)}  (approximated; iteration {found['iteration']}, {why})")
-    raw = as_given(found["options"])
+    screen.print(
+        f"leave-one-out loss  {format_number(found['cv'], 8)}  (approximated; iteration {found['iteration']}, {why})"
+    )
+    raw = raw_data_note(found["options"])
     if raw:
         screen.print(f"model               {raw}")
     if found["best_iteration"] != found["iteration"]:
-        screen.print(f"smallest on the way {shown(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
+        screen.print(f"smallest on the way {format_number(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
     if found["cv_exact"] is not None:
-        screen.print(f"exact               {shown(found['cv_exact'], 8)}  (relative error {found['rel_err_cv']:.2e})")
+        screen.print(
+            f"exact               {format_number(found['cv_exact'], 8)}  (relative error {found['rel_err_cv']:.2e})"
+        )
         screen.print(f"mean distance of the left-out fits from the exact ones: {found['err_approx']:.3e}")
     for name, word in (("ns", "Newton step"), ("ij", "jackknife"), ("baseline", "full fit")):
         if name in found:
             distance = found[name]["err_approx"]
             beside = f"  (distance {distance:.3e})" if distance else ""
-            screen.print(f"{word:<20}{shown(found[name]['cv'], 8)}{beside}")
+            screen.print(f"{word:<20}{format_number(found[name]['cv'], 8)}{beside}")
     exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
     screen.print(f"time                {found['seconds']:.3g} s{exact}")
 
@@ -183,7 +187,7 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
-@declared(table=TABLE, units=RAW_UNITS)
+@with_declared_options(table=TABLE, units=RAW_UNITS)
 def treecv(
     data: DataFile,
     *,
@@ -234,13 +238,13 @@ def treecv(
     }  # fmt: skip
     answer = {
         "loss": task.loss,
-        **_numbers_of_run(tree),
-        **({} if plain is None else {"standard": _numbers_of_run(plain)}),
+        **_result_numbers(tree),
+        **({} if plain is None else {"standard": _result_numbers(plain)}),
     }
     return deliver_numbers("treecv", dataset, chosen, answer, _treecv_print, quiet=quiet, json=json)
 
 
-def _numbers_of_run(found: CvResult) -> dict[str, Any]:
+def _result_numbers(found: CvResult) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}
 
 
@@ -249,12 +253,12 @@ def _treecv_print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     if quiet:
         screen.print(f"{found['estimate']:.10g}")
         return
-    raw, k, n = as_given(found["options"]), found["options"]["k"], found["data"]["n"]
+    raw, k, n = raw_data_note(found["options"]), found["options"]["k"], found["data"]["n"]
     if raw:
         screen.print(f"model     {raw}")
     for name, numbers in (("TreeCV", found), ("standard", found.get("standard"))):
         if numbers is not None:
             screen.print(
-                f"{name:<9} {found['loss']}  {shown(numbers['estimate'], 8)}  (k = {k}; "
+                f"{name:<9} {found['loss']}  {format_number(numbers['estimate'], 8)}  (k = {k}; "
                 f"{numbers['updates']} rows learned, {numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
             )

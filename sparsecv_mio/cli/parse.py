@@ -12,16 +12,16 @@ from dataclasses import replace
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
-from sparsecv_mio.errors import BadInput, SparseCVError, one_of
+from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
     MOST_DIGITS,
     Restrictions,
-    counted_as_one,
     finite_number,
-    limits_of,
-    parents_of,
-    whole,
+    parse_count_groups,
+    parse_hierarchy,
+    parse_integer,
+    parse_limits,
 )
 from sparsecv_mio.units import MOST_THREADS
 
@@ -56,11 +56,11 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     """
     defined = set(options)
 
-    def named(found: re.Match[str]) -> str:
+    def rewrite_name(found: re.Match[str]) -> str:
         word = IN_PYTHON.get(found[1], found[1]).replace("_", "-")
         return f"--{word}" if f"--{word}" in defined else found[1]
 
-    def given(found: re.Match[str]) -> str:
+    def rewrite_setting(found: re.Match[str]) -> str:
         name = found[1].replace("_", "-")
         word, off = f"--{name}", f"--no-{name}"
         if not defined & {word, off} or "\0" in found[2]:  # a text of a file may hold any character
@@ -72,9 +72,9 @@ def with_dashes(message: str, options: Collection[str]) -> str:
             value = ",".join(f'"{name}"' if "," in name else name for name in value)
         return f"{word} {shlex.quote(str(value))}"
 
-    message = GIVEN.sub(given, message)
+    message = GIVEN.sub(rewrite_setting, message)
     for place in PLACES:
-        message = place.sub(named, message)
+        message = place.sub(rewrite_name, message)
     return message
 
 
@@ -140,26 +140,28 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         if get_origin(parameter.annotation) is not Annotated:
             continue
         kind, info = get_args(parameter.annotation)[:2]
-        readers: dict[Any, Callable[[str, str], Any]] = {int: whole, float: finite_number}
+        readers: dict[Any, Callable[[str, str], Any]] = {int: parse_integer, float: finite_number}
         read = readers.get(next(iter(get_args(kind)), kind))
         read = seconds_or_none if parameter.name == "time_limit" else read
         if read is not None:
             # typer takes the first name as a default
             words = (str(word) for word in (info.default, *(info.param_decls or ())))
-            info.parser = _reader_of(read, next((word for word in words if word.startswith("--")), parameter.name))
+            info.parser = _make_number_parser(
+                read, next((word for word in words if word.startswith("--")), parameter.name)
+            )
     return command
 
 
-def _reader_of(read: Callable[[str, str], Any], option: str) -> Callable[[Any], Any]:
+def _make_number_parser(read: Callable[[str, str], Any], option: str) -> Callable[[Any], Any]:
     """Return the parser of the number of an option, as a function, since typer needs its name."""
 
-    def number_of(value: Any) -> Any:  # a default value is already a number
+    def parse_number(value: Any) -> Any:  # a default value is already a number
         try:
             return read(value, option) if isinstance(value, str) else value
         except BadInput as error:
             raise WrongNumber(str(error)) from None
 
-    return number_of
+    return parse_number
 
 
 def read_plainly(option: Any) -> Any:
@@ -195,12 +197,12 @@ def read_plainly(option: Any) -> Any:
     return option
 
 
-def share_given(text: str, option: str) -> float:
+def parse_share(text: str, option: str) -> float:
     """Return a fraction given in per cent or as a number.
 
     Examples
     --------
-    >>> share_given("1%", "--within"), share_given("0.05", "--within")
+    >>> parse_share("1%", "--within"), parse_share("0.05", "--within")
     (0.01, 0.05)
     """
     word = text.strip()
@@ -222,7 +224,7 @@ def count_or_all(text: str, option: str) -> int | None:
     """Return an integer of at least 1; None for the keyword `all`."""
     if text.strip().lower() == "all":
         return None
-    count_given = whole(text, option)
+    count_given = parse_integer(text, option)
     count(count_given, option)
     return count_given
 
@@ -279,20 +281,21 @@ def restrictions(
     Parameters
     ----------
     at_most, hierarchy : sequence of str, optional
-        Texts as for :func:`~sparsecv_mio.model_space.limits_of` and :func:`~sparsecv_mio.model_space.parents_of`.
+        Texts as for :func:`~sparsecv_mio.model_space.parse_limits` and
+        :func:`~sparsecv_mio.model_space.parse_hierarchy`.
     count : str, optional
-        Text as for :func:`~sparsecv_mio.model_space.counted_as_one`.
+        Text as for :func:`~sparsecv_mio.model_space.parse_count_groups`.
     **texts
         Lists of columns separated by commas.
     """
     fields_of_words: dict[str, Any] = {
         name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()
     }
-    fields_of_words |= {"at_most": limits_of(at_most or ()), "hierarchy": parents_of(hierarchy or ())}
-    return Restrictions(count=counted_as_one(count or ()), **fields_of_words)
+    fields_of_words |= {"at_most": parse_limits(at_most or ()), "hierarchy": parse_hierarchy(hierarchy or ())}
+    return Restrictions(count=parse_count_groups(count or ()), **fields_of_words)
 
 
-def whole_within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
+def make_integer_check(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
     """Return the callback of an option for an integer in a range."""
 
     def settle(value: int | None) -> int | None:
@@ -306,7 +309,7 @@ def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None
     """Return the callback of an option for a keyword."""
 
     def settle(text: str | None) -> str | None:
-        return None if text is None else one_of(text, words, option)
+        return None if text is None else match_keyword(text, words, option)
 
     return settle
 
@@ -316,7 +319,7 @@ def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
 
     def settle(text: str) -> str:
         plain = text.strip().lower().replace("-", "_")
-        return one_of("ridge" if plain == "l2" else plain, words, option)
+        return match_keyword("ridge" if plain == "l2" else plain, words, option)
 
     return settle
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.cli import ending, oracles, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import OPTIONS, TABLE
 from sparsecv_mio.words import Loss
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INSPECT_CODES = "Exit codes: 0 done, 2 the file is no table (the message says which option might help)."
 
 
-@declared(table=TABLE)
+@with_declared_options(table=TABLE)
 def inspect(
     data: DataFile,
     *,
@@ -43,7 +43,7 @@ def inspect(
 
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
-    how = Reading.of(**table)
+    how = Reading.from_keywords(**table)
     found = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), exposure)
     inspection = _with_dashes(found)
 
@@ -52,7 +52,7 @@ def inspect(
 
         print_inspection(screen, inspection, data, full=full)
 
-    return ending.deliver(0, show, json=json, record=oracles.json_text_of(_numbers_of_inspection(inspection)))
+    return ending.deliver(0, show, json=json, record=oracles.make_json_writer(_numbers_of_inspection(inspection)))
 
 
 def _with_dashes(found: Inspection) -> Inspection:
@@ -67,7 +67,7 @@ def _numbers_of_inspection(found: Inspection) -> dict[str, object]:
     return {"command": "inspect", **asdict(found)}
 
 
-@declared()
+@with_declared_options()
 def backends(
     json: str | None = None,
     verbose: bool = option(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
@@ -83,8 +83,8 @@ def proof_files(
     """
     if path is None:
         return []
-    from sparsecv_mio.certificate.own_rows import within_of
-    from sparsecv_mio.certificate.read_back import in_classes
+    from sparsecv_mio.certificate.own_rows import fold_preprocessing
+    from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.cli import ending
     from sparsecv_mio.data.rows_of_folds import OfTrainingRows
@@ -92,15 +92,20 @@ def proof_files(
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 
-    dataset = in_classes(record, dataset)
-    within = within_of(record) if isinstance(record, Record) else OfTrainingRows()
+    dataset = adapt_to_record_loss(record, dataset)
+    within = fold_preprocessing(record) if isinstance(record, Record) else OfTrainingRows()
     cells, holes = stated_cells(dataset, within), within.na is Within.FOLDS
 
     def write() -> None:
         modes, table = list[str](), data
         try:
             write_proof(
-                record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, cells, dataset.y))
+                record,
+                dataset,
+                path,
+                plan,
+                found,
+                lambda place: modes.append(_find_check_mode(place, cells, dataset.y)),
             )
         except KeyboardInterrupt:
             advice = (
@@ -126,16 +131,16 @@ def proof_files(
 
 def _is_read_alike(data: str, dataset: Dataset, holes: bool) -> bool:
     """Return True if `sparsecv check`, which has no reading options, reads the same numbers from the file."""
-    from sparsecv_mio.check.proof_file import Unreadable, digest_of, table
+    from sparsecv_mio.check.proof_file import Unreadable, compute_digest, table
 
     names = list(dataset.names)
     try:
-        return digest_of(*table(data, names, dataset.target, holes), names, dataset.target) == dataset.fingerprint
+        return compute_digest(*table(data, names, dataset.target, holes), names, dataset.target) == dataset.fingerprint
     except Unreadable:
         return False
 
 
-def _mode_of(place: str, X: FloatArray, y: FloatArray) -> str:
+def _find_check_mode(place: str, X: FloatArray, y: FloatArray) -> str:
     """Run `sparsecv check` on a proof before it is put in its place; return the mode that accepts it.
 
     If rounding errors are too large for `fast`, the function tries `exact`, which takes up to forty times as long.
@@ -177,7 +182,7 @@ class NotProved(SparseCVError):
     exit_code = 1
 
 
-@declared()
+@with_declared_options()
 def check(
     proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped.")],
@@ -215,7 +220,7 @@ GZIP = b"\x1f\x8b"  # first bytes of a proof file
 VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
-@declared(reading=FORMAT)
+@with_declared_options(reading=FORMAT)
 def verify(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: DataFile,
@@ -251,7 +256,7 @@ def verify(
     return 0
 
 
-def _begins(path: str, mark: bytes) -> bool:
+def _has_prefix(path: str, mark: bytes) -> bool:
     """Return True if a file begins with these bytes."""
     if not Path(path).is_file():
         return False
@@ -266,8 +271,8 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
     try:
         return read_record(record)
     except CorruptStore as error:
-        more = "; for a proof use `sparsecv check`" if _begins(record, GZIP) else ""
-        if _begins(data, b"{"):
+        more = "; for a proof use `sparsecv check`" if _has_prefix(record, GZIP) else ""
+        if _has_prefix(data, b"{"):
             more = f"; the record comes first: {shlex.join(['sparsecv', command, argument(data), argument(record)])}"
         raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
@@ -275,7 +280,7 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
 PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
 
 
-@declared(reading=FORMAT)
+@with_declared_options(reading=FORMAT)
 def predict(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
     data: Annotated[
@@ -305,7 +310,7 @@ def predict(
     import numpy as np
 
     from sparsecv_mio.certificate.parts import applied_reading
-    from sparsecv_mio.certificate.read_back import in_format
+    from sparsecv_mio.certificate.read_back import adapt_to_format
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines
@@ -313,12 +318,12 @@ def predict(
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
     folds = _fold_models(stored, interval, train)
-    learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
+    learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     aux = exposure_columns(stored.data.exposure)
     new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id, aux)
     rows, has_target = new.data, new.known
-    table = np.full((rows.n + new.left_out, 1 if folds is None else 3), np.nan)
+    table = np.full((rows.n + new.n_dropped_rows, 1 if folds is None else 3), np.nan)
     there = rows.places
     table[there, 0] = stored.predict(rows)
     if folds is not None and interval is not None:
@@ -330,16 +335,16 @@ def predict(
     if has_target and rows.n == stored.data.n and _are_training_rows(stored, data, reading):
         notes.append("these are the rows that the model was fitted on: the errors are training errors")
     if has_target:
-        notes += _errors_said(stored, rows, table[there, 0])
+        notes += _describe_errors(stored, rows, table[there, 0])
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
         notes += coverage_lines(
             table[there, 1:], interval, rows.y if has_target else None, folds.record if folds else None
         )
-    if new.left_out:
+    if new.n_dropped_rows:
         where = "the model" if folds is None else "the model or of a fold's"
-        empty = f"{several(new.left_out, 'row')} with an empty cell in a column of {where}"
+        empty = f"{several(new.n_dropped_rows, 'row')} with an empty cell in a column of {where}"
         warnings.append(f"{empty}: no prediction, as such rows were left out of the fit (--na drop)")
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
@@ -348,22 +353,22 @@ def predict(
 
 def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
     """Return True if a file holds exactly the rows to which the model of a record was fitted."""
-    from sparsecv_mio.certificate.read_back import data_of, in_classes, weighted_again
+    from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, weighted_again
 
     try:
-        dataset = in_classes(stored, data_of(stored, path, reading))
+        dataset = adapt_to_record_loss(stored, data_of(stored, path, reading))
         return weighted_again(stored.data, dataset).fingerprint == stored.data.fingerprint
     except SparseCVError:  # a column that no model needs may be missing
         return False
 
 
-def _errors_said(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:
+def _describe_errors(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:
     """Return lines on the errors of predictions for rows with a target, in comparison with the CV error."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
-    from sparsecv_mio.certificate.read_back import in_classes
+    from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.report.record_tables import error_lines
 
-    rows = in_classes(stored, rows)
+    rows = adapt_to_record_loss(stored, rows)
     if stored.loss is Loss.POISSON:
         return error_lines(stored, count_quality(rows.y, predictions, rows.row_exposure))
     judge = accuracy if getattr(stored, "classes", None) is None else class_quality
@@ -429,7 +434,7 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
     check_level(level, stored.data.n)
     dataset = data_of(stored, train)
     folds = folds_again(searched.folds, dataset)
-    return FoldModels.of(searched, dataset, folds)
+    return FoldModels.from_record(searched, dataset, folds)
 
 
 REPORT_CODES = "Exit codes: 0 written, 2 bad input."
@@ -448,7 +453,7 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     return data
 
 
-@declared()
+@with_declared_options()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau. [none]"),
@@ -459,15 +464,15 @@ def report(
 
     The HTML page needs no other file and no network.
     """
-    from sparsecv_mio.report.record_report import format_of
+    from sparsecv_mio.report.record_report import report_format
 
     place = out or str(Path(record).with_suffix(".html"))
-    kind = "html" if place == "-" else format_of(place)
+    kind = "html" if place == "-" else report_format(place)
     session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
-    from sparsecv_mio.certificate.read_back import read_drawn
+    from sparsecv_mio.certificate.read_back import read_drawable_record
     from sparsecv_mio.report.record_report import report_text
 
-    stored = read_drawn(record)
+    stored = read_drawable_record(record)
     rows = read_to_draw(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA")
     if place == "-":

@@ -70,9 +70,9 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
         import pyarrow
 
         pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
-    from sparsecv_mio.data.readers import read_dataset, target_of
+    from sparsecv_mio.data.readers import read_dataset, resolve_target
 
-    goal = target_of(path, target, "--target")
+    goal = resolve_target(path, target, "--target")
     return read_dataset(path, goal, features=wanted, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
 
 
@@ -93,13 +93,13 @@ def read_weighted(
         Value of `--exposure`.
     """
     from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.weights import by_column, weight_columns
+    from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 
     aux = (*weight_columns(weights), *exposure_columns(exposure))
-    return by_column(read_data(path, table, aux, two_words=loss is Loss.LOGISTIC), weights)
+    return apply_weight_column(read_data(path, table, aux, two_words=loss is Loss.LOGISTIC), weights)
 
 
-def read_dealt(
+def read_with_folds(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
     how: SearchOptions | FitOptions | PathOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
@@ -129,7 +129,7 @@ def read_dealt(
 
     aux = {"--folds": fold_columns(folds), "--weights": weight_columns(weights), "--id": [] if id is None else [id]}
     aux |= {"--exposure": () if how is None else exposure_columns(how.exposure)}
-    with _named_by(aux):
+    with _name_column_option(aux):
         every, two_words = chain.from_iterable(aux.values()), how is not None and how.loss is Loss.LOGISTIC
         dataset = read_data(path, table, every, two_words=two_words)
     dataset = dataset if how is None else how.in_classes(dataset)
@@ -140,7 +140,7 @@ def read_dealt(
 
 
 @contextmanager
-def _named_by(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
+def _name_column_option(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
     """Name the option that requests a missing column, instead of all options that may request columns."""
     from sparsecv_mio.data.reading_options import Wanted
 
@@ -257,7 +257,7 @@ def on_cores(given: Given) -> Given:
     return {**given, "threads": cores() if given["threads"] is None else given["threads"]}
 
 
-def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
+def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     """Run the work before the search, such as reading data and loading the engine, within the time limit.
 
     Parameters
@@ -281,7 +281,7 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     OutOfTime
         If the time limit ended before the work.
     """
-    deadline = Deadline.of(options, stop, Began.moment)
+    deadline = Deadline.from_options(options, stop, Began.moment)
 
     def too_early() -> T:
         raise_if_interrupted(stop)

@@ -15,10 +15,10 @@ import typer
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
-from sparsecv_mio.errors import BadInput, word_of
+from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.files import reason, write_text
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
@@ -76,11 +76,11 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     return SideOptions(
         **vars(parse.restrictions(**restrictions)),
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
-        box=dict(_box_given(text) for text in box or ()),
+        box=dict(_parse_box(text) for text in box or ()),
     )
 
 
-def _box_given(text: str) -> tuple[str, tuple[float, float]]:
+def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
     # split from the right, since a name may contain a colon
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
@@ -92,18 +92,18 @@ def _box_given(text: str) -> tuple[str, tuple[float, float]]:
     return model_space.unquoted_name(parts[0]), (low, high)
 
 
-def in_own_thread(work: Callable[[], T]) -> T:
+def call_in_thread(work: Callable[[], T]) -> T:
     """Run work in a separate thread and wait: Ctrl-C then reaches the main thread while a solver runs in C."""
     results: list[T] = []
     errors: list[BaseException] = []
 
-    def run() -> None:
+    def store_outcome() -> None:
         try:
             results.append(work())
         except BaseException as error:  # raised again in the thread of the caller below
             errors.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=store_outcome, daemon=True)
     thread.start()
     while thread.is_alive():
         thread.join(0.05)
@@ -118,7 +118,9 @@ FIT_CODES = (
 )
 
 
-@declared(table=TABLE, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING)
+@with_declared_options(
+    table=TABLE, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING
+)
 def fit(
     data: DataFile,
     *,
@@ -175,25 +177,25 @@ def fit(
         refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         from sparsecv_mio.certificate.factor_levels import reference_levels
-        from sparsecv_mio.report.reference_levels import printed, with_reference
+        from sparsecv_mio.report.reference_levels import make_printer, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
-        record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
+        record = call_in_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
         record = with_reference(record, levels)
 
     from sparsecv_mio.report.backend_tables import print_fit
 
     return ending.deliver(
         session.EXIT_CODE[record.status],
-        printed(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
+        make_printer(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,
     )  # fmt: skip
 
 
-@declared(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)
+@with_declared_options(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)
 def export(
     data: DataFile,
     *,
@@ -219,17 +221,17 @@ def export(
     ridge = one_gamma(gamma)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
-    loss = word_of(Loss, losses["loss"], "loss")
+    loss = parse_keyword(Loss, losses["loss"], "loss")
     dataset = session.read_weighted(data, table, weights, loss)
 
-    from sparsecv_mio.fits.one import about_export, export_one
+    from sparsecv_mio.fits.one import describe_export, export_one
 
     options = {**units, **losses, "side": side, "piecewise": piecewise}
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
     total = LOSS_WORDS[loss].total
     total += ", rows by their weights," if weights is not None else ""
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
-    lines = f"{meaning}\n{about_export(to, piecewise, missed, loss)}"
+    lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 
@@ -241,7 +243,7 @@ COMPARE_CODES = (
 )
 
 
-@declared(reading=OF_TABLES, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
+@with_declared_options(reading=OF_TABLES, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     *,
@@ -291,7 +293,7 @@ def compare(
             name = Path(path).stem
             cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=gammas, **units, loss=how.loss))
         session.raise_if_interrupted(stop)
-        rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
+        rows = call_in_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
 
     from sparsecv_mio.report.backend_tables import markdown, print_compare, write_csv
 
@@ -315,7 +317,7 @@ def _read_to_compare(
 ) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
     """Return the data of one file to compare on, with its folds if they are requested."""
     if rows["folds"]:
-        return session.read_dealt(path, table, rows, quiet, how=how)
+        return session.read_with_folds(path, table, rows, quiet, how=how)
     return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
@@ -35,7 +35,7 @@ def refuse_with_common(given: Mapping[str, Any]) -> None:
     """
     for name, value in given.items():
         if value is not None and value != (options.OPTIONS[name].default if name in options.OPTIONS else None):
-            raise BadInput(f"--{options.shown(name)}: not supported with --criterion common; omit one of the two")
+            raise BadInput(f"--{options.option_name(name)}: not supported with --criterion common; omit one of the two")
 
 
 def solve_common(
@@ -63,7 +63,7 @@ def solve_common(
         from sparsecv_mio.fits.fit_options import CommonOptions
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
-        dataset, plan = session.in_time(partial(read, how), stop, how)
+        dataset, plan = session.run_preparation(partial(read, how), stop, how)
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
@@ -102,7 +102,7 @@ SOLVE_CODES = (
 )
 
 
-@declared(
+@with_declared_options(
     table=options.TABLE,
     rows=options.DEALING,
     restrictions=options.RESTRICTING,
@@ -160,7 +160,7 @@ def solve(
             "gamma LO..HI": every, "nested": nested, **chosen, **stored, "save_held_out": save_held_out, "proof": proof,
             "progress_json": progress_json, "reference": reference, **restrictions,
         })  # fmt: skip
-        read = partial(session.read_dealt, data, table, rows, quiet, id)
+        read = partial(session.read_with_folds, data, table, rows, quiet, id)
         return solve_common(data, grid, tau, common, forced, read, json=json, quiet=quiet, full=full)
     checkpoint, resume, trace = stored.values()
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
@@ -174,10 +174,12 @@ def solve(
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         shown_against = parse.reference(reference, how)
         _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
-        refuse_early(proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _without_proof(every, how))
+        refuse_early(
+            proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _find_unproved_feature(every, how)
+        )
 
         def ready() -> tuple[Dataset, FoldPlan, SearchOptions]:
-            dataset, plan = session.read_dealt(data, table, rows, quiet, id, how)
+            dataset, plan = session.read_with_folds(data, table, rows, quiet, id, how)
             how.check_data(dataset, plan)
             if restrictions["count"] is not None:
                 return dataset, plan, how
@@ -191,19 +193,19 @@ def solve(
         from sparsecv_mio.cli import live
 
         with live.reading_lines(quiet):
-            dataset, plan, how = session.in_time(ready, stop, how)
+            dataset, plan, how = session.run_preparation(ready, stop, how)
         from sparsecv_mio.certificate.factor_levels import reference_levels
-        from sparsecv_mio.report.reference_levels import printed, with_reference
+        from sparsecv_mio.report.reference_levels import make_printer, with_reference
 
         levels = reference_levels(shown_against, dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
-        from sparsecv_mio.search.observers import check_not_begun, check_place
+        from sparsecv_mio.search.observers import check_place, refuse_unfinished_checkpoint
 
         if store[1] is not None:
             check_place(store[1], store[0])
         if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
-            check_not_begun(checkpoint)
+            refuse_unfinished_checkpoint(checkpoint)
         lost: list[SparseCVError] = []
         warned: list[str] = []  # errors after which the run continued
 
@@ -234,7 +236,7 @@ def solve(
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE[status],
-        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
+        make_printer(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
         json=json, record=record.pieces, files=files, warnings=() if quiet else (*record.warnings, *warned), lost=lost,
     )  # fmt: skip
 
@@ -256,31 +258,33 @@ def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None
     return every, None if gamma is None or every is not None else model_space.gammas(gamma)
 
 
-def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
+def _find_unproved_feature(every: GammaInterval | None, how: SearchOptions) -> str | None:
     """Return the name of a requested feature, other than the loss, that proofs do not support, or None."""
     if how.method is Method.DESCENT:
         return "--method descent"
     if how.by_folds and how.loss is not Loss.SQUARED:
-        return f"--{options.shown(how.by_folds[0])} folds with --loss {how.loss}"
+        return f"--{options.option_name(how.by_folds[0])} folds with --loss {how.loss}"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 
 def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hooks, quiet: bool) -> None:
     """Raise an error for options that cannot be combined, with the one to remove."""
-    from sparsecv_mio.search.options import describe_deprecated
+    from sparsecv_mio.search.options import describe_deprecated_options
 
     if every is not None:
         from sparsecv_mio.search.question import check_interval
 
         check_interval(every, how, hooks)
-    for words in () if quiet else describe_deprecated(how):
+    for words in () if quiet else describe_deprecated_options(how):
         ending.tell(f"warning: --{words}")
 
 
 def _note_data(dataset: Dataset, loss: Loss, quiet: bool) -> None:
-    from sparsecv_mio.data.table_facts import about_near_copies, about_target
+    from sparsecv_mio.data.table_facts import describe_collinearity, describe_target
 
-    for line in () if quiet else (about_target(dataset) if loss is Loss.SQUARED else "", about_near_copies(dataset)):
+    for line in (
+        () if quiet else (describe_target(dataset) if loss is Loss.SQUARED else "", describe_collinearity(dataset))
+    ):
         if line:
             ending.tell(f"note: {line}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import declared, option
+from sparsecv_mio.cli.command_options import option, with_declared_options
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import special, write_text
 
@@ -128,7 +128,7 @@ class Drawing:
         path : str
             Table that `collect` wrote.
         """
-        from sparsecv_mio.batch.results import by_problem, check_columns, labels, problem_columns, with_numbers
+        from sparsecv_mio.batch.results import check_columns, labels, problem_columns, tabulate_problems, with_numbers
         from sparsecv_mio.report import batch_results
 
         values = parse.names(self.value, "--value") or []
@@ -144,20 +144,20 @@ class Drawing:
             check_columns(frame, [self.against], "--against", numbers=True)
         by_columns = parse.names(self.by, "--by") or ["estimator"]
         if self.against is not None and self.by is None:
-            by_columns = batch_results.series_of(frame, [self.against, *panel_columns])
+            by_columns = batch_results.distinguishing_settings(frame, [self.against, *panel_columns])
         check_columns(frame, by_columns, "--by")
         by = labels(frame, by_columns, chosen.names)
         apart = [by, *(frame[name] for name in panel_columns)]
         if self.against is not None:
             figure = batch_results.lines(parts, values, by, self.against)
-            return batch_results.with_pooled(figure, frame, [*apart, frame[self.against]], "a point")
+            return batch_results.add_pooling_note(figure, frame, [*apart, frame[self.against]], "a point")
         if self.kind in (None, "box"):
             figure = batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
-            return batch_results.with_pooled(figure, frame, apart, "a box")
+            return batch_results.add_pooling_note(figure, frame, apart, "a box")
         keys = problem_columns(frame, chosen.keys)
-        tables = {title: by_problem(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
+        tables = {title: tabulate_problems(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
         figure = batch_results.profiles(tables, values[0])
-        return batch_results.with_pooled(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
+        return batch_results.add_pooling_note(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 
     def _panels(self, frame: pd.DataFrame, comparable: bool) -> list[str]:
         """Return the columns with separate panels; for boxes, data sets have panels if they are few."""
@@ -186,7 +186,7 @@ MARKDOWN, LATEX, CSV = "markdown", "latex", "csv"
 ENDINGS = {".md": MARKDOWN, ".markdown": MARKDOWN, ".tex": LATEX, ".csv": CSV}
 
 
-def _format_of(out: str | None) -> str:
+def _output_format(out: str | None) -> str:
     """Return the format of a file by its suffix; Markdown for the screen, pipes and devices."""
     if out is None or special(out) is not None:
         return MARKDOWN
@@ -196,7 +196,7 @@ def _format_of(out: str | None) -> str:
     return ENDINGS[ending]
 
 
-@declared(chosen=RunSelection)
+@with_declared_options(chosen=RunSelection)
 def table(
     runs: Annotated[str, typer.Argument(metavar="RESULTS", help="Table that `sparsecv collect` wrote.")],
     *,
@@ -216,7 +216,7 @@ def table(
     if not 1 <= digits <= 12:
         raise BadInput(f"--digits {digits} is out of range: give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
-    kind = _format_of(out)
+    kind = _output_format(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     frame, wanted = chosen.read(runs, parse.names(values, "--values") or (), "--values")
     from sparsecv_mio.batch.results import check_columns, labels
@@ -252,7 +252,7 @@ PANELS = (  # panels of a record
 )  # fmt: skip
 
 
-@declared(asked=Drawing, chosen=RunSelection)
+@with_declared_options(asked=Drawing, chosen=RunSelection)
 def plot(
     record: Annotated[
         str,
@@ -283,7 +283,7 @@ def plot(
     session.check_outputs({"--out": place}, [record, *([data] if data else [])])
     if Path(record).suffix.lower() in TABLES:
         check_plot(place, "--out")
-        with ending.warnings_told():
+        with ending.print_warnings():
             save(asked.figure(record, chosen), place)
     elif any((*astuple(asked), *astuple(chosen))):
         raise BadInput(f"{record} is no table of runs: --kind and what goes with it need one that `collect` wrote")
@@ -291,18 +291,18 @@ def plot(
         from sparsecv_mio.report.course_plots import plot_trace
 
         check_plot(place, "--out")
-        with ending.warnings_told():
+        with ending.print_warnings():
             plot_trace(*read_trace(record), place)
     else:
-        from sparsecv_mio.certificate.read_back import read_drawn
+        from sparsecv_mio.certificate.read_back import read_drawable_record
         from sparsecv_mio.cli.record_commands import read_to_draw
-        from sparsecv_mio.report.record_plots import panel_of
+        from sparsecv_mio.report.record_plots import draw_panel
 
         check_plot(place, "--out")
         try:
-            stored = read_drawn(record)
+            stored = read_drawable_record(record)
         except CorruptStore as error:
             raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
-        with ending.warnings_told():
-            save(panel_of(stored, str(panel), read_to_draw(data, stored) if data else None), place)
+        with ending.print_warnings():
+            save(draw_panel(stored, str(panel), read_to_draw(data, stored) if data else None), place)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))

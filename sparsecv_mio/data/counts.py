@@ -61,10 +61,10 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
         raise BadInput(
             f"exposure: {exposure!r} is not a column that these data keep; read them with aux=({exposure!r},)"
         )
-    return replace(dataset, counts=True, exposure=exposure, row_exposure=exposures_of(dataset, exposure))
+    return replace(dataset, counts=True, exposure=exposure, row_exposure=read_exposures(dataset, exposure))
 
 
-def for_loss(
+def prepare_for_loss(
     dataset: Dataset,
     loss: Loss,
     positive: str | float | None = None,
@@ -94,7 +94,7 @@ def for_loss(
     return with_class_weight(as_two_classes(dataset, positive), class_weight)
 
 
-def exposures_of(dataset: Dataset, name: str) -> FloatArray:
+def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     """Return the checked exposures from a column in `aux`."""
     try:
         exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)

@@ -39,7 +39,7 @@ from sparsecv_mio.data.dates import (
     parse_duration,
     read_moment,
 )
-from sparsecv_mio.digits import MOST_NAMED, first_named, plural, several
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean, need_extra
 from sparsecv_mio.words import Encode, Missing
 
@@ -121,17 +121,24 @@ class Fault:
         if isinstance(value, str) and len(self.levels) <= MOST_LEVELS:
             self.levels.add(value)
 
-    def name(self, rows: int) -> bool:
+    def is_row_name(self, rows: int) -> bool:
         """Return True if the column only names its rows, with a distinct text in nearly every row."""
-        plain = isinstance(self.value, str) and not self.missing and not reading_options.what_else(self.value)
-        return plain and not self.few(rows) and name_like(len(self.levels), self.count)
+        plain = (
+            isinstance(self.value, str)
+            and not self.missing
+            and not reading_options.describe_unreadable_text(self.value)
+        )
+        return plain and not self.is_mainly_numeric(rows) and is_name_like(len(self.levels), self.count)
 
     def has_classes(self, rows: int) -> bool:
         """Return True if the column has more than two text values, none of which can be read as a number."""
         return (
-            isinstance(self.value, str) and not self.missing and len(self.levels) > 2 and not self.few(rows)
-            and not any(map(reading_options.what_else, self.levels))
-        )  # fmt: skip
+            isinstance(self.value, str)
+            and not self.missing
+            and len(self.levels) > 2
+            and not self.is_mainly_numeric(rows)
+            and not any(map(reading_options.describe_unreadable_text, self.levels))
+        )
 
     def words(self) -> str:
         """Return a description of the cell and its content."""
@@ -145,20 +152,24 @@ class Fault:
             return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
         return f"{self.column!r} holds {value} in {where}"
 
-    def few(self, rows: int) -> bool:
+    def is_mainly_numeric(self, rows: int) -> bool:
         """Return True if text values occur in fewer than half of the rows, so the column is mainly numeric."""
         return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
 
     @property
-    def repeats_one_word(self) -> bool:
+    def has_one_repeated_text(self) -> bool:
         """Return True if several cells hold one text value, which `na_values` can name."""
         return len(self.levels) == 1 < self.count and not any('"' in level or "," in level for level in self.levels)
 
     def remedy(self, rows: int = 0) -> str:
         """Return advice on how to correct the file by hand."""
-        if isinstance(self.value, str) and not self.missing and (kind := reading_options.what_else(self.value)):
+        if (
+            isinstance(self.value, str)
+            and not self.missing
+            and (kind := reading_options.describe_unreadable_text(self.value))
+        ):
             return f"{kind}, or drop the column"
-        if self.few(rows):
+        if self.is_mainly_numeric(rows):
             many = self.count > 1
             return f"{self.count:,} of {rows:,} cells {'are text: correct them' if many else 'is text: correct it'}"
         if self.missing and (self.value is None or isinstance(self.value, str)):
@@ -170,7 +181,9 @@ class Fault:
     def remedy_of_new(self, many: int = 1) -> str:
         """Return advice for new rows in which `many` cells of the column have the same fault."""
         if isinstance(self.value, str) and not self.missing:
-            advice = reading_options.what_else(self.value).partition(' with dates="days"')[0]  # no option for new rows
+            advice = reading_options.describe_unreadable_text(self.value).partition(' with dates="days"')[
+                0
+            ]  # no option for new rows
             return advice or "give numbers"
         return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
 
@@ -179,14 +192,14 @@ class Fault:
         if self.missing:
             cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
             return f"{cures}, or {self.as_word}" if self.as_word else cures
-        if not isinstance(self.value, str) or reading_options.what_else(self.value):
+        if not isinstance(self.value, str) or reading_options.describe_unreadable_text(self.value):
             return ""
-        if self.few(rows) and all(is_missing(level) or is_only_marks(level) for level in self.levels):
+        if self.is_mainly_numeric(rows) and all(is_missing(level) or is_only_marks(level) for level in self.levels):
             return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
-        if self.few(rows) and self.repeats_one_word:
+        if self.is_mainly_numeric(rows) and self.has_one_repeated_text:
             word = self.value.strip()
             return f'na_values="{word}" and na="drop" if {word!r} marks a missing value'
-        if self.few(rows) or len(self.levels) > MOST_LEVELS:
+        if self.is_mainly_numeric(rows) or len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
         return 'encode="onehot"' + (', or as two classes with loss="logistic"' if classes else "")
@@ -234,7 +247,7 @@ class Faults:
             at = self.lines({fault.row for fault in faults})
             faults = [replace(fault, line=at[fault.row]) for fault in faults]
         if len(faults) == 1:
-            raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
+            raise BadInput(f"column {faults[0].words()}: {self._single_fault_advice(faults[0])}")
         columns = list(dict.fromkeys(fault.column for fault in faults))
         named, others = columns[:MOST_NAMED], columns[MOST_NAMED:]
         more = f", and {several(len(others), 'more column')}" if others else ""
@@ -247,18 +260,18 @@ class Faults:
             f"{', '.join(parts)}{more}{advice}"
         )
 
-    def _alone(self, one: Fault) -> str:
+    def _single_fault_advice(self, one: Fault) -> str:
         written = self._written(one)
         if written:
             return written if "give the options" in written else f"read it with {written}"
         if self.settled:
             return one.remedy_of_new()
         if self._is_void(one):
-            return f"it is empty in every row; give {left_out(one.column)}"
+            return f"it is empty in every row; give {drop_keyword(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return MORE_CLASSES
         option = one.option(self.target, self.rows)
-        drop = self._dropped(one)
+        drop = self._drop_keyword(one)
         named = (
             f"nearly every row has a different value, so it names the rows and is not a feature; drop it with {drop}"
             if drop
@@ -270,7 +283,7 @@ class Faults:
             marks is not None
             and marks.against
             and isinstance(one.value, str)
-            and reading_options.reads_somehow(one.value)
+            and reading_options.has_number_format(one.value)
         ):
             remedy = (
                 f"no choice of separators reads both it and {marks.against[:20]!r}: write all numbers in one form, or "
@@ -285,14 +298,18 @@ class Faults:
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
         if self._is_void(one):
-            return f"{cells}; {left_out(one.column)}"
+            return f"{cells}; {drop_keyword(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return f"{cells}; {MORE_CLASSES}"
-        cures = self._dropped(one), one.option(self.target, self.rows)
+        cures = self._drop_keyword(one), one.option(self.target, self.rows)
         option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
         if option:
             return f"{cells}; {option}"
-        if isinstance(one.value, str) and not one.missing and (kind := reading_options.what_else(one.value)):
+        if (
+            isinstance(one.value, str)
+            and not one.missing
+            and (kind := reading_options.describe_unreadable_text(one.value))
+        ):
             return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
         return f"{cells}; correct the file" if one.column == self.target else f"{cells}; correct them, or drop it"
 
@@ -307,10 +324,10 @@ class Faults:
         spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
         return f"several rows for each value; give folds={spec} to hold them out together"
 
-    def _dropped(self, one: Fault) -> str:
+    def _drop_keyword(self, one: Fault) -> str:
         """Return the keyword that drops a column of names."""
         feature = one.column not in (self.target, self.subjects)
-        return left_out(one.column) if feature and one.name(self.rows) else ""
+        return drop_keyword(one.column) if feature and one.is_row_name(self.rows) else ""
 
     def _written(self, one: Fault) -> str:
         """Return the keywords with which the text of a column is numeric; both readings if it is ambiguous."""
@@ -321,15 +338,15 @@ class Faults:
         if len(ways) > 1:
             doubts = reading_options.doubts(self.marks)
             return doubts.get(one.column, next(iter(doubts.values())))
-        return ways[0].given(marks.way) if ways else ""
+        return ways[0].changed_keywords(marks.way) if ways else ""
 
 
-def left_out(*names: str) -> str:
+def drop_keyword(*names: str) -> str:
     """Return the keyword that drops columns.
 
     Examples
     --------
-    >>> left_out("a", "b")
+    >>> drop_keyword("a", "b")
     'drop=["a", "b"]'
     """
     return f"drop={json.dumps(names, ensure_ascii=False)}"
@@ -347,7 +364,7 @@ def has_decimals(column: FloatArray) -> bool:
     )
 
 
-def stand_in(numbers: FloatArray) -> float | None:
+def find_missing_code(numbers: FloatArray) -> float | None:
     """Return a number of nines, such as -999, that is farther from all others than their range, or None.
 
     For 99, which occurs more often as a normal value, the distance must be more than three times the range.
@@ -359,7 +376,7 @@ def stand_in(numbers: FloatArray) -> float | None:
 
     Examples
     --------
-    >>> stand_in(np.array([3.0, 5.0, -999.0, 4.0])), stand_in(np.array([3.0, 99.0, 50.0, 12.0]))
+    >>> find_missing_code(np.array([3.0, 5.0, -999.0, 4.0])), find_missing_code(np.array([3.0, 99.0, 50.0, 12.0]))
     (-999.0, None)
     """
     for value in (numbers.min(), numbers.max()) if numbers.size else ():
@@ -375,7 +392,7 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
     """Return a sentence for every column that contains such a number."""
     ends = np.abs([X.min(axis=0), X.max(axis=0)])
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
-    values = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
+    values = {names[j]: find_missing_code(X[:, j]) for j in places} | {target: find_missing_code(y)}
     return tuple(
         f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
         f"give --na-values {value:g} (na_values in Python)"
@@ -401,7 +418,7 @@ def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str
 MOST_LEVELS = 50
 
 
-def name_like(levels: int, cells: int) -> bool:
+def is_name_like(levels: int, cells: int) -> bool:
     """Return True if a text column has nearly one value for each row, so it names its rows and is not a feature."""
     return levels > MOST_LEVELS or levels >= max(3, cells)
 
@@ -438,7 +455,7 @@ class RawColumn:
     nothing: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
+    def from_cells(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
         """Return the column of cells that are numbers, text, or objects of a frame; O(n).
 
         Parameters
@@ -487,20 +504,24 @@ class RawColumn:
     @property
     def kind(self) -> str:
         """Description of the first text that is not a text value, such as `22%`, with advice; may be empty."""
-        return next((said for said in map(self._kind_of, dict.fromkeys(self.others.values())) if said), "")
+        return next((said for said in map(self._describe_text, dict.fromkeys(self.others.values())) if said), "")
 
     @property
     def is_words(self) -> bool:
         """True if at least half of the cells that are not missing hold text values."""
         words = len(self.others)
         if self.kind:
-            words = sum(count for text, count in Counter(self.others.values()).items() if not self._kind_of(text))
+            words = sum(count for text, count in Counter(self.others.values()).items() if not self._describe_text(text))
         return 2 * words >= max(1, int(np.sum(~self.empty)))
 
-    def _kind_of(self, text: str) -> str:
+    def _describe_text(self, text: str) -> str:
         """Describe a text that is not a text value; `<18` is a text value if no cell is a number."""
         beside = len(self.others) + int(self.empty.sum()) < len(self.numbers)
-        return reading_options.what_else(text) if beside or not reading_options.BOUND.fullmatch(text) else ""
+        return (
+            reading_options.describe_unreadable_text(text)
+            if beside or not reading_options.BOUND.fullmatch(text)
+            else ""
+        )
 
     def levels(self, order: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the declared order, or the text values of the column: no before yes, otherwise alphabetical."""
@@ -512,7 +533,7 @@ class RawColumn:
             next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(words)) if words else ()
         )
 
-    def as_one(self, levels: Sequence[str]) -> str:
+    def describe_case_variants(self, levels: Sequence[str]) -> str:
         """Return a note on text values that differ only in upper and lower case; empty if there are none."""
         spelt: dict[str, set[str]] = {level: set() for level in levels}
         alike: dict[str, list[str]] = {}
@@ -526,7 +547,7 @@ class RawColumn:
             for words in alike.values()
             if len(words) > 1
         ]
-        return first_named(said)
+        return abbreviate_list(said)
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
         """Return the index of every cell in the levels, -1 if it is missing; raise `BadInput` for other values."""
@@ -549,7 +570,7 @@ class RawColumn:
                 unknown[row] = word
         return codes, unknown
 
-    def at(self, rows: NDArray[np.intp]) -> RawColumn:
+    def select_rows(self, rows: NDArray[np.intp]) -> RawColumn:
         """Return the column for some rows in ascending order."""
         place = {row: k for k, row in enumerate(rows.tolist())} if self.others else {}
         others = {place[row]: word for row, word in self.others.items() if row in place}
@@ -642,8 +663,8 @@ def raw_table(
     declared : mapping of str to sequence, optional
         Levels of ordered categories by column, from the lowest to the highest.
     """
-    features = [RawColumn.of(name, cells(name), how) for name in names]
-    target = RawColumn.of(goal, cells(goal), how) if goal else None
+    features = [RawColumn.from_cells(name, cells(name), how) for name in names]
+    target = RawColumn.from_cells(goal, cells(goal), how) if goal else None
     first = target or (features[0] if features else None)
     orders = {
         column.name: tuple(str(word).strip() for word in declared[column.name])
@@ -667,7 +688,7 @@ class Made(NamedTuple):
     holes: BoolArray | None = None
 
 
-def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> Made:
+def impute_and_encode(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> Made:
     """Return the features of a table after the imputation and encoding that the options request.
 
     Parameters
@@ -692,7 +713,7 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     """
     columns = tuple(column.name for column in table.features)
     table, date_forms = numbered_dates(table, how)
-    how = how.with_declared(table.declared)
+    how = how.add_declared_orders(table.declared)
     _check_orders(table, how)
     _check_cells(table, how, wanted)
     if not wanted.sure:
@@ -716,7 +737,7 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     notes = (*_row_notes(whole, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
     left_out = int(np.sum(~whole))
     learnt = reading_options.Applied(how, columns, means, levels, left_out, notes, marked, filled, date_forms)
-    return _assembled(table, learnt)
+    return _assemble_parts(table, learnt)
 
 
 def numbered_dates(
@@ -747,11 +768,13 @@ def numbered_dates(
     if not found:
         raise BadInput("dates: no column holds dates; write them as 2024-12-31, or leave the option out")
 
-    def numbered(column: RawColumn, made: Mapping[str, str]) -> list[RawColumn]:
+    def convert_dates(column: RawColumn, made: Mapping[str, str]) -> list[RawColumn]:
         return _numbers_of_dates(column, found[column.name], made, how) if column.name in found else [column]
 
-    features = [made for column in table.features for made in numbered(column, date_features(column.name, how.dates))]
-    target = table.target and numbered(table.target, {table.target.name: DAYS})[0]
+    features = [
+        made for column in table.features for made in convert_dates(column, date_features(column.name, how.dates))
+    ]
+    target = table.target and convert_dates(table.target, {table.target.name: DAYS})[0]
     return replace(table, features=features, target=target), found
 
 
@@ -818,9 +841,9 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
-    filled = _filled(table, learnt.how, learnt.means)
+    filled = _describe_imputation(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
-    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
+    return _assemble_parts(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
 
 
 def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]]) -> None:
@@ -837,21 +860,21 @@ def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) 
     first: dict[str, int] = {}
     for row, word in rows.items():
         first.setdefault(word, row)
-    words = first_named([f"{word!r} in row {row + 1}" for word, row in first.items()])
+    words = abbreviate_list([f"{word!r} in row {row + 1}" for word, row in first.items()])
     known = [level for level in levels if level != reading_options.ABSENT]
-    return f"column {column!r} holds {words}, not one of its values: {first_named(known)}"
+    return f"column {column!r} holds {words}, not one of its values: {abbreviate_list(known)}"
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
-    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled, lines=table.lines)
+    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.has_fixed_options, lines=table.lines)
     for column in table.columns:
         if how.na is Missing.ERROR:
             as_word = _as_word(column, table, how)
             for row in np.flatnonzero(column.empty).tolist():
                 faults.add(column.name, row + 1, column.absent, True, as_word)
-        allowed = how.encode_of(column.name) is not Encode.ERROR or (column is table.target and wanted.two_words)
+        allowed = how.column_encoding(column.name) is not Encode.ERROR or (column is table.target and wanted.two_words)
         wrong: dict[int, object] = {} if allowed and column.is_words else {**column.others}
         wrong |= {row: float(column.numbers[row]) for row in np.flatnonzero(np.isinf(column.numbers)).tolist()}
         for row in sorted(wrong):
@@ -873,7 +896,7 @@ def rows_without_data(table: RawTable) -> dict[int, str]:
     columns = [column for column in table.columns if not column.is_words]
     texts = {
         row: text for column in reversed(columns) if 2 * len(column.others) < table.rows
-        for row, text in column.others.items() if not reading_options.what_else(text)
+        for row, text in column.others.items() if not reading_options.describe_unreadable_text(text)
     }  # fmt: skip
     if table.lines is None or len(texts) > MOST_NAMED:
         return {}
@@ -894,9 +917,9 @@ def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[
 
 def _check_rows(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names rows without data and the keyword that skips them."""
-    rows = {} if wanted.settled else rows_without_data(table)
+    rows = {} if wanted.has_fixed_options else rows_without_data(table)
     if rows:
-        named = first_named([f"{text[:30]!r} in row {row + 1}" for row, text in rows.items()])
+        named = abbreviate_list([f"{text[:30]!r} in row {row + 1}" for row, text in rows.items()])
         lines = plural(len(rows), "line")
         raise BadInput(
             f"{several(len(rows), 'row')} {'holds' if len(rows) == 1 else 'hold'} text where other rows have numbers "
@@ -923,7 +946,7 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
         if name not in orders and len(words) > 1 and words not in reading_options.OPPOSITES
     ]  # fmt: skip
     if without and how.encode is Encode.ORDINAL:
-        names, words = first_named(list(map(repr, without))), first_named(levels[without[0]])
+        names, words = abbreviate_list(list(map(repr, without))), abbreviate_list(levels[without[0]])
         ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
         raise BadInput(
             f"{plural(len(without), 'column')} {names}: the text values have no declared order ({words}); "
@@ -933,7 +956,7 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
 
 def name_of_subjects(table: RawTable) -> str:
     """Return the name of the feature that identifies subjects with several rows, or an empty text."""
-    subjects = subjects_of(table.features) if table.target is not None else None
+    subjects = find_subjects(table.features) if table.target is not None else None
     return "" if subjects is None else subjects.column
 
 
@@ -949,19 +972,21 @@ def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> s
 
 def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_word: str) -> None:
     if one.empty.all() and len(one.empty) and not goal:
-        raise BadInput(f"column {one.name!r} is empty in every row: give {left_out(one.name)}")
+        raise BadInput(f"column {one.name!r} is empty in every row: give {drop_keyword(one.name)}")
     if not one.others:
         return
     levels = one.levels()
     if goal and len(levels) != 2:
-        words = several(len(levels), "text value") + (f" ({alike})" if (alike := one.as_one(levels)) else "")
+        words = several(len(levels), "text value") + (
+            f" ({alike})" if (alike := one.describe_case_variants(levels)) else ""
+        )
         more = f"; or give {as_word}" if as_word else ""
         advice = MORE_CLASSES if len(levels) > 2 else "give numbers, or two values for two classes"
         raise BadInput(f"target {one.name!r} has {words}; {advice}{more}")
     if len(levels) > MOST_LEVELS:
         words = f"holds {len(levels):,} different text values, more than {MOST_LEVELS}"
-        raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
-    if how.encode_of(one.name) is Encode.ORDINAL and how.na.fills and one.empty.any():
+        raise BadInput(f"column {one.name!r} {words}: give {drop_keyword(one.name)}, or join some of them")
+    if how.column_encoding(one.name) is Encode.ORDINAL and how.na.uses_imputation and one.empty.any():
         raise BadInput(
             f'column {one.name!r} has text values and missing values, and text has no {how.na}; give na="drop"'
         )
@@ -979,8 +1004,8 @@ def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool 
         return whole, table
     rows = np.flatnonzero(whole)
     aux = {name: column[rows] for name, column in table.aux.items()} | {KEPT: rows}
-    target = None if table.target is None else table.target.at(rows)
-    return whole, RawTable([column.at(rows) for column in table.features], target, aux, len(rows))
+    target = None if table.target is None else table.target.select_rows(rows)
+    return whole, RawTable([column.select_rows(rows) for column in table.features], target, aux, len(rows))
 
 
 def fill_value(numbers: FloatArray, na: Missing) -> float:
@@ -1004,12 +1029,12 @@ def fill_value(numbers: FloatArray, na: Missing) -> float:
 
 def _fills(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
     """Return the fill values of all numeric columns, since new rows may have missing cells where these have none."""
-    if not how.na.fills:
+    if not how.na.uses_imputation:
         return {}
     for column in table.features:
         if column.empty.all():
             raise BadInput(
-                f"column {column.name!r} is empty in every row that has a target: give {left_out(column.name)}"
+                f"column {column.name!r} is empty in every row that has a target: give {drop_keyword(column.name)}"
             )
     return {column.name: fill_value(column.numbers, how.na) for column in table.features if not column.others}
 
@@ -1030,7 +1055,7 @@ def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
 
 def absent_note(one: RawColumn) -> str:
     """Return a note on missing cells of a text column, if cells of numeric columns are imputed."""
-    cells, level = int(one.empty.sum()), reading_options.indicator_of(one.name)
+    cells, level = int(one.empty.sum()), reading_options.indicator_name(one.name)
     own = "is a separate level" if cells == 1 else "are a separate level"
     return f"{several(cells, 'empty cell')} of {one.name!r} {own}, {level}"
 
@@ -1039,32 +1064,34 @@ HELD_OUT_TOO = ", held-out ones included"
 OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # part of the note on imputed cells
 
 
-def without_folds(notes: Iterable[str]) -> tuple[str, ...]:
+def drop_fold_wording(notes: Iterable[str]) -> tuple[str, ...]:
     """Return notes with their wording for data without held-out rows.
 
     Examples
     --------
-    >>> without_folds([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
+    >>> drop_fold_wording([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
     ("filled with the mean over all rows, in 'age'",)
     """
     return tuple(note.replace(OVER_ALL_ROWS, OVER_ALL_ROWS.removesuffix(HELD_OUT_TOO)) for note in notes)
 
 
-def _filled(table: RawTable, how: reading_options.Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
+def _describe_imputation(
+    table: RawTable, how: reading_options.Reading, means: Mapping[str, float]
+) -> list[tuple[str, str]]:
     """Return the numbers of imputed cells with their fill values and columns; empty if no cell is imputed."""
     columns = [column for column in table.features if column.name in means and column.empty.any()]
     cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
-    names = first_named([repr(column.name) for column in columns])
+    names = abbreviate_list([repr(column.name) for column in columns])
     return [(f"{cells} imputed by the {how.na} of their column", names)] if columns else []
 
 
 def _cell_notes(
     table: RawTable, how: reading_options.Reading, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
 ) -> list[str]:
-    notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _filled(table, how, means)]
+    notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _describe_imputation(table, how, means)]
     own = [column for column in table.features if column.name in levels and column.empty.any()]
     notes += [absent_note(column) for column in own]
-    alike = ((column.name, column.as_one(levels.get(column.name, ()))) for column in table.columns)
+    alike = ((column.name, column.describe_case_variants(levels.get(column.name, ()))) for column in table.columns)
     notes += [f"column {name!r}: {said}" for name, said in alike if said]
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
@@ -1072,7 +1099,7 @@ def _cell_notes(
     return notes
 
 
-def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
+def _assemble_parts(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Return the parts of a data set: one array of numbers, imputed, with text values encoded."""
     made: list[tuple[str, FloatArray]] = []
     filled: dict[str, BoolArray] = {}
@@ -1082,13 +1109,13 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
             fill = learnt.means.get(feature.name, np.nan)
             made.append((feature.name, np.where(feature.empty, fill, feature.numbers)))
             if feature.name in learnt.marked:
-                made.append((reading_options.indicator_of(feature.name), feature.empty.astype(float)))
+                made.append((reading_options.indicator_name(feature.name), feature.empty.astype(float)))
             if feature.empty.any():
                 filled[feature.name] = feature.empty
             continue
         if feature.empty.any() and reading_options.ABSENT not in levels[feature.name]:
             levels[feature.name] = (*levels[feature.name], reading_options.ABSENT)
-        made += _encoded(feature, levels[feature.name], learnt.how.encode_of(feature.name))
+        made += _encode_text_column(feature, levels[feature.name], learnt.how.column_encoding(feature.name))
     X = np.empty((table.rows, len(made)))
     for k, (_, column) in enumerate(made):
         X[:, k] = column
@@ -1108,7 +1135,7 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     return Made(X, y, names, "" if goal is None else goal.name, table.aux, *of_cells)
 
 
-def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
+def _encode_text_column(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
     """Return the numeric columns of a text column: one of ranks, or one of 0/1 for each level."""
     codes = one.codes([level for level in levels if level != reading_options.ABSENT])
     codes[codes < 0] = len(levels) - 1  # the last level is that of missing cells, if there are any
@@ -1145,7 +1172,7 @@ class Subjects:
     @property
     def option(self) -> str:
         """Option of `solve` that holds out all rows of a subject together."""
-        return f"--folds {quoted([f'groups:{self.column}'])}"
+        return f"--folds {quote_names([f'groups:{self.column}'])}"
 
     @property
     def note(self) -> str:
@@ -1154,12 +1181,12 @@ class Subjects:
         return f"several rows for each value ({why}): {self.option} holds them out together"
 
 
-def quoted(names: Iterable[str]) -> str:
+def quote_names(names: Iterable[str]) -> str:
     """Return names as one word of a shell command, quoted as in a CSV file if they contain commas.
 
     Examples
     --------
-    >>> print(quoted(["a", "b,c", "d e"]))
+    >>> print(quote_names(["a", "b,c", "d e"]))
     'a,"b,c",d e'
     """
     text = io.StringIO()
@@ -1184,7 +1211,7 @@ def numbers_rows(one: RawColumn) -> str:
     return ""
 
 
-def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
+def find_subjects(features: Sequence[RawColumn]) -> Subjects | None:
     """Return the column that names subjects with several rows each, or None.
 
     Another column numbers the rows of each subject, or the column holds text and its name identifies it.
@@ -1197,7 +1224,7 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
         codes, k = np.array([place[word] for word in words]), len(place)
         if k < 3 or 2 * np.sum(np.bincount(codes) > 1) <= k:
             continue
-        visit = _visit_of(column, codes, features)
+        visit = _find_visit_column(column, codes, features)
         if visit is not None:
             return Subjects(column.name, visit.name, k)
         if SUBJECT.fullmatch(column.name) and column.others and k >= SURE_LEVELS:
@@ -1205,12 +1232,17 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
     return None
 
 
-def _visit_of(subject: RawColumn, codes: IntArray, features: Sequence[RawColumn]) -> RawColumn | None:
+def _find_visit_column(subject: RawColumn, codes: IntArray, features: Sequence[RawColumn]) -> RawColumn | None:
     """Return the column that numbers the rows of each subject, or None."""
     rows = np.bincount(codes)
     for visit in features:
         told = SUBJECT.fullmatch(subject.name) or VISIT.fullmatch(visit.name) or len(rows) >= SURE_LEVELS
-        if visit is not subject and told and _may_number(visit) and _tells_apart(visit.numbers, codes, int(rows.max())):
+        if (
+            visit is not subject
+            and told
+            and _may_number(visit)
+            and _are_visit_numbers(visit.numbers, codes, int(rows.max()))
+        ):
             return visit
     return None
 
@@ -1227,7 +1259,7 @@ def _may_number(one: RawColumn) -> bool:
     return plain and bool(np.all(one.numbers == np.rint(one.numbers))) and len(set(one.numbers.tolist())) <= MOST_LEVELS
 
 
-def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
+def _are_visit_numbers(numbers: FloatArray, codes: IntArray, most: int) -> bool:
     """Return True if the numbers differ within a subject and recur in other subjects."""
     pairs, values = set(zip(codes.tolist(), numbers.tolist(), strict=True)), set(numbers.tolist())
     return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
@@ -1278,19 +1310,21 @@ def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.
         lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
-    chosen = wanted.within(_names_of_columns(frame))
+    chosen = wanted.select_columns(_names_of_columns(frame))
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     words = wanted.two_words and not _is_numeric(frame.iloc[:, chosen.header.index(chosen.goal)])
-    cures = how.cures or how.decimal != "." or words
+    cures = how.allows_nonnumeric_cells or how.decimal != "." or words
     try:
         if cures:
-            return cured(_raw_frame(frame, chosen, aux, how), how, wanted)
+            return impute_and_encode(_raw_frame(frame, chosen, aux, how), how, wanted)
         X = frame_numbers(frame.iloc[:, list(chosen.features)])
         y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
         return Made(X, y, chosen.names, chosen.goal, aux, None)
     except BadInput:
         if not cures:
-            cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # raises an error that names all invalid columns
+            impute_and_encode(
+                _raw_frame(frame, chosen, aux, how), how, wanted
+            )  # raises an error that names all invalid columns
         raise
 
 
@@ -1308,8 +1342,8 @@ def _names_of_columns(frame: pd.DataFrame) -> list[str]:
 
 def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:
     """Return features of new rows in a frame, with the preprocessing of the rows of the model."""
-    wanted = reading_options.Wanted("", learnt.columns_of(features), None, (), needed=False)
-    return read_alike(_raw_frame(frame, wanted.within(_names_of_columns(frame)), {}, learnt.how), learnt)
+    wanted = reading_options.Wanted("", learnt.source_columns(features), None, (), needed=False)
+    return read_alike(_raw_frame(frame, wanted.select_columns(_names_of_columns(frame)), {}, learnt.how), learnt)
 
 
 def _raw_frame(
@@ -1339,7 +1373,7 @@ def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
             raise bad_cell(name, int(np.argmax(missing)) + 1, None)
         return series.to_numpy(dtype=np.float64).copy()
     for row, value in enumerate(series.tolist(), start=1):
-        if isinstance(value, str) and reading_options.reads(value, reading_options.POINT):
+        if isinstance(value, str) and reading_options.is_number(value, reading_options.POINT):
             more = "convert the column to numbers, for example by pandas.to_numeric"
             raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, ArrowTable, BoolArray, FloatArray, IntArray, put_beside_ones, row_chunks
+from sparsecv_mio.arrays import CACHED_NUMBERS, ArrowTable, BoolArray, FloatArray, IntArray, prepend_ones, row_chunks
 from sparsecv_mio.data.cure import KEPT, as_pandas, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
@@ -133,7 +133,7 @@ class Dataset:
         A small X is left unchanged: copying it takes no time.
         """
         if self.X.size > CACHED_NUMBERS and self.X.flags.c_contiguous:
-            X = put_beside_ones(self.X, np.arange(self.p))[1:].T
+            X = prepend_ones(self.X, np.arange(self.p))[1:].T
             X.setflags(write=False)
             object.__setattr__(self, "X", X)
 
@@ -261,14 +261,14 @@ class Dataset:
         """
         if "weights" in reading:
             raise BadInput("weights: read_dataset(frame, target, weights=...) gives the rows of a frame their weights")
-        how = Reading.of(**reading)
-        of_files = [name for name in how.given() if name not in OF_CELLS]
+        how = Reading.from_keywords(**reading)
+        of_files = [name for name in how.changed_options() if name not in OF_CELLS]
         if of_files:
             raise BadInput(f"{of_files[0]}: requires a file; omit it for frames")
         return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux), two_words=two_words), how))
 
 
-def required(data: object, who: str) -> Dataset:
+def require_dataset(data: object, who: str) -> Dataset:
     """Return the argument if it is a `Dataset`.
 
     Parameters
@@ -349,10 +349,10 @@ def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         words = NUMPY_TEXT.sub(r"\1", str(error).splitlines()[0])
         raise BadInput(f"{what} must hold numbers only: {words}") from error
-    return shaped(array, what, ndim)
+    return check_dimensions(array, what, ndim)
 
 
-def shaped(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
+def check_dimensions(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
     """Return an array with the given number of dimensions; a single column also counts as a vector.
 
     Parameters

@@ -171,16 +171,16 @@ class RowLists(NamedTuple):
     rows: IntArray
     starts: IntArray
 
-    def of(self, j: int) -> IntArray:
+    def fold_rows(self, j: int) -> IntArray:
         """Return the rows of fold j."""
         return self.rows[self.starts[j] : self.starts[j + 1]]
 
-    def of_several(self, folds: IntArray) -> tuple[IntArray, IntArray]:
+    def concatenate_folds(self, folds: IntArray) -> tuple[IntArray, IntArray]:
         """Return the rows of several folds, one fold after the other, and their number for each fold.
 
         Examples
         --------
-        >>> rows, sizes = RowLists(np.array([4, 5, 0, 2]), np.array([0, 1, 2, 4])).of_several(np.array([2, 0]))
+        >>> rows, sizes = RowLists(np.array([4, 5, 0, 2]), np.array([0, 1, 2, 4])).concatenate_folds(np.array([2, 0]))
         >>> rows.tolist(), sizes.tolist()
         ([0, 2, 4], [2, 1])
         """
@@ -339,7 +339,7 @@ class FoldPlan:
 
     def left_out(self, j: int) -> IntArray:
         """Return the rows that fold j does not train on, ascending; they include the rows that it scores."""
-        return self.scored_rows(j) if self.left is None else self.left.of(j)
+        return self.scored_rows(j) if self.left is None else self.left.fold_rows(j)
 
     def train_rows(self, j: int) -> IntArray:
         """Return the rows that fold j trains on, ascending."""
@@ -438,7 +438,7 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     order, starts = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64), _starts(sizes)
     if np.array_equal(order, starts[:n]):  # every row is a fold, in order: both arrays can share their numbers
         order = starts[:n]
-    return _checked(FoldPlan(spec, seed, n, k, order, starts))
+    return _check_plan(FoldPlan(spec, seed, n, k, order, starts))
 
 
 def repeated_plan(repeats: Sequence[FoldPlan]) -> FoldPlan:
@@ -486,7 +486,7 @@ def plan_of_rows(
     never = np.ones(n, dtype=bool)
     never[scored.rows] = False
     order = np.concatenate([scored.rows, np.flatnonzero(never)]).astype(np.int64, copy=False)
-    return _checked(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left_out, repeats))
+    return _check_plan(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left_out, repeats))
 
 
 def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
@@ -524,7 +524,7 @@ def _starts(sizes: IntArray) -> IntArray:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def _checked(plan: FoldPlan) -> FoldPlan:
+def _check_plan(plan: FoldPlan) -> FoldPlan:
     if plan.least_training < 2:
         raise BadInput(
             f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes))} only {plan.least_training} training "

@@ -83,7 +83,7 @@ def _fold_count(text: str, spec: str, n: int) -> int:
     return k
 
 
-def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray:
+def stratified_folds(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray:
     """Return labels of `stratified:K`: K folds with the same share of every quantile of the target.
 
     The rows are sorted by the target, with ties in random order. Each run of K sorted rows is assigned to the K folds
@@ -103,7 +103,7 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
 
     Examples
     --------
-    >>> labels = stratified("2", np.array([5.0, 1.0, 4.0, 2.0, 3.0]), 0)
+    >>> labels = stratified_folds("2", np.array([5.0, 1.0, 4.0, 2.0, 3.0]), 0)
     >>> sorted(labels[[1, 3]].tolist()), sorted(labels[[2, 4]].tolist())
     ([0, 1], [0, 1])
     """
@@ -133,7 +133,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     Examples
     --------
     >>> scored, left = forward("2", 6)
-    >>> scored.of(0).tolist(), left.of(0).tolist()
+    >>> scored.fold_rows(0).tolist(), left.fold_rows(0).tolist()
     ([2, 3], [2, 3, 4, 5])
     """
     spec, (count, colon, between) = f"forward:{text}", text.partition(":")
@@ -335,7 +335,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of a two-class target are stratified
     _check_seed(seed)
-    plan = _plan_of_rows_stated(text, dataset, seed)
+    plan = _make_fixed_plan(text, dataset, seed)
     if plan is not None:
         return plan
     again = REPEATED.fullmatch(text)
@@ -343,12 +343,12 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     return fold_plan.repeated_plan(
         [
             fold_plan.plan_of_labels(labels, text, seed, single=single)
-            for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
+            for labels in _draw_fold_labels(again[2] if again else text, dataset, seed, _repeats(text, again, n))
         ]
     )
 
 
-def _plan_of_rows_stated(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan | None:
+def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan | None:
     """Return the plan of a spec that assigns no single rows at random; None for any other spec."""
     (kind, colon, value), n = text.partition(":"), dataset.n
     if kind == "loo" and not colon:
@@ -392,14 +392,14 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
     return count
 
 
-def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
+def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
     """Yield the labels of every repeat of a spec that assigns rows at random."""
     kind, colon, value = text.partition(":")
     for repeat in range(repeats):
         if not colon and kind != "loo":
             yield equal_folds(kind, dataset.n, seed, repeat)
         elif kind == "stratified":
-            yield stratified(value, dataset.y, seed, repeat)
+            yield stratified_folds(value, dataset.y, seed, repeat)
         elif kind == "blocks":
             yield blocks(value, dataset.n, seed, repeat)
         elif kind == "holdout":

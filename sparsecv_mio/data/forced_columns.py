@@ -30,8 +30,8 @@ class ForcedColumns:
 
     Examples
     --------
-    >>> choice = ForcedColumns.of(5, np.array([1, 3]), n_adjusted=1)
-    >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.whole(np.array([0, 2])).tolist()
+    >>> choice = ForcedColumns.from_positions(5, np.array([1, 3]), n_adjusted=1)
+    >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.make_support(np.array([0, 2])).tolist()
     ([0, 2], [0, 1, 3, 4])
     >>> choice.n_columns(3), choice.size(3), choice.tau_of(4)
     (4, 2, 3)
@@ -42,7 +42,7 @@ class ForcedColumns:
     n_adjusted: int = 0
 
     @classmethod
-    def of(cls, q: int, forced: IntArray, n_adjusted: int = 0) -> ForcedColumns:
+    def from_positions(cls, q: int, forced: IntArray, n_adjusted: int = 0) -> ForcedColumns:
         """Split q columns.
 
         Parameters
@@ -59,9 +59,9 @@ class ForcedColumns:
         return cls(forced, np.flatnonzero(others).astype(np.int64), n_adjusted)
 
     @classmethod
-    def by_penalty(cls, forced: IntArray, weight: FloatArray) -> ForcedColumns:
+    def from_penalty_weights(cls, forced: IntArray, weight: FloatArray) -> ForcedColumns:
         """Split columns by their penalty weights (q,), which are 0 for adjusted columns alone."""
-        return cls.of(len(weight), forced, int(np.count_nonzero(weight[forced] == 0.0)))
+        return cls.from_positions(len(weight), forced, int(np.count_nonzero(weight[forced] == 0.0)))
 
     @cached_property
     def _place(self) -> IntArray:
@@ -104,7 +104,7 @@ class ForcedColumns:
         places.sort()
         return places
 
-    def whole(self, chosen: NDArray[np.integer]) -> IntArray:
+    def make_support(self, chosen: NDArray[np.integer]) -> IntArray:
         """Return places in `others` as columns, ascending, with the columns in every support."""
         if not len(self.forced):
             return np.asarray(chosen, dtype=np.int64)

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, FloatArray
 from sparsecv_mio.data import text_tables
-from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
-from sparsecv_mio.data.dataset import Dataset, assemble, shaped
+from sparsecv_mio.data.cure import RawTable, impute_and_encode, raw_table, read_alike
+from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, Selection, Wanted
-from sparsecv_mio.data.weights import by_column, weight_columns
+from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, naming_extras
-from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
+from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,20 +41,20 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
     """
     import pyarrow as pa
 
-    with _opened(path, wanted) as (file, chosen):
+    with _open_columnar(path, wanted) as (file, chosen):
         words = chosen.target is not None and not text_tables.is_numeric(file.schema.field(chosen.goal).type)
         durations = any(pa.types.is_duration(file.schema.field(chosen.header[j]).type) for j in chosen.numeric)
         if how.decimal != "." or (wanted.two_words and words) or durations:
-            return assemble(*cured(_raw(file, chosen, how), how, wanted))
+            return assemble(*impute_and_encode(_raw(file, chosen, how), how, wanted))
         try:
             return _all_numbers(file, chosen)
         except BadInput:
-            cured(_raw(file, chosen, how), how, wanted)  # names all bad columns
+            impute_and_encode(_raw(file, chosen, how), how, wanted)  # names all bad columns
             raise
 
 
 @contextmanager
-def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
+def _open_columnar(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
     """Yield a file as an Arrow data set, with the selected columns."""
     import pyarrow as pa
     from pyarrow import dataset
@@ -64,12 +64,14 @@ def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
         form = dataset.IpcFileFormat() if feather else dataset.ParquetFileFormat(pre_buffer=False)
         file = dataset.dataset(str(path.absolute()), format=form)
         # pandas writes its row index as such a column; it only numbers the rows.
-        chosen = wanted.within([name for name in file.schema.names if not re.fullmatch(r"__index_level_\d+__", name)])
+        chosen = wanted.select_columns(
+            [name for name in file.schema.names if not re.fullmatch(r"__index_level_\d+__", name)]
+        )
         check_numbers(path, file.count_rows(), len(chosen.numeric) + len(chosen.aux))
         yield file, chosen
     except pa.ArrowException as error:
         if "duplicate field names" in str(error):
-            wanted.within(_header(path, feather))  # raises the error that names the missing columns
+            wanted.select_columns(_header(path, feather))  # raises the error that names the missing columns
         kind = "Feather" if feather else "Parquet"
         raise BadInput(f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
 
@@ -92,7 +94,7 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
     for first in range(0, len(names), step):
         start = 0
         for batch in file.to_batches(columns=names[first : first + step], use_threads=False, batch_readahead=0):
-            columns.put(pa.Table.from_batches([batch]), start)
+            columns.add_block(pa.Table.from_batches([batch]), start)
             start += batch.num_rows
     return columns.dataset(rows)
 
@@ -129,7 +131,7 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
         with np.load(path, allow_pickle=False) as store:
             used = [key for key in store.files if key in ("X", "y", "names", *wanted.aux)]
             sizes = {member.filename.removesuffix(".npy"): member.file_size for member in store.zip.infolist()}
-            check_unpacked(path, sum(sizes.get(key, 0) for key in used))
+            check_unpacked_size(path, sum(sizes.get(key, 0) for key in used))
             arrays = {key: store[key] for key in used}
     except BadInput:
         raise
@@ -170,7 +172,7 @@ def from_matrix(
     """
     if wanted.needed and str(wanted.target) != "y":
         raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
-    chosen = wanted.within([*names, "y", *extra])
+    chosen = wanted.select_columns([*names, "y", *extra])
     aux = dict(extra)
     aux.update({chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]})
     if len(chosen.features) < X.shape[1]:
@@ -181,7 +183,7 @@ def from_matrix(
 def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
     if values.dtype.kind not in "biuf":
         raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers: save it as float64")
-    values = shaped(values, f"array {key!r} of {str(path)!r}", ndim)
+    values = check_dimensions(values, f"array {key!r} of {str(path)!r}", ndim)
     with np.errstate(over="ignore"):  # a number beyond float64 is reported as not finite
         return values.astype(np.float64, copy=False)
 
@@ -256,7 +258,7 @@ OTHERS = {  # formats that pandas can read, with its function
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
 
-def target_of(path: str | Path, target: str | int | None, option: str = "target") -> str | int:
+def resolve_target(path: str | Path, target: str | int | None, option: str = "target") -> str | int:
     """Return the target of a file; the default is `y` for formats that store the target separately.
 
     Parameters
@@ -271,7 +273,7 @@ def target_of(path: str | Path, target: str | int | None, option: str = "target"
 
     Examples
     --------
-    >>> target_of("a.npz", None), target_of("a.csv", "price")
+    >>> resolve_target("a.npz", None), resolve_target("a.csv", "price")
     ('y', 'price')
     """
     if target is not None:
@@ -346,10 +348,10 @@ def read_dataset(
     columns = (*aux, *weight_columns(weights))
     if not isinstance(path, str | Path):
         frame = Dataset.from_frame(path, target, features, drop, columns, two_words, **reading)
-        return by_column(frame, weights)
-    how = Reading.of(**reading)
+        return apply_weight_column(frame, weights)
+    how = Reading.from_keywords(**reading)
     wanted = Wanted(target, features, drop, columns, index=how.index_col, two_words=two_words)
-    return by_column(read_by(path, wanted, how), weights)
+    return apply_weight_column(read_with_options(path, wanted, how), weights)
 
 
 class NewRows(NamedTuple):
@@ -365,7 +367,7 @@ class NewRows(NamedTuple):
     ids: NDArray[Any] = np.empty(0)
 
     @property
-    def left_out(self) -> int:
+    def n_dropped_rows(self) -> int:
         """Number of rows of the file that were dropped because a cell is empty."""
         return self.data.reading.left_out if self.data.reading is not None else 0
 
@@ -404,12 +406,15 @@ def read_rows(
     """
     columns, how = features, STRICT
     if learnt is not None:
-        columns, how = learnt.columns_of(features), learnt.how
+        columns, how = learnt.source_columns(features), learnt.how
     wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=EXPOSURES)
     try:
-        data, doubt = read_by(path, wanted, how, learnt), ""
+        data, doubt = read_with_options(path, wanted, how, learnt), ""
     except BadInput as error:
-        data, doubt = read_by(path, replace(wanted, target=""), how, learnt), str(error)  # raises if others are bad
+        data, doubt = (
+            read_with_options(path, replace(wanted, target=""), how, learnt),
+            str(error),
+        )  # raises if others are bad
     if id is None:
         return NewRows(data, not doubt and data.target == target, doubt)
     named = replace(wanted, target="", features=columns[:1], aux=(id,), role="id column")
@@ -417,7 +422,7 @@ def read_rows(
     return NewRows(data, not doubt and data.target == target, doubt, ids)
 
 
-def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:
+def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:
     """Return the data set of a file with parsed options.
 
     Parameters
@@ -435,14 +440,16 @@ def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | No
     with _regular(path) as file:
         if learnt is not None:
             return assemble(*read_alike(_raw_by_kind(file, wanted, how), learnt))
-        if how.cures:
-            return assemble(*cured(_raw_by_kind(file, wanted, how), how, wanted))
+        if how.allows_nonnumeric_cells:
+            return assemble(*impute_and_encode(_raw_by_kind(file, wanted, how), how, wanted))
         kind = _known_kind(file, how)
         if kind in MATRICES:
             return MATRICES[kind](file, wanted)
         text = kind in TEXT
-        data = text_tables.read_delimited(file, wanted, kind, how) if text else read_columnar(file, wanted, how)
-        return replace(data, reading=Applied(how, data.names)) if data.reading is None and how.given() else data
+        data = text_tables.read_text_table(file, wanted, kind, how) if text else read_columnar(file, wanted, how)
+        return (
+            replace(data, reading=Applied(how, data.names)) if data.reading is None and how.changed_options() else data
+        )
 
 
 def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
@@ -465,9 +472,9 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
 def _raw_by_kind(file: Path, wanted: Wanted, how: Reading) -> RawTable:
     kind = _known_kind(file, how)
     if kind in TEXT:
-        return text_tables.raw_delimited(file, wanted, kind, how)
+        return text_tables.read_raw_table(file, wanted, kind, how)
     if kind in SUFFIXES:
-        with _opened(file, wanted) as (opened, chosen):
+        with _open_columnar(file, wanted) as (opened, chosen):
             return _raw(opened, chosen, how)
     data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
     columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
@@ -501,7 +508,7 @@ def _regular(path: str | Path) -> Iterator[Path]:
 
 def _known_kind(file: Path, how: Reading) -> str:
     """Return the format of a file; raise `BadInput` if it is not supported, or not with these options."""
-    kind = text_tables.kind_of(file)
+    kind = text_tables.format_suffix(file)
     if kind in TEXT:
         return kind
     if kind in OTHERS:
@@ -514,9 +521,11 @@ def _known_kind(file: Path, how: Reading) -> str:
         uses = f"use one of {kinds}, text also as .gz or .zip"
         raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
     if kind in SUFFIXES:
-        text_only = set(how.given()) - {*OF_CELLS, "index_col"}
+        text_only = set(how.changed_options()) - {*OF_CELLS, "index_col"}
         if text_only:
             raise BadInput(f"{min(text_only)}: requires a text table, but {str(file)!r} is not one; omit it")
-    elif how.given():
-        raise BadInput(f"{how.given()[0]}: requires a text table or Parquet; save {str(file)!r} as one of them")
+    elif how.changed_options():
+        raise BadInput(
+            f"{how.changed_options()[0]}: requires a text table or Parquet; save {str(file)!r} as one of them"
+        )
     return kind

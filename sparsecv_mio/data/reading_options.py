@@ -21,8 +21,8 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from sparsecv_mio.data.dates import date_features, parse_date_parts
-from sparsecv_mio.digits import MOST_NAMED, first_named, plural, quoted_name
-from sparsecv_mio.errors import BadInput, did_you_mean, word_of
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, quoted_name
+from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.words import Encode, Missing
 
 NONE = "none"  # keyword: digits are not grouped, even if the file looks like it
@@ -62,7 +62,7 @@ class Way(NamedTuple):
     decimal: str
     thousands: str | None
 
-    def given(self, now: Way) -> str:
+    def changed_keywords(self, now: Way) -> str:
         """Return the keywords that request this format instead of another one."""
         changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
         if self.thousands is not None:
@@ -80,7 +80,7 @@ BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # possible form
 
 
 @cache
-def _grouped(decimal: str, thousands: str) -> re.Pattern[str]:
+def _grouped_digits_pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     mark, point = re.escape(SAME.get(thousands, thousands)), re.escape(decimal)
     return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}(?:[{mark}]\d{{3}})+(?:{point}\d*)?\s*", re.ASCII)
 
@@ -100,7 +100,7 @@ def parse_number(text: str, decimal: str = ".", thousands: str | None = None) ->
     >>> parse_number(" 1e-3"), parse_number("1,5", ","), parse_number("12.078,5", ",", ".")
     (0.001, 1.5, 12078.5)
     """
-    if thousands is not None and thousands != NONE and _grouped(decimal, thousands).fullmatch(text):
+    if thousands is not None and thousands != NONE and _grouped_digits_pattern(decimal, thousands).fullmatch(text):
         for mark in SAME.get(thousands, thousands):
             text = text.strip().replace(mark, "")
     if "_" in text or not text.isascii():
@@ -112,7 +112,7 @@ def parse_number(text: str, decimal: str = ".", thousands: str | None = None) ->
     return float(text)
 
 
-def reads(text: str, way: Way) -> bool:
+def is_number(text: str, way: Way) -> bool:
     """Return True if a text is a number in the given format."""
     try:
         parse_number(text, *way)
@@ -121,17 +121,17 @@ def reads(text: str, way: Way) -> bool:
     return True
 
 
-def reads_somehow(text: str) -> bool:
+def has_number_format(text: str) -> bool:
     """Return True if a text is a number in any format."""
-    return any(reads(text, way) for way in WAYS)
+    return any(is_number(text, way) for way in WAYS)
 
 
-def what_else(text: str) -> str:
+def describe_unreadable_text(text: str) -> str:
     """Return a description of a text that is neither a word nor a plain number, with advice; empty for a word.
 
     Examples
     --------
-    >>> what_else("22%"), what_else("1st")
+    >>> describe_unreadable_text("22%"), describe_unreadable_text("1st")
     ('numbers with a percent sign: remove the signs', '')
     """
     text = text.strip()
@@ -188,7 +188,7 @@ class Marks:
         """Record a cell that is not a number."""
         self.odd = self.odd or text.strip()
         if self.ways:
-            self.ways = tuple(way for way in self.ways if reads(text, way))
+            self.ways = tuple(way for way in self.ways if is_number(text, way))
             self.against = "" if self.ways or text.strip() == self.odd else text.strip()
 
     def allows(self, way: Way) -> bool:
@@ -197,7 +197,7 @@ class Marks:
             return True
         return not self.proof and (not self.grouped or way.thousands == self.way.decimal)
 
-    def doubtful(self, evident: bool, semicolons: bool) -> bool:
+    def is_ambiguous(self, evident: bool, semicolons: bool) -> bool:
         """Return True if the decimal mark may group digits.
 
         Parameters
@@ -257,7 +257,9 @@ def either(text: str, now: Way, ways: Sequence[Way]) -> str:
     '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none"; give the options that apply'
     """
     first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
-    options_said = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
+    options_said = [
+        way.changed_keywords(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])
+    ]
     return (
         f"{text!r} is {first[0]:.10g} with {options_said[0]} and {second[0]:.10g} with {options_said[1]}; give the "
         "options that apply"
@@ -278,7 +280,7 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
     for name, marks_of in columns.items():
         if len(ways) > 1 and (text := _witness([marks_of], ways)):
             sentences[name] = either(text, marks_of.way, ways)
-        elif marks_of.doubtful(evident, sep == ";"):
+        elif marks_of.is_ambiguous(evident, sep == ";"):
             sentences[name] = either(marks_of.grouped, marks_of.way, BOTH[marks_of.way.decimal])
     return sentences
 
@@ -298,7 +300,7 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     """
     sentences = doubts(columns, sep)
     if sentences:
-        named = first_named([repr(name) for name in sentences])
+        named = abbreviate_list([repr(name) for name in sentences])
         raise BadInput(f"{plural(len(sentences), 'column')} {named}: {next(iter(sentences.values()))}")
 
 
@@ -315,7 +317,7 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
     if not open_ones:
         return ()
     text = next(iter(open_ones.values())).grouped
-    named = first_named([repr(name) for name in open_ones])
+    named = abbreviate_list([repr(name) for name in open_ones])
     return (
         f"{plural(len(open_ones), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
         f"number; if it is {text.replace('.', '')}, give --decimal , --thousands . (decimal, thousands in Python)",
@@ -403,7 +405,7 @@ class Reading:
     dates: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, **words: Any) -> Reading:
+    def from_keywords(cls, **words: Any) -> Reading:
         r"""Return checked reading options.
 
         Parameters
@@ -421,7 +423,7 @@ class Reading:
 
         Examples
         --------
-        >>> how = Reading.of(sep="semicolon", decimal=",", na="mean")
+        >>> how = Reading.from_keywords(sep="semicolon", decimal=",", na="mean")
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
@@ -437,8 +439,11 @@ class Reading:
         except (LookupError, ValueError):
             raise BadInput(f"encoding: {encoding!r} is unknown; use for example latin-1, cp1252 or utf-16") from None
         index = None if values["index_col"] is None else str(values["index_col"])
-        missing, words_as = word_of(Missing, values["na"], "na"), word_of(Encode, values["encode"], "encode")
-        if values["na_indicator"] and not missing.fills:
+        missing, words_as = (
+            parse_keyword(Missing, values["na"], "na"),
+            parse_keyword(Encode, values["encode"], "encode"),
+        )
+        if values["na_indicator"] and not missing.uses_imputation:
             raise BadInput(f"na_indicator: requires na mean or median; with {missing} no value is imputed")
         groups, nothing = _thousands(values["thousands"], decimal), _absent_words(values["na_values"])
         return cls(
@@ -448,7 +453,7 @@ class Reading:
         )  # fmt: skip
 
     @property
-    def cures(self) -> bool:
+    def allows_nonnumeric_cells(self) -> bool:
         """True if cells that are not plain numbers are allowed."""
         groups = self.thousands not in (None, NONE)
         encodes = self.encode is not Encode.ERROR or bool(self.order)
@@ -459,11 +464,11 @@ class Reading:
         """Levels of each column with a declared order, from the lowest to the highest."""
         return dict(self.order)
 
-    def encode_of(self, column: str) -> Encode:
+    def column_encoding(self, column: str) -> Encode:
         """Return the encoding of a text column."""
         return Encode.ORDINAL if column in self.orders else self.encode
 
-    def with_declared(self, orders: Mapping[str, tuple[str, ...]]) -> Reading:
+    def add_declared_orders(self, orders: Mapping[str, tuple[str, ...]]) -> Reading:
         """Return options with the orders declared by the data, which apply to `ordinal`; `order` has priority.
 
         Parameters
@@ -484,13 +489,13 @@ class Reading:
         return Way(self.decimal, self.thousands)
 
     @property
-    def rewrites(self) -> bool:
+    def needs_rewriting(self) -> bool:
         """True if the text must be rewritten before it is a plain table."""
         plain = self.comment is None and self.skip_lines is None and self.sep != " "
         return not plain or codecs.lookup(self.encoding).name != "utf-8"
 
     @cached_property
-    def skipped(self) -> tuple[range, ...]:
+    def skipped_lines(self) -> tuple[range, ...]:
         """Ranges of the line numbers to skip."""
         return tuple(_line_range(part) for part in self.skip_lines.split(",")) if self.skip_lines else ()
 
@@ -504,7 +509,7 @@ class Reading:
 
         Examples
         --------
-        >>> Reading.of(skip_lines="1").skipping([3, 4, 32])
+        >>> Reading.from_keywords(skip_lines="1").skipping([3, 4, 32])
         '1,3:4,32'
         """
         parts = [] if self.skip_lines is None else [self.skip_lines]
@@ -513,7 +518,7 @@ class Reading:
             parts.append(f"{numbers[0]}:{numbers[-1]}" if len(numbers) > 1 else f"{numbers[0]}")
         return ",".join(parts)
 
-    def given(self) -> list[str]:
+    def changed_options(self) -> list[str]:
         """Return the names of the options that differ from their defaults."""
         return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
 
@@ -618,7 +623,7 @@ def order_text(column: str, words: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> order_text("size", ["small", "large"]), Reading.of(order=order_text("age", ["<18", "18+"])).orders
+    >>> order_text("size", ["small", "large"]), Reading.from_keywords(order=order_text("age", ["<18", "18+"])).orders
     ('size=small<large', {'age': ('<18', '18+')})
     """
     text = io.StringIO()
@@ -690,31 +695,31 @@ class Applied:
     @property
     def is_told(self) -> bool:
         """True if new rows need preprocessing; False for a plain table that has only notes."""
-        return bool(self.how.given() or self.means or self.levels or self.left_out)
+        return bool(self.how.changed_options() or self.means or self.levels or self.left_out)
 
     @property
     def factors(self) -> tuple[str, ...]:
         """Text columns that became several features, one for each level."""
-        return tuple(name for name in self.levels if len(self.names_of(name)) > 1)
+        return tuple(name for name in self.levels if len(self.column_features(name)) > 1)
 
-    def columns_of(self, features: Collection[str]) -> list[str]:
+    def source_columns(self, features: Collection[str]) -> list[str]:
         """Return the columns of the file from which some features are made."""
-        return [name for name in self.columns if any(made in features for made in self.names_of(name))]
+        return [name for name in self.columns if any(made in features for made in self.column_features(name))]
 
-    def names_of(self, column: str) -> tuple[str, ...]:
+    def column_features(self, column: str) -> tuple[str, ...]:
         """Return the features that are made from a column of the file."""
         if column in self.levels:
-            return feature_names(column, self.levels[column], self.how.encode_of(column))
+            return feature_names(column, self.levels[column], self.how.column_encoding(column))
         numbers = date_features(column, self.how.dates) if column in self.date_forms else (column,)
-        return (*numbers, *(indicator_of(name) for name in numbers if name in self.marked))
+        return (*numbers, *(indicator_name(name) for name in numbers if name in self.marked))
 
 
-def indicator_of(column: str) -> str:
+def indicator_name(column: str) -> str:
     """Return the name of the column that marks the missing cells of another column.
 
     Examples
     --------
-    >>> indicator_of("age")
+    >>> indicator_name("age")
     'age=(missing)'
     """
     return f"{column}={ABSENT}"
@@ -762,11 +767,11 @@ class Wanted:
     role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
 
     @property
-    def settled(self) -> bool:
+    def has_fixed_options(self) -> bool:
         """True if the options are those of a record, for its data or new rows, so no others can be proposed."""
         return self.sure or not self.needed
 
-    def within(self, header: Sequence[str], void: Collection[int] = ()) -> Selection:
+    def select_columns(self, header: Sequence[str], void: Collection[int] = ()) -> Selection:
         """Return the positions of the requested columns in a header.
 
         Parameters
@@ -783,7 +788,7 @@ class Wanted:
 
         Examples
         --------
-        >>> Wanted("y", None, ["b"], ("g",)).within(["a", "b", "g", "y"]).names
+        >>> Wanted("y", None, ["b"], ("g",)).select_columns(["a", "b", "g", "y"]).names
         ('a',)
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
@@ -795,7 +800,7 @@ class Wanted:
             names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
             if features is None:
                 drop = list(dict.fromkeys([*(drop or ()), names[place]]))
-        if self.settled and features is not None:  # names of a record are never positions
+        if self.has_fixed_options and features is not None:  # names of a record are never positions
             if self.needed:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
@@ -808,7 +813,7 @@ class Wanted:
                 "use another"
             )
         _check_choice(features, drop)
-        places = _kept(names, goal, extra if self.needed else (), features, drop)
+        places = _feature_positions(names, goal, extra if self.needed else (), features, drop)
         if not places:
             raise BadInput("no feature is left; keep at least one column in addition to the target")
         return Selection(names, goal, tuple(sorted(places)), extra)
@@ -839,7 +844,7 @@ class Selection:
         return self.features if self.target is None else (*self.features, self.target)
 
 
-def _kept(
+def _feature_positions(
     names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
     features: Sequence[str] | None, drop: Sequence[str] | None,
 ) -> set[int]:  # fmt: skip
@@ -898,7 +903,7 @@ def _check_repeats(given: Sequence[str] | None, option: str) -> None:
 def _target(names: tuple[str, ...], target: str | int) -> int:
     word = str(target).strip()
     if not word:
-        raise BadInput(f"the target is missing; give one of {_names_listed(names)}")
+        raise BadInput(f"the target is missing; give one of {_list_names(names)}")
     return _column(names, word, "target")
 
 
@@ -919,7 +924,7 @@ def _position(names: tuple[str, ...], name: str, role: str) -> int:
         if all(part.strip() in names for part in name.split(",")):
             raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
         near = did_you_mean(name, names)
-        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_names_listed(names)}")
+        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")
     return names.index(name)
 
 
@@ -937,11 +942,11 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
     if len(missing) == 1:
         _position(tuple(names), missing[0], "feature")
     if missing:
-        named = first_named([repr(name) for name in missing])
-        raise BadInput(f"features {named} are not in the data; the columns are {_names_listed(tuple(names))}")
+        named = abbreviate_list([repr(name) for name in missing])
+        raise BadInput(f"features {named} are not in the data; the columns are {_list_names(tuple(names))}")
 
 
-def _names_listed(names: tuple[str, ...]) -> str:
+def _list_names(names: tuple[str, ...]) -> str:
     """Return names for a message; a long list has the first names and the last, which is often the target."""
     if len(names) <= MOST_NAMED:
         return ", ".join(map(quoted_name, names))

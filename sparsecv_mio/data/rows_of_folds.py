@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.cure import fill_value, left_out
+from sparsecv_mio.data.cure import drop_keyword, fill_value
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_rows, row_lists
 from sparsecv_mio.data.standard import column_moments
@@ -42,7 +42,7 @@ class OfTrainingRows:
 def _rule(dataset: Dataset) -> Missing | None:
     """Return the imputation rule, or None without imputation."""
     na = Missing.ERROR if dataset.reading is None else dataset.reading.how.na
-    return na if na.fills else None
+    return na if na.uses_imputation else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Measures:
     varies: BoolArray
 
     @classmethod
-    def of(cls, dataset: Dataset, X: FloatArray, scale: str, intercept: str, rows: IntArray | slice) -> Measures:
+    def from_rows(cls, dataset: Dataset, X: FloatArray, scale: str, intercept: str, rows: IntArray | slice) -> Measures:
         """Return the centres and scales of some rows; O(m p).
 
         Parameters
@@ -114,7 +114,7 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
                 name = dataset.names[column]
                 raise BadInput(
                     f"na-within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
-                    f"{folds.k}: give {left_out(name)}, other folds, or na-within all"
+                    f"{folds.k}: give {drop_keyword(name)}, other folds, or na-within all"
                 )
             values[fold, column] = fill_value(numbers, na)
     return values
@@ -136,7 +136,9 @@ class RowsOfFolds:
     folds: FoldPlan
 
     @classmethod
-    def of(cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str, intercept: str) -> RowsOfFolds:
+    def from_dataset(
+        cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str, intercept: str
+    ) -> RowsOfFolds:
         """Return the expanded table and its folds.
 
         Parameters
@@ -166,26 +168,26 @@ class RowsOfFolds:
         >>> from sparsecv_mio.data.folds import folds_from_labels
         >>> data = Dataset.from_arrays([[0.0, 1.0], [1.0, 5.0], [2.0, 2.0], [5.0, 4.0]], [0.0, 1.0, 2.0, 3.0])
         >>> folds = folds_from_labels([0, 0, 1, 1])
-        >>> both = RowsOfFolds.of(data, folds, OfTrainingRows(scale=Within.FOLDS), "length", "fold")
+        >>> both = RowsOfFolds.from_dataset(data, folds, OfTrainingRows(scale=Within.FOLDS), "length", "fold")
         >>> train = both.dataset.X[both.folds.train_rows(0)]
         >>> both.dataset.n, bool(np.allclose(np.var(train, axis=0) * 2.0, 1.0))
         (12, True)
         """
-        base = Measures.of(dataset, dataset.X, scale, intercept, slice(0, dataset.n))
+        base = Measures.from_rows(dataset, dataset.X, scale, intercept, slice(0, dataset.n))
         own = within.na is Within.FOLDS and dataset.holes is not None
         fills = fills_of_folds(dataset, folds) if own else np.zeros((folds.k, 0))
         if within.scale is Within.FOLDS and scale != Scale.NONE:
-            return _scaled(dataset, folds, fills, base, (scale, intercept))
-        return _filled(dataset, folds, fills, base)
+            return _expand_scaled_rows(dataset, folds, fills, base, (scale, intercept))
+        return _expand_imputed_rows(dataset, folds, fills, base)
 
     @property
-    def row_of(self) -> IntArray:
+    def source_rows(self) -> IntArray:
         """(n,) row of the data behind each row of the table."""
         stands_for = self.folds.stands_for
         return np.arange(self.dataset.n) if stands_for is None else stands_for
 
 
-def _filled(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures) -> RowsOfFolds:
+def _expand_imputed_rows(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures) -> RowsOfFolds:
     """Return the table with one copy of a row with missing cells for each distinct imputation."""
     holes = dataset.holes if dataset.holes is not None and fills.size else np.zeros((dataset.n, 0), dtype=bool)
     holed = np.flatnonzero(holes.any(axis=1))
@@ -205,16 +207,16 @@ def _filled(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures
         blocks.append(block)
         stands_for.append(np.full(len(new), row))
 
-    def seen_by(fold: int) -> IntArray:
+    def locate_rows(fold: int) -> IntArray:
         places = np.arange(dataset.n)
         places[holed] = at[fold]
         return places
 
     X = (np.vstack(blocks) - base.center) / base.scale
-    return _dealt(dataset, folds, X, np.concatenate(stands_for), seen_by)
+    return _make_table(dataset, folds, X, np.concatenate(stands_for), locate_rows)
 
 
-def _scaled(
+def _expand_scaled_rows(
     dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, units: tuple[str, str]
 ) -> RowsOfFolds:
     """Return the table with one copy of all rows for each fold, scaled by its training rows."""
@@ -226,10 +228,10 @@ def _scaled(
         filled = dataset.X
         if dataset.holes is not None and fills.size:
             filled = np.where(dataset.holes, fills[fold], filled)
-        own = Measures.of(dataset, filled, *units, folds.train_rows(fold))
+        own = Measures.from_rows(dataset, filled, *units, folds.train_rows(fold))
         scale = np.where(own.varies & base.varies, own.scale, base.scale)  # a constant column keeps its base scale
         X[n * (fold + 1) : n * (fold + 2)] = (filled - base.center) / scale
-    return _dealt(
+    return _make_table(
         dataset, folds, X, np.tile(np.arange(n), folds.k + 1), lambda fold: n * (fold + 1) + np.arange(n)
     )  # fmt: skip
 
@@ -243,7 +245,7 @@ def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
         )
 
 
-def _dealt(
+def _make_table(
     dataset: Dataset, folds: FoldPlan, X: FloatArray, stands_for: IntArray, seen_by: Callable[[int], IntArray]
 ) -> RowsOfFolds:
     """Return the table of the given features, and folds whose rows are the positions that each fold sees."""

@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, ex
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.errors import BadInput, word_of
+from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.units import WRITTEN
 from sparsecv_mio.words import Intercept, Loss, Scale
@@ -73,24 +73,24 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
     factor = np.ldexp(1.0, -exponent)
     total = n if weights is None else float(weights.sum())
 
-    def summed(block: FloatArray, rows: slice) -> FloatArray:
+    def sum_block(block: FloatArray, rows: slice) -> FloatArray:
         return np.asarray(block.sum(axis=0) if weights is None else weights[rows] @ block)
 
-    def squared(block: FloatArray, rows: slice) -> FloatArray:
+    def sum_squares(block: FloatArray, rows: slice) -> FloatArray:
         if weights is None:
             return np.asarray(np.einsum("ij,ij->j", block, block))
         return np.asarray(np.einsum("i,ij,ij->j", weights[rows], block, block))
 
     mean = np.zeros(p)
     for rows in row_chunks(n, p):
-        mean += summed(X[rows] * factor, rows) / total
+        mean += sum_block(X[rows] * factor, rows) / total
     drift, squares, raw = np.zeros(p), np.zeros(p), np.zeros(p)
     for rows in row_chunks(n, p):
         block = X[rows] * factor
-        raw += squared(block, rows)
+        raw += sum_squares(block, rows)
         block -= mean
-        drift += summed(block, rows)
-        squares += squared(block, rows)
+        drift += sum_block(block, rows)
+        squares += sum_squares(block, rows)
         del block  # frees the memory before the next block is computed
     squares = np.maximum(squares - drift * (drift / total), 0.0)
     constant = high * factor - low * factor <= WRITTEN * (largest * factor)
@@ -99,7 +99,7 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
     return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
 
 
-def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = None) -> float:
+def mean_difference(values: FloatArray, center: float, weights: FloatArray | None = None) -> float:
     """Return the difference between the mean of some numbers and a float near it, with one rounding.
 
     Two nearly equal columns that share one huge value differ by less than the rounding of their means.
@@ -115,7 +115,7 @@ def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = 
 
     Examples
     --------
-    >>> round(mean_beside(np.array([1e20, 3.0, 4.0]), 33333333333333333333.0), 9)
+    >>> round(mean_difference(np.array([1e20, 3.0, 4.0]), 33333333333333333333.0), 9)
     1367.666666667
     """
     if weights is None:
@@ -136,7 +136,7 @@ def nearest_exponent(values: FloatArray) -> IntArray:
     return np.where(mantissa < np.sqrt(0.5), exponent - 1, exponent).astype(np.int64)
 
 
-def about_means(
+def subtract_means(
     V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return rows minus the means; each mean is multiplied by the square root of the row weight.
@@ -152,7 +152,7 @@ def about_means(
 
     Examples
     --------
-    >>> about_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
+    >>> subtract_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
     (array([[4.]]), array([3.]))
     """
     if root is None:
@@ -215,14 +215,14 @@ def _link(
     for j in run.tolist():
         v = column(j)
         for i, w in originals:
-            if weight[i] == weight[j] and _same_columns(v, w, COPY_RTOL * float(norm[i])):
+            if weight[i] == weight[j] and _are_duplicate_columns(v, w, COPY_RTOL * float(norm[i])):
                 copy_of[j] = i
                 break
         else:
             originals.append((j, v))
 
 
-def _same_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
+def _are_duplicate_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
     signed = w if v @ w >= 0 else -w
     return float(np.linalg.norm(v - signed)) <= atol
 
@@ -348,7 +348,11 @@ class StandardData:
     def terms(self) -> tuple[Term, ...]:
         """Terms of models of the q columns, by positions; empty if every column is a term."""
         place = {name: j for j, name in enumerate(self.names)}
-        return tuple(term.at(place) for term in self.restrictions.terms(self.names)) if self.restrictions else ()
+        return (
+            tuple(term.convert_to_positions(place) for term in self.restrictions.terms(self.names))
+            if self.restrictions
+            else ()
+        )
 
     @cached_property
     def forced(self) -> IntArray:
@@ -363,7 +367,7 @@ class StandardData:
     @cached_property
     def choice(self) -> ForcedColumns:
         """The columns in every support and the others, by which tau becomes a number of columns."""
-        return ForcedColumns.of(self.q, self.forced, len(self.adjusting))
+        return ForcedColumns.from_positions(self.q, self.forced, len(self.adjusting))
 
     def features_of(self, support: IntArray) -> tuple[str, ...]:
         """Return the features of a support as a record states them, in the order of the file.
@@ -452,11 +456,11 @@ class StandardData:
             Targets.
         """
         V, r = self.rows(index)
-        return about_means(V, r, self.root_of(index), v_mean, r_mean)
+        return subtract_means(V, r, self.root_of(index), v_mean, r_mean)
 
     def _compute(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         X, whole = self.dataset.X, self.q == self.dataset.p
-        V = (X[index] if whole else part_of(X, index, self.columns)) - self.center
+        V = (X[index] if whole else take_submatrix(X, index, self.columns)) - self.center
         V /= self.divisor
         if self.intercept is Intercept.GLOBAL:
             V -= self.rest
@@ -474,7 +478,7 @@ class StandardData:
         rows : (m,) int array
             The rows.
         """
-        X, y = part_of(self.dataset.X, rows, self.columns), self.dataset.y[rows]
+        X, y = take_submatrix(self.dataset.X, rows, self.columns), self.dataset.y[rows]
         weights = None if self.dataset.row_weights is None else self.dataset.row_weights[rows]
         center, target = column_moments(X, weights).mean, column_moments(y[:, None], weights).mean
         return replace(self, center=center, y_center=float(target[0]), keeps_rows=False)
@@ -486,7 +490,7 @@ class StandardData:
 
     def of_columns(self, index: slice | IntArray, columns: IntArray) -> FloatArray:
         """Return `V` of some rows and columns, not multiplied by roots of weights; O(m s)."""
-        columns_read = part_of(self.dataset.X, index, self.columns[columns])
+        columns_read = take_submatrix(self.dataset.X, index, self.columns[columns])
         return (columns_read - self.center[columns]) / self.divisor[columns] - self.rest[columns]
 
     def column(self, j: int) -> FloatArray:
@@ -550,7 +554,7 @@ class StandardData:
         return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
 
 
-def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: IntArray) -> FloatArray:
+def take_submatrix(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: IntArray) -> FloatArray:
     """Return some rows of some columns of a matrix; if the columns are few, the others are not read.
 
     Parameters
@@ -560,7 +564,7 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
 
     Examples
     --------
-    >>> part_of(np.arange(12.0).reshape(2, 6), np.array([1]), np.array([4])).tolist()
+    >>> take_submatrix(np.arange(12.0).reshape(2, 6), np.array([1]), np.array([4])).tolist()
     [[10.0]]
     """
     if isinstance(index, slice) or FEW_PART * len(columns) > X.shape[1]:
@@ -568,7 +572,7 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
     return np.asarray(X[np.ix_(index, columns)])
 
 
-def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
+def find_constant_columns(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
     """Return the columns, or the target at position q, that are constant in some rows of the file."""
     X, y = data.dataset.X, data.dataset.y
     values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
@@ -616,7 +620,7 @@ def standardize(
     >>> bool(np.isclose(np.linalg.norm(V), 1.0))
     True
     """
-    how, where = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
+    how, where = parse_keyword(Scale, scale, "scale"), parse_keyword(Intercept, intercept, "intercept")
     centred = where is not Intercept.NONE
     y_center, y_unit = _target_unit(dataset, centred) if loss is Loss.SQUARED else (0.0, 1.0)
     moments = column_moments(dataset.X, dataset.row_weights)
@@ -655,8 +659,10 @@ def standardize(
         loss=loss,
     )
     if where is Intercept.GLOBAL:
-        off = [mean_beside(dataset.X[:, j], c, dataset.row_weights) for j, c in zip(columns, bare.center, strict=True)]
-        r_rest = mean_beside(dataset.y, y_center, dataset.row_weights) / y_unit
+        off = [
+            mean_difference(dataset.X[:, j], c, dataset.row_weights) for j, c in zip(columns, bare.center, strict=True)
+        ]
+        r_rest = mean_difference(dataset.y, y_center, dataset.row_weights) / y_unit
         bare = replace(bare, rest=np.array(off) / divisor, r_rest=r_rest)
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)

@@ -22,21 +22,21 @@ from sparsecv_mio.data.cure import (
     RawTable,
     Subjects,
     absent_note,
+    find_missing_code,
+    find_subjects,
+    is_name_like,
     is_only_marks,
-    name_like,
     numbered_dates,
     numbers_rows,
-    quoted,
+    quote_names,
     rows_without_data,
     skipped_lines,
-    stand_in,
-    subjects_of,
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dates import DAYS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
-from sparsecv_mio.data.readers import read_by, read_raw
+from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import (
     ABSENT,
     WORDS,
@@ -51,9 +51,9 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
-from sparsecv_mio.digits import first_named, plural, several
+from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, names_joined
+from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
@@ -220,7 +220,7 @@ def inspect_file(
     if rows := rows_without_data(table):
         how = replace(how, skip_lines=skipped_lines(table, how, rows))
         table = read_raw(path, wanted, how)
-    if words := _with_none(table):
+    if words := _find_none_columns(table):
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
     beside = [column.name for column in table.features]
@@ -228,11 +228,11 @@ def inspect_file(
         raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, beside)}")
     inspection, how = _with_dates(table, how, partial(inspect_table, with_none=words, loss=loss, exposure=exposure))
     if features is not None:
-        inspection = _of_features(inspection, exposure)
+        inspection = _propose_features(inspection, exposure)
     chosen = wanted.features is not None
     if not inspection.target or inspection.doubts:
         return inspection
-    tried = _tried(inspection, path, how, drop or (), chosen, exposure)
+    tried = _try_options(inspection, path, how, drop or (), chosen, exposure)
     return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
 
 
@@ -255,16 +255,16 @@ def _with_dates(
     return replace(found, columns=tuple(facts)), in_days
 
 
-def _of_features(found: Inspection, exposure: str | None) -> Inspection:
+def _propose_features(found: Inspection, exposure: str | None) -> Inspection:
     """Return the facts with features named explicitly, without those proposed for dropping."""
     folds = [shlex.split(option)[1] for option in found.options if option.startswith("--folds ")]
     aside = (found.target, exposure, *(name for spec in folds for name in fold_columns(spec)))
     features = [fact.name for fact in found.columns if not fact.drop and fact.name not in aside]
     others = [option for option in found.options if not option.startswith("--drop ")]
-    return replace(found, options=(*([f"--features {quoted(features)}"] if features else []), *others))
+    return replace(found, options=(*([f"--features {quote_names(features)}"] if features else []), *others))
 
 
-def _tried(
+def _try_options(
     inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool, exposure: str | None
 ) -> Inspection:  # fmt: skip
     """Return the facts with sizes from actually reading the file with the proposed options, without other proposals."""
@@ -278,16 +278,16 @@ def _tried(
     how = replace(how, na=na, encode=encode, na_values=nothing)
     if drop:  # columns given by the user come first
         others = [option for option in inspection.options if not option.startswith("--drop ")]
-        inspection = replace(inspection, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
+        inspection = replace(inspection, options=(f"--drop {quote_names(dict.fromkeys(gone))}", *others))
     try:
         aux = (*fold_columns(folds), *exposure_columns(exposure))
         dropped = gone if features is None else None
         wanted = Wanted(
             inspection.target, features, dropped, aux, index=how.index_col, two_words=inspection.two_classes
         )
-        data = read_by(path, wanted, how)
+        data = read_with_options(path, wanted, how)
         data = as_two_classes(data) if inspection.two_classes else data
-        about, counted = about_target(data), inspection.loss is Loss.POISSON
+        about, counted = describe_target(data), inspection.loss is Loss.POISSON
         data = as_counts(data, exposure) if counted else data
         counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
         inspection = replace(inspection, n=data.n, p=data.p, about_target="" if counted else about, counts=counts)
@@ -296,16 +296,16 @@ def _tried(
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
-        if inspection.loss is Loss.SQUARED and factors_enter_together(data, plan.k):
+        if inspection.loss is Loss.SQUARED and should_group_levels(data, plan.k):
             together = (*inspection.options, FACTORS_TOGETHER)
             inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
-        counts = inspection.counts and _taken_as_counts(data, plan)
+        counts = inspection.counts and _are_valid_counts(data, plan)
         return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
     except BadInput as error:
         return replace(inspection, refused=str(error))
 
 
-def factors_enter_together(data: Dataset, folds: int) -> bool:
+def should_group_levels(data: Dataset, folds: int) -> bool:
     """Return True if by default all levels of a text column enter a model together.
 
     This is the default with few features and few folds. On 280 rows with 38 features of 17 columns and ten folds, one
@@ -328,10 +328,10 @@ def factors_enter_together(data: Dataset, folds: int) -> bool:
 
 def _features_together(data: Dataset) -> int:
     """Return the number of features if all levels of a text column count as one."""
-    return Restrictions(count=EVERY_FACTOR).within(data.names).left(data.p)
+    return Restrictions(count=EVERY_FACTOR).resolve_names(data.names).n_selectable_features(data.p)
 
 
-def _with_none(table: RawTable) -> list[str]:
+def _find_none_columns(table: RawTable) -> list[str]:
     """Return the text columns that contain `none`, if no numeric column does: there it is probably a word."""
     return [column.name for column in table.columns if table.may_be_word(column).lower() == NO_LEVEL]
 
@@ -353,13 +353,13 @@ def inspect_table(
     unsaid = doubts(table.marks, how.sep)
     order = None if goal is None or unsaid else time_order(table.features, goal)
     table, _ = numbered_dates(table, how)
-    table, how = _without_marks(table, how)
+    table, how = _clear_dash_cells(table, how)
     goal, columns = table.target, table.columns
-    facts = _facts_of(table, how, unsaid, with_none)
+    facts = _collect_facts(table, how, unsaid, with_none)
     facts = [
         replace(fact, drop=fact.drop and fact.name in in_file) for fact in facts
     ]  # a month alone cannot be dropped
-    columns, how = _without_stand_ins(columns, how)
+    columns, how = _clear_numeric_codes(columns, how)
     goal = None if goal is None else columns[-1]
     facts = [replace(fact, drop=False, notes=("the exposure",)) if fact.name == exposure else fact for fact in facts]
     features, subjects = _features_and_subjects([one for one in columns if one.name != exposure],
@@ -368,23 +368,31 @@ def inspect_table(
     read_columns = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder)) if gaps.any() else None
-    filled = na is not None and na.fills
+    filled = na is not None and na.uses_imputation
     facts = _with_dealing(_with_absent(facts, features, filled), dealt)
     loss = loss or (Loss.LOGISTIC if goal is not None and _has_two_values(goal) else Loss.SQUARED)
     two_classes = loss is Loss.LOGISTIC
     options = _proposed_options(facts, features if two_classes else read_columns, how, na)
-    options += _of_search(features if filled else [], loss, exposure, dealt)
+    options += _propose_search_options(features if filled else [], loss, exposure, dealt)
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
-        table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
-        tuple([*_as_given(how), *options]), n,
+        table.rows,
+        tuple(facts),
+        "" if goal is None else goal.name,
+        int(gaps.sum()),
+        _count_duplicate_rows(columns, table.rows),
+        tuple([*_list_reading_options(how), *options]),
+        n,
         sum(_width(column, filled, how) for column in features),
-        unsaid, two_classes=two_classes, loss=loss, factors=_factors(features),
-    )  # fmt: skip
+        unsaid,
+        two_classes=two_classes,
+        loss=loss,
+        factors=_factors(features),
+    )
 
 
-def _without_marks(table: RawTable, how: Reading) -> tuple[RawTable, Reading]:
+def _clear_dash_cells(table: RawTable, how: Reading) -> tuple[RawTable, Reading]:
     """Return the table with dashes and the like among numbers as missing values, and the reading that does this."""
     in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
     emptied, marks = {}, set[str]()
@@ -403,13 +411,13 @@ def _without_marks(table: RawTable, how: Reading) -> tuple[RawTable, Reading]:
     return replace(table, features=features, target=target), how
 
 
-def _without_stand_ins(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
+def _clear_numeric_codes(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
     """Return the columns with numeric missing-value codes emptied, and the options that name the codes."""
     stand_for_nothing = _stand_ins(columns)
     if not stand_for_nothing:
         return columns, how
     words = tuple(f"{value:g}" for value in stand_for_nothing)
-    emptied = [_emptied(column, stand_for_nothing) for column in columns]
+    emptied = [_clear_missing_codes(column, stand_for_nothing) for column in columns]
     return emptied, replace(how, na_values=(*how.na_values, *words))
 
 
@@ -420,13 +428,13 @@ def _features_and_subjects(
     beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column is not goal]
     features = [column for column, fact in beside if not fact.drop]
     may_be_subjects = [column for column, fact in beside if not fact.drop or (column.others and column.is_words)]
-    subjects = None if goal is None else subjects_of(may_be_subjects)
+    subjects = None if goal is None else find_subjects(may_be_subjects)
     if subjects is None:
         return features, None
     return [column for column in features if column.name != subjects.column], subjects
 
 
-def _facts_of(
+def _collect_facts(
     table: RawTable, how: Reading, unsaid: Mapping[str, str], with_none: Collection[str]
 ) -> list[ColumnFacts]:
     """Return the facts of every column, in comparison with other columns and the target."""
@@ -437,11 +445,11 @@ def _facts_of(
     notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
     notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
     for column in columns:
-        if column.is_words and (one := column.as_one(column.levels())):
+        if column.is_words and (one := column.describe_case_variants(column.levels())):
             notes[column.name] = [*notes.get(column.name, ()), one]
     facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
-    facts = [_without_target(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
-    return _without_copies(facts, alike, "" if goal is None else goal.name)
+    facts = [_mark_empty_column(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
+    return _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -496,7 +504,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind_of_column(one, numbers)
     notes += _other_reading(one)
-    if (value := stand_in(numbers)) is not None:
+    if (value := find_missing_code(numbers)) is not None:
         notes.append(
             f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
         )
@@ -550,13 +558,13 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
     levels = one.levels()
     n_words = int(np.sum(~one.empty))
-    if name_like(len(levels), n_words):
+    if is_name_like(len(levels), n_words):
         note = "nearly every row has its own: a name, no feature"
         if len(levels) < NEARLY_EVERY * n_words:
-            option = f"--folds {quoted([f'groups:{one.name}'])}"
+            option = f"--folds {quote_names([f'groups:{one.name}'])}"
             note = f"{len(levels)} words in {n_words} rows, too many for a feature; if each is a subject, give {option}"
         return f"words ({len(levels)})", [note], True
-    shown = names_joined([word[:20] for word in levels[:6]]) + (", ..." if len(levels) > 6 else "")
+    shown = abbreviate_names([word[:20] for word in levels[:6]]) + (", ..." if len(levels) > 6 else "")
     return f"words ({len(levels)})", [shown], False
 
 
@@ -577,7 +585,7 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     return [], False
 
 
-def _without_target(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
+def _mark_empty_column(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
     """Return the facts of a column, to be dropped if it is missing in every row with a target."""
     if fact.drop or goal is None or not one.empty[~goal.empty].all() or goal.empty.all():
         return fact
@@ -602,7 +610,7 @@ class Likeness(NamedTuple):
         return f"{'a copy of' if self.is_copy else f'correlation {self.correlation:.3f} with'} {self.name!r}"
 
 
-def _without_copies(
+def _drop_duplicate_columns(
     facts: Sequence[ColumnFacts], alike: Mapping[str, Sequence[Likeness]], goal: str
 ) -> list[ColumnFacts]:  # fmt: skip
     """Return the facts of columns; duplicates of columns that are kept are to be dropped."""
@@ -620,14 +628,14 @@ def _without_copies(
 def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
     """Return the numbers that are missing-value codes in every column that has them, such as -999."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in columns]
-    ends = [stand_in(numbers) for numbers in finite]
+    ends = [find_missing_code(numbers) for numbers in finite]
     return [
         value for value in dict.fromkeys(end for end in ends if end is not None)
         if all(end == value or value not in numbers for end, numbers in zip(ends, finite, strict=True))
     ]  # fmt: skip
 
 
-def _emptied(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
+def _clear_missing_codes(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
     """Return a column in which cells with these numbers are missing."""
     none = np.isin(one.numbers, nothing)
     return replace(one, numbers=np.where(none, np.nan, one.numbers), empty=one.empty | none)
@@ -661,14 +669,14 @@ def _directions(X: FloatArray) -> FloatArray:
     return np.asarray(X / np.where(length > 0.0, length, 1.0)[:, None])
 
 
-def about_near_copies(data: Dataset) -> str:
+def describe_collinearity(data: Dataset) -> str:
     """Return a note on columns nearly collinear with earlier ones; empty for duplicates or many columns.
 
     Examples
     --------
     >>> X = np.arange(12.0).reshape(6, 2) ** 2
     >>> X[:, 1] = X[:, 0] + 1e-6 * np.sin(X[:, 0])
-    >>> about_near_copies(Dataset.from_arrays(X, np.arange(6.0)))[:54]
+    >>> describe_collinearity(Dataset.from_arrays(X, np.arange(6.0)))[:54]
     "nearly collinear with an earlier column: 'x1' of 'x0';"
     """
     if not 1 < data.p <= NOTED_COLUMNS:
@@ -683,12 +691,12 @@ def about_near_copies(data: Dataset) -> str:
     if not near:
         return ""
     return (
-        f"nearly collinear with an earlier column: {first_named(near)}; the data hardly show which of the two a model "
-        "needs"
+        f"nearly collinear with an earlier column: {abbreviate_list(near)}; "
+        "the data hardly show which of the two a model needs"
     )
 
 
-def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
+def _count_duplicate_rows(columns: Sequence[RawColumn], rows: int) -> int:
     """Return the number of rows that repeat an earlier row."""
     keys = np.zeros((rows, len(columns)))
     for k, column in enumerate(columns):
@@ -699,7 +707,7 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
     return rows - len(distinct)
 
 
-def about_answer(
+def collect_answer_warnings(
     data: Dataset, folds: FoldPlan, coefficients: Mapping[str, float], intercept: float
 ) -> tuple[str, ...]:
     """Return a warning for each property of the data that makes errors too small or coefficients too large.
@@ -715,7 +723,7 @@ def about_answer(
     intercept : float
         Intercept of this model.
     """
-    notes = [_about_copies_in_folds(data, folds), _about_exposures(data)]
+    notes = [_describe_duplicate_rows(data, folds), _describe_exposures(data)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
     if data.classes is not None and columns:
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
@@ -725,11 +733,11 @@ def about_answer(
                 "odds ratios; give larger gammas for moderate effects"
             )
             columns = {}
-    notes += [_about_pure_level(data, name, column) for name, column in columns.items()]
+    notes += [_describe_pure_level(data, name, column) for name, column in columns.items()]
     return tuple(filter(None, notes))
 
 
-def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
+def _describe_duplicate_rows(data: Dataset, folds: FoldPlan) -> str:
     """Return a warning about duplicate rows in random folds; empty if there are few, or columns have few values."""
     if data.X.size > MAX_COMPARED_NUMBERS or not RANDOM_FOLDS.fullmatch(folds.spec):
         return ""
@@ -745,19 +753,19 @@ def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
     )
 
 
-def _about_exposures(data: Dataset) -> str:
+def _describe_exposures(data: Dataset) -> str:
     """Return a warning about features that may be exposures of counts; empty if an exposure was given."""
     names = _may_be_exposures(data) if data.counts and data.exposure is None else ()
     if not names:
         return ""
-    named = first_named(list(map(repr, names)))
+    named = abbreviate_list(list(map(repr, names)))
     return (
         f"{plural(len(names), 'feature')} {named} may be the exposure of the counts; to model the rate, "
         f"give --exposure {shlex.quote(names[0])}"
     )
 
 
-def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
+def _describe_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
     """Return a warning if all rows of a level have one class, or count 0; empty for other columns."""
     if not (data.classes or data.counts) or not np.isin(column, (0.0, 1.0)).all():
         return ""
@@ -777,14 +785,14 @@ def _proposed_options(
 ) -> list[str]:  # fmt: skip
     """Return options with which the columns can be read; `na` is the treatment of missing cells, if any."""
     gone = [fact.name for fact in facts if fact.drop]
-    options = [f"--drop {quoted(gone)}"] if gone else []
+    options = [f"--drop {quote_names(gone)}"] if gone else []
     options += [f"--na {na}"] if na is not None else []
     if any(column.others and column.is_words and column.name not in how.orders for column in kept):
         options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return options
 
 
-def _of_search(
+def _propose_search_options(
     filled: Sequence[RawColumn], loss: Loss, exposure: str | None, dealt: Subjects | TimeOrder | None
 ) -> list[str]:
     """Return proposed options of the search: preprocessing within folds, the loss, and the folds."""
@@ -795,7 +803,7 @@ def _of_search(
     return options + ([dealt.option] if dealt is not None else [])
 
 
-def _as_given(how: Reading) -> list[str]:
+def _list_reading_options(how: Reading) -> list[str]:
     values = {
         "--skip-lines": how.skip_lines,
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
@@ -803,7 +811,7 @@ def _as_given(how: Reading) -> list[str]:
         "--na-values": ",".join(how.na_values), "--dates": ",".join(how.dates),
     }  # fmt: skip
     orders = [f"--order {shlex.quote(order_text(column, words))}" for column, words in how.order]
-    names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode", "order")]
+    names = [name.replace("_", "-") for name in how.changed_options() if name not in ("na", "encode", "order")]
     flags = {name: f"--{name}" for name in names}
     switches = {name: flag if name == "na-indicator" else f"--no-{name}" for name, flag in flags.items()}
     return orders + [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]
@@ -816,17 +824,17 @@ def _width(one: RawColumn, filled: bool, how: Reading) -> int:
     levels = one.levels()
     if filled and one.empty.any():
         levels = (*levels, ABSENT)
-    return len(feature_names(one.name, levels, how.encode_of(one.name)))
+    return len(feature_names(one.name, levels, how.column_encoding(one.name)))
 
 
-def about_target(data: Dataset) -> str:
+def describe_target(data: Dataset) -> str:
     """Return a note on a target that squared error may not suit, with the usual alternative, or an empty text.
 
     Examples
     --------
-    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
+    >>> describe_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
     "target 'ill' has two values, 0 and 1: fitted is a linear probability mode"
-    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
+    >>> describe_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
     ''
     """
     name, y = data.target, data.y
@@ -845,7 +853,7 @@ def about_target(data: Dataset) -> str:
             f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
             "squared error, whose predictions may leave them; --loss logistic fits probabilities"
         )
-    return "" if len(values) < 3 or values[0] < 0.0 else _about_counts(name, y, values)
+    return "" if len(values) < 3 or values[0] < 0.0 else _describe_counts(name, y, values)
 
 
 def _skewness(y: FloatArray) -> float:
@@ -861,7 +869,7 @@ def _may_be_counts(y: FloatArray) -> bool:
     return whole and (values[0] == 0.0 or (values[0] <= 3.0 and _skewness(y) > 0.3))
 
 
-def _taken_as_counts(data: Dataset, plan: FoldPlan) -> bool:
+def _are_valid_counts(data: Dataset, plan: FoldPlan) -> bool:
     """Return True if `solve` accepts the target as counts."""
     try:
         check_training_counts(as_counts(data), plan, Intercept.FOLD)
@@ -877,7 +885,7 @@ def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
     return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
 
 
-def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
+def _describe_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     """Return a note on a loss that may suit a nonnegative target better than squared error."""
     counts = _may_be_counts(y)
     if not counts and _skewness(y) <= LONG_TAIL:

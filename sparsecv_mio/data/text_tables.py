@@ -26,14 +26,14 @@ from sparsecv_mio.data import cure, reading_options
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import check_numbers, check_unpacked
+from sparsecv_mio.files import check_numbers, check_unpacked_size
 
 LONGEST_LINE = 1 << 28
 PACKED = (".gz", ".zip")
 BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
 
 
-def kind_of(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """Return the suffix that gives the format of a file; for a compressed file, that of its content.
 
     Raises
@@ -43,7 +43,7 @@ def kind_of(path: Path) -> str:
 
     Examples
     --------
-    >>> kind_of(Path("a.CSV")), kind_of(Path("a.csv.gz"))
+    >>> format_suffix(Path("a.CSV")), format_suffix(Path("a.csv.gz"))
     ('.csv', '.csv')
     """
     suffix = path.suffix.lower()
@@ -65,7 +65,7 @@ def _member(path: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
+def open_text_table(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
     """Yield an open text table.
 
     Parameters
@@ -86,22 +86,22 @@ def opened(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
         If the file cannot be unpacked, is not text in that encoding, has an endless line, or does not fit into memory.
     """
     try:
-        with _unpacked(path) as handle:
-            yield io.BufferedReader(_Pieces(_rewritten(handle, how, path))) if how.rewrites else handle
+        with _unpack_file(path) as handle:
+            yield io.BufferedReader(_Pieces(_rewritten(handle, how, path))) if how.needs_rewriting else handle
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}") from error
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+def _unpack_file(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".gz":
         with gzip.open(path, "rb") as packed:
-            yield io.BufferedReader(_Pieces(_counted(packed, path)), CHUNK_ELEMENTS)
+            yield io.BufferedReader(_Pieces(_read_chunks(packed, path)), CHUNK_ELEMENTS)
     elif suffix == ".zip":
         member = _member(path)
         with zipfile.ZipFile(path) as store, store.open(member) as inner:
-            check_unpacked(path, store.getinfo(member).file_size)
+            check_unpacked_size(path, store.getinfo(member).file_size)
             yield inner
     else:
         with path.open("rb") as handle:
@@ -128,12 +128,12 @@ class _Pieces(io.RawIOBase):
         return size
 
 
-def _counted(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
+def _read_chunks(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
     """Yield the unpacked content of a compressed file, as long as it fits into memory."""
     count = 0
     while piece := packed.read(CHUNK_ELEMENTS):
         count += len(piece)
-        check_unpacked(path, count)
+        check_unpacked_size(path, count)
         yield piece
 
 
@@ -145,7 +145,7 @@ def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> I
         for number, line in enumerate(lines, start=1):
             end = line[len(line.rstrip("\r\n")) :]
             is_comment = how.comment is not None and line.lstrip().startswith(how.comment)
-            if is_comment or any(number in numbers for numbers in how.skipped):
+            if is_comment or any(number in numbers for numbers in how.skipped_lines):
                 line = end  # an empty line keeps the numbers of the other lines
             elif how.sep == " ":
                 line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
@@ -172,7 +172,7 @@ class TextTable:
     how: reading_options.Reading = reading_options.STRICT
 
     @classmethod
-    def of(cls, path: Path, kind: str, how: reading_options.Reading = reading_options.STRICT) -> TextTable:
+    def from_path(cls, path: Path, kind: str, how: reading_options.Reading = reading_options.STRICT) -> TextTable:
         """Return the text table of a file.
 
         Parameters
@@ -201,10 +201,10 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
     if len(names) == 1:
         for separator in MARKS:
             if separator != delimiter and separator in names[0]:
-                raise _separated_by(separator, table)
+                raise _make_separator_error(separator, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
-    if all(reading_options.reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):
+    if all(reading_options.is_number(name, how.way) for name in names) and not all(name.isdigit() for name in names):
         begins = "has numbers where its column names belong"
         raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
     return names, line
@@ -246,18 +246,18 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
         raise BadInput(advice[0])
 
 
-def _separated_by(mark: str, table: TextTable) -> BadInput:
+def _make_separator_error(mark: str, table: TextTable) -> BadInput:
     """Return the error that names the separator of the cells and, if necessary, the number format."""
     (word, option), columns = MARKS[mark], dict[int, reading_options.Marks]()
-    again = TextTable.of(table.path, ".csv", replace(table.how, sep=mark))
+    again = TextTable.from_path(table.path, ".csv", replace(table.how, sep=mark))
     way = again.how.way
     with _open_rows(again) as rows:
         for _, row in islice(rows, 1, FIRST_ROWS):
             for j, text in enumerate(row):
                 marks = columns.setdefault(j, reading_options.Marks(way))
-                (marks.number if reading_options.reads(text, way) else marks.text)(text)
+                (marks.number if reading_options.is_number(text, way) else marks.text)(text)
     ways = reading_options.ways_to_read(columns.values())
-    numbers = f" and {ways[0].given(way)}" if len(ways) == 1 else ""
+    numbers = f" and {ways[0].changed_keywords(way)}" if len(ways) == 1 else ""
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
 
 
@@ -273,7 +273,7 @@ def _check_lines(table: TextTable, width: int) -> None:
     line, row = others[0]
     for mark in ";\t|" if len(row) == 1 else "":  # names in the header may contain commas
         if row[0].count(mark) >= width:
-            raise _separated_by(mark, table)
+            raise _make_separator_error(mark, table)
     first = "its header names" if table.how.header else "its first line has"
     advice = "make every line as long"
     if len(others) <= MOST_NAMED and len(others) < n_rows / 2:
@@ -285,7 +285,7 @@ def _check_lines(table: TextTable, width: int) -> None:
     )
 
 
-def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
+def _find_lines(table: TextTable, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file in which each of the given rows, from 1, ends."""
     with _open_rows(table) as rows_read:
         return {row: line for row, (line, _) in enumerate(rows_read, start=not table.how.header) if row in rows}
@@ -314,7 +314,10 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Yield the rows of a table as (line number of the end of the row, cells), without blank lines."""
     path = table.path
     try:
-        with opened(path, table.how) as packed, io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle:
+        with (
+            open_text_table(path, table.how) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
+        ):
             reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
@@ -354,7 +357,7 @@ class FilledColumns:
         self.place = {self.target: self.y} | {name: self.X[:, k] for k, name in enumerate(self.names)}
         self.aux: dict[str, list[NDArray[Any]]] = {chosen.header[j]: [] for j in chosen.aux}
 
-    def put(self, block: Any, start: int) -> None:
+    def add_block(self, block: Any, start: int) -> None:
         """Copy the columns of an Arrow table to the rows from `start`; `BadInput` names a missing cell."""
         for name in block.column_names:
             if name in self.aux:
@@ -368,7 +371,7 @@ class FilledColumns:
         return assemble(self.X[:rows], self.y[:rows], self.names, self.target, aux)
 
 
-def read_delimited(
+def read_text_table(
     path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading = reading_options.STRICT
 ) -> Dataset:
     """Return the data set of a numeric text table.
@@ -390,7 +393,7 @@ def read_delimited(
     try:
         data = stream.numbers()
     except (pa.ArrowException, BadInput):  # the slow reader reports errors of all columns, with their lines
-        return assemble(*cure.cured(stream.raw(), how, wanted))
+        return assemble(*cure.impute_and_encode(stream.raw(), how, wanted))
     if not wanted.sure:  # new rows may have another number format
         marks = stream.marks(data)
         reading_options.check_marks(marks, how.sep)
@@ -399,13 +402,15 @@ def read_delimited(
     return data
 
 
-def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> cure.RawTable:
+def read_raw_table(
+    path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading
+) -> cure.RawTable:
     """Return the unprocessed columns of a text table.
 
     Parameters
     ----------
     kind : str
-        Format as for :func:`read_delimited`.
+        Format as for :func:`read_text_table`.
 
     Raises
     ------
@@ -416,10 +421,10 @@ def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: re
 
 
 def _stream(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> _Stream:
-    table = TextTable.of(path, kind, how)
+    table = TextTable.from_path(path, kind, how)
     header, header_lines = read_header(table)
     try:
-        chosen = wanted.within(header, _void_columns(table, header))
+        chosen = wanted.select_columns(header, _void_columns(table, header))
     except BadInput:
         _check_later_names(table, header, wanted)
         raise
@@ -455,7 +460,7 @@ def _check_later_names(table: TextTable, header: list[str], wanted: reading_opti
 
 def _are_names(cells: list[str]) -> bool:
     """Return True if the cells of a line can be column names: all different, none empty or a number."""
-    return all(cells) and len(set(cells)) == len(cells) and not any(map(reading_options.reads_somehow, cells))
+    return all(cells) and len(set(cells)) == len(cells) and not any(map(reading_options.has_number_format, cells))
 
 
 @dataclass(frozen=True)
@@ -477,7 +482,7 @@ class _Stream:
         types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
         filled = 0
         for block in self._blocks(types | dict.fromkeys(columns.aux, pa.string())):
-            columns.put(block, filled)
+            columns.add_block(block, filled)
             filled += block.num_rows
         return columns.dataset(filled)
 
@@ -528,16 +533,16 @@ class _Stream:
         aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
         how, cells = self.table.how, lambda name: whole[name].to_pylist()
         table = cure.raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
-        return replace(table, lines=partial(_lines_of, self.table))
+        return replace(table, lines=partial(_find_lines, self.table))
 
     def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv
 
         header, how = self.chosen.header, self.table.how
-        plain = self.table.path.suffix.lower() not in PACKED and not how.rewrites
+        plain = self.table.path.suffix.lower() not in PACKED and not how.needs_rewriting
         with ExitStack() as stack:
-            source = self.table.path if plain else stack.enter_context(opened(self.table.path, how))
+            source = self.table.path if plain else stack.enter_context(open_text_table(self.table.path, how))
             stream = stack.enter_context(csv.open_csv(
                 source,
                 csv.ReadOptions(
@@ -558,7 +563,7 @@ def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
     """Return an upper bound on the rows of a text file, and whether it has quotes and decimal marks."""
     feeds, returns, quoted, marked = 0, 0, False, False
     mark = table.how.decimal.encode()
-    with opened(table.path, table.how) as handle:
+    with open_text_table(table.path, table.how) as handle:
         while block := handle.read(BLOCK_BYTES):
             feeds += block.count(b"\n")
             returns += block.count(b"\r")

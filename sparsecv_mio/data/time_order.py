@@ -63,16 +63,19 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     """
     if len(target.numbers) < ORDERED_ROWS:
         return None
-    sorted_by_target, likeness = _grows(target.numbers, 0.0) or _grows(-target.numbers, 0.0), _likeness(target.numbers)
+    sorted_by_target, likeness = (
+        _is_growing(target.numbers, 0.0) or _is_growing(-target.numbers, 0.0),
+        _likeness(target.numbers),
+    )
     for column in features:
         days = _days(column)
-        if days is not None and _grows(days, 0.5):
+        if days is not None and _is_growing(days, 0.5):
             return TimeOrder(column.name, "a date that grows from row to row")
     plain = [column for column in features if not column.others and not column.empty.any()]
     by_name = _order_by_name(plain, sorted_by_target)
     if by_name is not None or sorted_by_target or likeness < NEIGHBOUR_CORRELATION:
         return by_name
-    growing = next((column for column in plain if _grows(column.numbers, 1.0)), None)
+    growing = next((column for column in plain if _is_growing(column.numbers, 1.0)), None)
     if growing is None:
         return None
     alike = f"the target is like that of the row before (correlation {likeness:.2f})"
@@ -86,14 +89,14 @@ def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> Time
             continue
         within = [column for column in columns if column is not times and WITHIN.fullmatch(column.name)]
         for within_year in within if YEAR.fullmatch(times.name) else []:
-            if _grows(_together(times.numbers, within_year.numbers), 1.0):
+            if _is_growing(_together(times.numbers, within_year.numbers), 1.0):
                 return TimeOrder(times.name, f"grows from row to row, with {within_year.name!r}")
-        if _grows(times.numbers, 1.0) and not sorted_by_target:
+        if _is_growing(times.numbers, 1.0) and not sorted_by_target:
             return TimeOrder(times.name, "a time by its name that grows from row to row")
     return None
 
 
-def _grows(numbers: FloatArray, share: float) -> bool:
+def _is_growing(numbers: FloatArray, share: float) -> bool:
     """Return True if numbers never fall from row to row, and rise in at least this share of the steps."""
     steps = np.diff(numbers)
     return bool(np.all(steps >= 0.0) and np.mean(steps > 0.0) >= share) if len(steps) else False

@@ -61,7 +61,7 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(_not_two(dataset, classes))
         names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
-        wanted = class_of(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
+        wanted = resolve_class(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
@@ -87,7 +87,7 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
         raise BadInput(f"column {name!r} varies by {by:g}, beyond what {loss} loss computes with: take another unit")
 
 
-def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
+def encode_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     """Return the data with a target of 0 and 1 for two known classes; one of them may be absent.
 
     Parameters
@@ -104,7 +104,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
 
     Examples
     --------
-    >>> of_classes(Dataset.from_arrays([[0.0], [1.0]], [2.0, 2.0]), ("1", "2")).y.tolist()
+    >>> encode_classes(Dataset.from_arrays([[0.0], [1.0]], [2.0, 2.0]), ("1", "2")).y.tolist()
     [1.0, 1.0]
     """
     if dataset.classes == classes:
@@ -121,7 +121,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
 
-def class_of(word: str, names: tuple[str, str]) -> str:
+def resolve_class(word: str, names: tuple[str, str]) -> str:
     """Return the class that a word names, in any case if that is unique, and a number in any notation."""
     if word in names:
         return word

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.cure import KEPT, fill_value, has_decimals, left_out
+from sparsecv_mio.data.cure import KEPT, drop_keyword, fill_value, has_decimals
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
+from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, is_number, parse_number
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
@@ -58,7 +58,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
         numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     except (TypeError, ValueError) as error:
         for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
-            if _no_number(value):
+            if _is_not_number(value):
                 raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
     if numbers.shape != (data.n,):
@@ -83,7 +83,7 @@ def _checked_number(value: Any) -> Any:
     return parse_number(value) if isinstance(value, str) else value
 
 
-def _no_number(value: object) -> bool:
+def _is_not_number(value: object) -> bool:
     try:
         np.float64(_checked_number(value))
     except (TypeError, ValueError):
@@ -122,17 +122,17 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
         way = POINT if data.reading is None else data.reading.how.way
         cells = column.tolist()
         written = _marks(cells, way)
-        if written.doubtful(False, False) and not any(map(has_decimals, (*data.X.T, data.y))):
+        if written.is_ambiguous(False, False) and not any(map(has_decimals, (*data.X.T, data.y))):
             raise BadInput(f"column {name!r}: {either(written.grouped, way, BOTH[way.decimal])}")
         if data.reading is None:
             return column
-        return np.array([parse_number(v, *way) if isinstance(v, str) and reads(v, way) else v for v in cells])
+        return np.array([parse_number(v, *way) if isinstance(v, str) and is_number(v, way) else v for v in cells])
     file = name.removeprefix(FILE)
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
         raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight a line")
     marks = [line[0] for line in lines[len(lines) - data.n :]]
-    if (written := _marks(marks, POINT)).doubtful(False, False):
+    if (written := _marks(marks, POINT)).is_ambiguous(False, False):
         text = written.grouped
         raise BadInput(f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it like one")
     return np.array(marks)
@@ -141,7 +141,7 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
 def _marks(cells: Iterable[Any], way: Way) -> Marks:
     """Return the evidence of the number format in the text of weights."""
     marks = Marks(way)
-    for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and reads(cell, way)):
+    for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and is_number(cell, way)):
         marks.number(text)
     return marks
 
@@ -195,7 +195,7 @@ def weighted(
     return weighted_rows(data, weights, name, repeat=repeat), replace(plan, spec=plan.spec + WEIGHTED)
 
 
-def by_column(data: Dataset, name: str | None) -> Dataset:
+def apply_weight_column(data: Dataset, name: str | None) -> Dataset:
     """Return data with row weights from a column in `aux` or `file:F`, without rows of weight 0."""
     return data if name is None else weighted_rows(data, weights_of(data, name), name)
 
@@ -238,7 +238,7 @@ def _filled_again(data: Dataset) -> Dataset:
         column = data.names.index(name)
         empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, column]
         if empty.all():
-            raise BadInput(f"column {name!r} is empty in every row of positive weight: give {left_out(name)}")
+            raise BadInput(f"column {name!r} is empty in every row of positive weight: give {drop_keyword(name)}")
         means[name] = X[empty, column] = fill_value(np.where(empty, np.nan, X[:, column]), data.reading.how.na)
     return replace(data, X=X, reading=replace(data.reading, means=means))
 

@@ -21,8 +21,8 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.data.cure import without_folds
-from sparsecv_mio.data.dataset import Dataset, required
+from sparsecv_mio.data.cure import drop_fold_wording
+from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import keywords_are
@@ -32,16 +32,16 @@ from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
-from sparsecv_mio.search.first_use import first_use_of, start_clock
+from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
+from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
-from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
+from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, geometric_mean
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.quick_answer import select_on_all_rows
-from sparsecv_mio.search.result import LITTLE_WORK, classes_of, counts_of, data_info, fitted_row, refit_numbers
+from sparsecv_mio.search.result import LITTLE_WORK, class_info, count_info, data_info, fitted_row, refit_numbers
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TIE_RTOL
@@ -78,13 +78,17 @@ def with_surface(
 
     # a bound that overflows is no bound
     with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
-        lister = Lister(TrainingSets.of_all_rows(data), data, None, clock.expired)
+        lister = Lister(TrainingSets.from_full_data(data), data, None, clock.has_expired)
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = EndLists(lister, BestOverGamma(lister, sizes))
         ends = gammas.low / 2.0, gammas.high / 2.0
-        by_size = {size: _merged([piece for near in pairwise(first_grid(ends)) for piece in _on(lists, near, size)])
-                 for size in sizes}  # fmt: skip
-    expired = clock.expired()
+        by_size = {
+            size: _merge_pieces(
+                [piece for near in pairwise(first_grid(ends)) for piece in _find_pieces(lists, near, size)]
+            )
+            for size in sizes
+        }
+    expired = clock.has_expired()
     numbers: dict[tuple[int, ...], int] = {}
     pieces = []
     for tau in taus:
@@ -101,16 +105,16 @@ def with_surface(
     return replace(record, surface=surface, status=status, work=work, warnings=warnings)
 
 
-def _on(lists: EndLists, ends: tuple[float, float], size: int) -> list[Found]:
+def _find_pieces(lists: EndLists, ends: tuple[float, float], size: int) -> list[Found]:
     """Return the pieces of one interval of lam."""
     low, high = ends
     if not all(lists.solve(lam, [size]) for lam in ends):
         return [(low, high, ())]
-    fits = lists.on(low, high, size)
+    fits = lists.candidate_fits(low, high, size)
     if fits is None:
         return [(low, high, ())]
     assert isinstance(fits, FitsOverGamma)
-    return _Cut(lists.lister.data, lists.lister.expired).of(fits, ends, (fits.values(low), fits.values(high)))
+    return _Cut(lists.lister.data, lists.lister.expired).cut_interval(fits, ends, (fits.values(low), fits.values(high)))
 
 
 @dataclass(frozen=True)
@@ -120,13 +124,13 @@ class _Cut:
     data: StandardData
     expired: Callable[[], bool]
 
-    def of(
+    def cut_interval(
         self, fits: FitsOverGamma, ends: tuple[float, float], values: tuple[FitsAtLam, FitsAtLam], fine: bool = False
     ) -> list[Found]:
         """Return the pieces of an interval, given values of all candidates at its ends; `fine` if from the rows."""
         (low, high), (low_values, right) = ends, values
-        alive = np.flatnonzero(Envelope.of(ends, fits.fold, low_values, right).may_win(low_values, right))
-        fits, low_values, right = fits.at(alive), low_values.at(alive), right.at(alive)
+        alive = np.flatnonzero(Envelope.from_fits(ends, fits.fold, low_values, right).may_win(low_values, right))
+        fits, low_values, right = fits.select(alive), low_values.select(alive), right.select(alive)
         sides = [(side.f - side.f.min(), side) for side in (low_values, right)]
         tied = all(np.all(over + 2.0 * side.f_error.max() <= TIE_RTOL * side.f.min()) for over, side in sides)
         if len(fits) == 1 or tied:
@@ -136,13 +140,17 @@ class _Cut:
         if self.expired() or (alike and fine) or high - low <= NARROWEST * high:
             return [(low, high, ())]
         if alike:
-            return self.of(fits, ends, (self._by_rows(fits, low), self._by_rows(fits, high)), True)
-        middle = middle_of(low, high)
-        between = self._by_rows(fits, middle) if fine else fits.values(middle)
+            return self.cut_interval(
+                fits, ends, (self._evaluate_from_rows(fits, low), self._evaluate_from_rows(fits, high)), True
+            )
+        middle = geometric_mean(low, high)
+        between = self._evaluate_from_rows(fits, middle) if fine else fits.values(middle)
         parts = ((low, middle), (low_values, between)), ((middle, high), (between, right))
-        return [piece for part_ends, part_values in parts for piece in self.of(fits, part_ends, part_values, fine)]
+        return [
+            piece for part_ends, part_values in parts for piece in self.cut_interval(fits, part_ends, part_values, fine)
+        ]
 
-    def _by_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
+    def _evaluate_from_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
         """Return the values of fits from the rows, whose rounding is far smaller than that of the moments."""
         made = [refit_squares(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
         slope = [float(self.data.weight[ridge.support] @ ridge.beta**2) for ridge in made]
@@ -150,7 +158,7 @@ class _Cut:
         return FitsAtLam(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
 
 
-def _merged(pieces: list[Found]) -> list[Found]:
+def _merge_pieces(pieces: list[Found]) -> list[Found]:
     """Return the pieces with neighbours of the same supports joined."""
     merged: list[Found] = []
     for low, high, supports in pieces:
@@ -216,13 +224,13 @@ def best_subsets(
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv_mio.data.dataset import Dataset, required
+    >>> from sparsecv_mio.data.dataset import Dataset
     >>> data = Dataset.from_arrays(np.eye(6)[:, :3], [3.0, 2.0, 1.0, 0.0, 0.0, 0.0])
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
-    options, dataset = options.by_names(required(dataset, "best_subsets")), options.in_classes(dataset)
+    options, dataset = options.by_names(require_dataset(dataset, "best_subsets")), options.in_classes(dataset)
     restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):
@@ -237,12 +245,12 @@ def best_subsets(
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_subsets(data, **asked)
 
-    clock = start_clock(options, stop, began, first_use_of("path", options, dataset, find_tiny), progress)
+    clock = start_clock(options, stop, began, make_first_use("path", options, dataset, find_tiny), progress)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = run_within_limit(search.solve, clock, search.record, search.prepare)
     if not isinstance(every, GammaInterval):
         return record
-    if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
+    if clock.has_expired():  # an abandoned thread may still be loading what `with_surface` needs
         pieces = tuple(SurfacePiece(tau, every.low, every.high, (), False) for tau in grid.taus.tolist())
         return replace(record, surface=Surface(every.low, every.high, (), pieces), status=clock.status(False))
 
@@ -300,7 +308,7 @@ class PathSearch:
     @property
     def data(self) -> StandardData:
         """Data in standard coordinates; raises `OutOfTime` before they are ready."""
-        return prepared(self._data)
+        return require_prepared_data(self._data)
 
     def standardize(self) -> StandardData:
         """Return the data in standard coordinates and store them; `record` requires this call."""
@@ -314,21 +322,21 @@ class PathSearch:
         """Process every open size in rounds of growing effort; return the record."""
         data = self.standardize()
         from sparsecv_mio.search.all_rows import check_restrictions
-        from sparsecv_mio.thresholds import by_rows
+        from sparsecv_mio.thresholds import has_large_matrices
 
         problem: SparseProblem | None = None
         if data.loss is not Loss.SQUARED:
             self._rounds_of_rows(data)
-            self.clock.check_wanted()
-            return self.record(None, self.clock.check_wanted)
+            self.clock.check_caller_waits()
+            return self.record(None, self.clock.check_caller_waits)
         check_restrictions(data, self.grid.taus.tolist(), 1)
-        if by_rows(data, 1):
-            self._by_rows()
+        if has_large_matrices(data, 1):
+            self._solve_by_rows()
         else:
             problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
             self._rounds_of_squares(problem)
-        self.clock.check_wanted()
-        return self.record(problem, self.clock.check_wanted)
+        self.clock.check_caller_waits()
+        return self.record(problem, self.clock.check_caller_waits)
 
     @property
     def pairs(self) -> int:
@@ -348,7 +356,7 @@ class PathSearch:
         gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
         if not self._quick:
             self._quick = select_on_all_rows(self.data, gammas[len(gammas) // 2], taus, until)
-        self._fit_rows(self._of_every_pair(), None, True, lambda: time.monotonic() > until)
+        self._fit_rows(self._complete_results(), None, True, lambda: time.monotonic() > until)
 
     def record(
         self, problem: SparseProblem | None = None, check_wanted: Callable[[], None] = lambda: None
@@ -373,15 +381,15 @@ class PathSearch:
         data, clock = self.data, self.clock
         if len(self.cells) < self.pairs:
             self.prepare(clock.began)
-        cells, gammas, taus = self._of_every_pair(), self.grid.gammas.tolist(), self.grid.taus.tolist()
+        cells, gammas, taus = self._complete_results(), self.grid.gammas.tolist(), self.grid.taus.tolist()
         if clock.limit is not None and problem is None:
-            self._fit_rows(cells, None, True, clock.over_for_grace(), check_wanted)
-        self._fit_rows(cells, problem, False, clock.over, check_wanted)
-        self._fit_rows(cells, problem, True, clock.over_for_grace(), check_wanted)
-        rows = [row for g in range(len(gammas)) for row in self._rows_of(g, cells)]
+            self._fit_rows(cells, None, True, clock.make_late_check(), check_wanted)
+        self._fit_rows(cells, problem, False, clock.is_over, check_wanted)
+        self._fit_rows(cells, problem, True, clock.make_late_check(), check_wanted)
+        rows = [row for g in range(len(gammas)) for row in self._path_rows(g, cells)]
         done = all(row.proved for row in rows)
         options, branched = self.options, sum(cell.branched for cell in cells.values())
-        read = without_folds(data.warnings)
+        read = drop_fold_wording(data.warnings)
         return PathRecord(
             schema=PATH_SCHEMA,
             status=self.clock.status(done),
@@ -389,19 +397,19 @@ class PathSearch:
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(data),
             request=options.request(gammas, taus),
-            warnings=read if done or self.clock.expired() else (*read, NOT_TOLD_APART),
+            warnings=read if done or self.clock.has_expired() else (*read, NOT_TOLD_APART),
             versions=versions(),
-            classes=classes_of(self.dataset, np.arange(data.n)),
-            counts=counts_of(data, np.arange(data.n)),
+            classes=class_info(self.dataset, np.arange(data.n)),
+            counts=count_info(data, np.arange(data.n)),
         )
 
-    def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
+    def _complete_results(self) -> dict[tuple[int, int], BestSubset]:
         """Return the results, with a support by forward selection for pairs without a result."""
         cells = dict(self.cells)
         for g, tau in product(range(len(self.grid.gammas)), self._quick):
             if (g, tau) not in cells:
                 at_hand = self._rows.get((g, tau))
-                cells[g, tau] = at_hand.cell if at_hand else BestSubset.unproved(tau, self._quick[tau])
+                cells[g, tau] = at_hand.cell if at_hand else BestSubset.from_bounds(tau, self._quick[tau])
         return cells
 
     def _fit_rows(
@@ -428,7 +436,7 @@ class PathSearch:
             row = fitted_row(data, gamma, at_gamma, cell, self.options.gap, fast)
             self._rows[g, tau] = _Row(cell, row, fast)
 
-    def _rows_of(self, g: int, cells: Cells) -> list[PathRow]:
+    def _path_rows(self, g: int, cells: Cells) -> list[PathRow]:
         """Return the rows of a gamma; a size without a fit gets the fit of a smaller size."""
         rows: list[PathRow] = []
         for tau in self.grid.taus.tolist():
@@ -440,20 +448,20 @@ class PathSearch:
             rows.append(row)
         return rows
 
-    def _by_rows(self) -> None:
+    def _solve_by_rows(self) -> None:
         """Solve one relaxation for each size, and the size exactly if the relaxation leaves few columns."""
-        from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
+        from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
 
         data, taus = self.data, self.grid.taus.tolist()
         for g, gamma in enumerate(self.grid.gammas.tolist()):
-            if self.clock.expired():
+            if self.clock.has_expired():
                 return
-            whole = all_rows_of(data, gamma, self.clock.expired)
+            whole = make_full_data_fold(data, gamma, self.clock.has_expired)
             whole.search(taus)
             for tau in taus:
-                if self.clock.expired():
+                if self.clock.has_expired():
                     return
-                solved = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
+                solved = solve_by_rows(data, whole, tau, gamma, self.clock.has_expired)
                 self.cells[g, tau] = solved.by_size[tau]
                 self.nodes += solved.nodes
                 self._report(len(self.cells))
@@ -464,7 +472,7 @@ class PathSearch:
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
             here = problem.with_gamma(float(self.grid.gammas[g]))
-            return solve_any(self.data, here, taus, starts, effort, self.clock.expired)
+            return solve_any(self.data, here, taus, starts, effort, self.clock.has_expired)
 
         self._rounds(solve, FIRST_LOOK * ROUND_GROWTH)
 
@@ -476,7 +484,7 @@ class PathSearch:
         at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
-            return at_gamma[g].solve(taus, starts=starts, effort=effort, expired=self.clock.expired)
+            return at_gamma[g].solve(taus, starts=starts, effort=effort, expired=self.clock.has_expired)
 
         self._rounds(solve, FIRST_NODES)
 
@@ -486,11 +494,11 @@ class PathSearch:
 
         from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
-        alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma waits
+        alone = len(self.grid.gammas) == 1 and not self.data.restrictions.side_constraints  # no other gamma waits
         effort = UNLIMITED if alone else effort
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1):
-            while open_taus and not self.clock.expired():
+            while open_taus and not self.clock.has_expired():
                 self._round(solve, open_taus, effort)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}
                 effort *= ROUND_GROWTH
@@ -499,7 +507,7 @@ class PathSearch:
         """Give every open (gamma, tau) some effort, and remove closed ones from `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
-            if self.clock.expired():
+            if self.clock.has_expired():
                 return
             mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
             result = solve(g, left[g], starts + mine, effort)

@@ -17,11 +17,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import Scatter, scatter_of_counts
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.words import Loss
 
 Fitted = PathRow | FitRecord | Record
@@ -77,8 +77,8 @@ def glm_criteria(
     record : Record, FitRecord or PathRecord
         Record of the models.
     """
-    data, loss = in_classes(record, data), row_loss(record.loss)
-    y, v = of_dataset(loss, data, slice(0, data.n))
+    data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
+    y, v = encode_dataset_targets(loss, data, slice(0, data.n))
     place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
     accuracy = record.classes or record.counts
     null, made = 2.0 * (0.0 if accuracy is None else accuracy.null_error) * data.weight_of(slice(0, data.n)), []
@@ -125,7 +125,7 @@ def criteria(
         return glm_criteria(rows, data, intercept, record)
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
-    X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))
+    X, y = (_centre_values(values, weights) if intercept else values for values in (data.X, data.y))
     total, variance = float(weights @ y**2), _residual_variance(X, y, data, weights, intercept)
     made = []
     for row in rows:
@@ -151,7 +151,7 @@ def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int
     return spare
 
 
-def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+def _centre_values(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Return values minus their mean, with all digits of their differences."""
     near = values - np.sort(values, axis=0)[len(values) // 2]
     return np.asarray(near - np.average(near, axis=0, weights=weights))

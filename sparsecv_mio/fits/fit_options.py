@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.counts import for_loss
+from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import check_whole, settle_options, shown
+from sparsecv_mio.declared_options import check_whole, option_name, settle_options
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
@@ -24,7 +24,7 @@ from sparsecv_mio.search.options import (
     ONLY_FORCING,
     check_formulation,
     check_limits,
-    solver_options_of,
+    parse_solver_options,
     with_keywords,
 )
 from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
@@ -52,9 +52,9 @@ class SideOptions(Restrictions):
     together: Sequence[Sequence[str]] = ()
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    def within(self, names: Sequence[str], constant: bool = True) -> Self:
+    def resolve_names(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the same options by the names of the data, after checking groups."""
-        made = super().within(names, constant)
+        made = super().resolve_names(names, constant)
         for name in (name for group in self.together for name in group):
             if name in made.adjust:
                 raise BadInput(f"adjust, together: column {name!r} is in both: what is adjusted for is not chosen")
@@ -152,7 +152,7 @@ class FitOptions:
         settle_options(self)
         object.__setattr__(self, "backend", backend)
         object.__setattr__(self, "formulation", check_formulation(backend, self.formulation, self.loss))
-        object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
+        object.__setattr__(self, "solver_option", parse_solver_options(self.solver_option))
         if self.solver_option:
             get_backend(backend).check_options(self.solver_option)
         if self.limits is not None:
@@ -165,7 +165,7 @@ class FitOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
-        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -194,9 +194,9 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         raise BadInput(f"exposure: goes with loss poisson, not {loss} (only counts have exposures)")
     if loss is Loss.SQUARED:
         return
-    for kind in restrictions.beyond_forcing:
+    for kind in restrictions.side_constraints:
         why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
-        raise BadInput(f"{shown(kind)}: goes with loss squared, not {loss} ({why})")
+        raise BadInput(f"{option_name(kind)}: goes with loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
         why = "centring the target is for squares"
         raise BadInput(f"loss {loss}: goes with intercept fold or none, not global ({why})")
@@ -271,11 +271,11 @@ class PathOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
-        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def by_names(self, dataset: Dataset) -> Self:
         """Return the same options with restrictions by the names of the data."""
-        restrictions = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
+        restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
         return replace(self, restrictions=restrictions)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
@@ -371,5 +371,5 @@ def check_forcing(restrictions: Restrictions, who: str) -> None:
     who : str
         Name of the feature that does not support them, for the error message.
     """
-    for kind in restrictions.beyond_forcing[:1]:
-        raise BadInput(f"{shown(kind)}: is not for {who}, which know force-in, force-out and adjust only")
+    for kind in restrictions.side_constraints[:1]:
+        raise BadInput(f"{option_name(kind)}: is not for {who}, which know force-in, force-out and adjust only")

@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
-from sparsecv_mio.data.cure import without_folds
+from sparsecv_mio.data.cure import drop_fold_wording
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, allowance_of
+from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, proof_allowance
 from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
@@ -33,12 +33,12 @@ from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.objective import objective_of, ridge_weights
+from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.search.result import classes_of, counts_of, data_info
+from sparsecv_mio.search.result import class_info, count_info, data_info
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
@@ -96,11 +96,11 @@ def fit_one(
     options = with_keywords(options or FitOptions(), keywords, "fit_one")
     limits, box = options.limits or Limits(), options.assume_box
     dataset = options.in_classes(dataset)
-    model = _Model.of(dataset, (tau, gamma), options)
+    model = _Model.from_pair(dataset, (tau, gamma), options)
     backend = get_backend(options.backend)
     if backend.name != NATIVE:
         _check_adjusting(model.data, f"backend native, not {backend.name}")
-    outcome = _solved(model, backend, options, limits, begin)
+    outcome = _solve_model(model, backend, options, limits, begin)
     if outcome is None or outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
     record = _record(model, outcome, backend, (tau, gamma), limits)
@@ -118,11 +118,11 @@ def fit_one(
     return replace(again, warnings=(*again.warnings, word))
 
 
-def _solved(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
+def _solve_model(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
     """Return the outcome of a model: by rows if columns are many, in an assumed box, or directly; else None."""
     start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
     squared = model.data.loss is Loss.SQUARED
-    if squared and backend.name == NATIVE and forced.needs <= {"force"} and _wide(model.data):
+    if squared and backend.name == NATIVE and forced.needs <= {"force"} and _is_wide(model.data):
         if options.assume_box is not None:
             raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
         possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
@@ -182,7 +182,7 @@ def export_one(
     options = with_keywords(options or FitOptions(), keywords, "export_one")
     if options.loss is Loss.POISSON:
         raise BadInput("export: goes with loss squared or logistic, not poisson")
-    model = _Model.of(options.in_classes(dataset), (tau, gamma), options)
+    model = _Model.from_pair(options.in_classes(dataset), (tau, gamma), options)
     _check_adjusting(model.data, "loss squared in models of solvers")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
@@ -223,13 +223,13 @@ class _Model:
         return make_problem(self.data, np.arange(self.data.n), self.gamma)
 
     @classmethod
-    def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
+    def from_pair(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Return the model of a pair (tau, gamma) and side constraints, after checking them against the data."""
         tau, gamma = pair
         options, constant = how.side or SideOptions(), how.intercept is not Intercept.NONE
-        side = options.within(dataset.names, constant)
-        adjusted = Restrictions(adjust=options.adjust).within(dataset.names, constant)
-        most = replace(adjusted, count=side.count).left(dataset.p)
+        side = options.resolve_names(dataset.names, constant)
+        adjusted = Restrictions(adjust=options.adjust).resolve_names(dataset.names, constant)
+        most = replace(adjusted, count=side.count).n_selectable_features(dataset.p)
         if not 0 <= tau <= most:
             raise BadInput(f"tau {tau} is out of range: use 0 to {most}, the number of features")
         if not (np.isfinite(gamma) and gamma >= 0.0):
@@ -252,14 +252,14 @@ class _Model:
         """Factor from objectives in standard units to those in units of the file."""
         return self.data.loss_unit
 
-    def fitted(self, outcome: Outcome, gamma: float) -> _FittedTask:
+    def refit(self, outcome: Outcome, gamma: float) -> _FittedTask:
         """Return the model, refitted from the rows unless it has boxes."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
         if self.constraints.on_coefficients:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
             # fitted from the rows: if the fit is nearly perfect, moments have lost the digits of the objective
             ridge = ridge_weights(columns.tolist(), data.free, gamma)
-            objective, _ = objective_of(
+            objective, _ = evaluate_objective(
                 source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], ridge,
                 scale=data.scale, intercept=data.intercept, weights=source.row_weights,
             )  # fmt: skip
@@ -282,33 +282,33 @@ class _FittedTask(NamedTuple):
     doubt: float | None
 
 
-def _wide(data: StandardData) -> bool:
-    from sparsecv_mio.thresholds import by_rows
+def _is_wide(data: StandardData) -> bool:
+    from sparsecv_mio.thresholds import has_large_matrices
 
-    return by_rows(data, 1)
+    return has_large_matrices(data, 1)
 
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by the trees of this package if there are too many columns for a matrix of their products."""
-    from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
+    from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
     from sparsecv_mio.search.deadline import Deadline
 
     tau, gamma = model.tau, model.gamma
-    choice = ForcedColumns.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    choice = ForcedColumns.from_positions(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
     data = model.data
     if model.constraints.needs:
         data = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
     clock = Deadline(limits.seconds, None)
 
-    def expired() -> bool:
-        return limits.cancelled or clock.expired()
+    def has_expired() -> bool:
+        return limits.cancelled or clock.has_expired()
 
-    whole = all_rows_of(data, gamma, expired)
+    whole = make_full_data_fold(data, gamma, has_expired)
     built = clock.seconds
     whole.search([tau])
     whole.try_supports([] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))])
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
-    solved = solve_by_rows(data, whole, tau, gamma, expired, effort).in_columns(choice.others)
+    solved = solve_by_rows(data, whole, tau, gamma, has_expired, effort).map_to_columns(choice.others)
     return _outcome(model, solved, limits, clock, built)
 
 
@@ -325,7 +325,7 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
         [model.tau],
         starts=[] if start is None else [np.asarray(start.support, dtype=np.int64)],
         effort=int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED,
-        expired=lambda: limits.cancelled or clock.expired(),
+        expired=lambda: limits.cancelled or clock.has_expired(),
         ends=end / data.y_unit * data.divisor,
     )
     return _outcome(model, solved, limits, clock, built)
@@ -338,11 +338,11 @@ def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline,
     fit = refit_rows(data, slice(0, data.n), cell.support, model.gamma)
     upper = fit.objective + fit.objective_error
     lower = min(cell.lower, upper)
-    stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.expired() else Stop.NODES
+    stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.has_expired() else Stop.NODES
     if stop is Stop.NODES and found.nodes < limits.nodes:
         stop = Stop.GAP
     yy = refit_rows(data, slice(0, data.n), np.zeros(0, dtype=np.int64), model.gamma).objective
-    allowance = allowance_of(cell.margin, yy, upper)
+    allowance = proof_allowance(cell.margin, yy, upper)
     if upper - lower <= limits.gap * upper + allowance:
         stop = Stop.OPTIMAL
     return Outcome(
@@ -371,7 +371,7 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
 
 def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits) -> FitRecord:
     data, unit, (tau, gamma) = model.data, model.unit, pair
-    objective, support, beta, v_mean, r_mean, doubt = model.fitted(outcome, gamma)
+    objective, support, beta, v_mean, r_mean, doubt = model.refit(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)
     slack = objective_slack(objective * unit, data.dataset, str(data.intercept)) / unit if doubt is None else doubt
     upper = min(max(outcome.upper, objective), objective + slack)
@@ -404,11 +404,11 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         stop=str(stop),
         raw_status=outcome.raw_status,
         data=data_info(data),
-        warnings=(*without_folds(data.warnings), *notes),
+        warnings=(*drop_fold_wording(data.warnings), *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
-        classes=classes_of(data.dataset, np.arange(data.n)),
-        counts=counts_of(data, np.arange(data.n)),
+        classes=class_info(data.dataset, np.arange(data.n)),
+        counts=count_info(data, np.arange(data.n)),
     )
 
 
@@ -421,7 +421,7 @@ READ_BY = {
 }  # fmt: skip
 
 
-def about_export(path: str, piecewise: int | None, missed: float, loss: str = Loss.SQUARED) -> str:
+def describe_export(path: str, piecewise: int | None, missed: float, loss: str = Loss.SQUARED) -> str:
     """Return a sentence that states which model a file contains and which solvers read it."""
     suffix = Path(path).suffix.lower()
     if piecewise is not None:
@@ -485,7 +485,7 @@ def export_model(
         raise BadInput(
             f"--to: {suffix} holds no log losses: write .nl, .cbf or .ptf, or a linear model, --piecewise 64"
         )
-    task, missed = _task_of(problem, tau, constraints), 0.0
+    task, missed = _make_task(problem, tau, constraints), 0.0
     if piecewise is not None:
         check_whole("piecewise", piecewise, least=2, most=MAX_COUNT)
         require_finite(task.lo, task.hi, "a linear model")
@@ -514,10 +514,10 @@ def export_model(
     return task.scaled.objective(0.0), task.scaled.unit**2, missed * task.scaled.unit**2
 
 
-def _task_of(problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> ModelTask:
+def _make_task(problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> ModelTask:
     """Return a task with its start; raise `BadInput` if the side constraints exclude every support."""
     if isinstance(problem, GlmProblem):
-        problem = problem.centred()[0]
+        problem = problem.centre_columns()[0]
         fit = feasible_classes(problem, tau, constraints)
         if fit is not None:
             return loss_task(problem, tau, constraints, fit, KnownBounds())

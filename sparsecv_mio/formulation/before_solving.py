@@ -17,7 +17,7 @@ from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, level_set_interval, model_task
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
@@ -43,13 +43,13 @@ class Reduction:
     choice: ForcedColumns
 
     @classmethod
-    def none(cls, task: ModelTask) -> Reduction:
+    def make_trivial(cls, task: ModelTask) -> Reduction:
         """Return a task without any elimination."""
-        return cls(task, ForcedColumns.of(task.q, np.zeros(0, dtype=np.int64)))
+        return cls(task, ForcedColumns.from_positions(task.q, np.zeros(0, dtype=np.int64)))
 
-    def whole(self, support: tuple[int, ...]) -> tuple[int, ...]:
+    def make_support(self, support: tuple[int, ...]) -> tuple[int, ...]:
         """Return the support of the whole problem that corresponds to a support of the task."""
-        return tuple(self.choice.whole(np.array(support, dtype=np.int64)).tolist())
+        return tuple(self.choice.make_support(np.array(support, dtype=np.int64)).tolist())
 
 
 def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
@@ -59,12 +59,12 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     a solver's tolerances.
     """
     boxed = {j for j, *_ in (*task.constraints.box, *task.constraints.parents)}
-    inside = (task.z_lo > 0) | proven_in(task)
+    inside = (task.z_lo > 0) | find_nonzero_columns(task)
     out = [j for j in sorted(task.start.support) if inside[j] and j not in boxed]
-    choice = ForcedColumns.of(task.q, np.array(out, dtype=np.int64))
+    choice = ForcedColumns.from_positions(task.q, np.array(out, dtype=np.int64))
     problem = _eliminate(task.squares, choice) if out else None
     if problem is None:
-        return Reduction.none(task)
+        return Reduction.make_trivial(task)
     columns = choice.others
     beta = np.array([b for j, b in zip(task.start.support, task.start.beta, strict=True) if j not in out])
     start = tuple(choice.inside(np.array(task.start.support)).tolist())
@@ -80,7 +80,7 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     )
 
 
-def proven_in(task: ModelTask) -> BoolArray:
+def find_nonzero_columns(task: ModelTask) -> BoolArray:
     """Return a (q,) mask of the columns that are nonzero in every b at least as good as the start."""
     margin = PROVEN + 1e-14 * task.scaled.yy / task.scaled.unit**2
     lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), margin)
@@ -94,7 +94,7 @@ def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem |
     spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
     if not spectrum[0] * WIDEST_A >= spectrum[-1]:
         return None
-    reduced = eliminated(replace(problem, forced=out)).problem
+    reduced = eliminate_forced_columns(replace(problem, forced=out)).problem
     if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[free]):
         return None
     return replace(reduced, yy=refit_moments(problem, tuple(out.tolist())).objective)
@@ -108,7 +108,7 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
     return SideConstraints(
         forced_in=tuple(sorted(place[j] for j in forced)),
         forced_out=tuple(place[j] for j in constraints.forced_out),
-        terms=tuple(term.at(place) for term in constraints.terms if not gone & set(term.columns)),
+        terms=tuple(term.convert_to_positions(place) for term in constraints.terms if not gone & set(term.columns)),
         at_most=tuple(
             (k - len(gone & set(columns)), tuple(place[j] for j in columns if j not in gone))
             for k, columns in constraints.at_most

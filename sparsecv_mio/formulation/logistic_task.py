@@ -23,7 +23,7 @@ from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, ScaledProblem, scaled_problem
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant
-from sparsecv_mio.problem.glm_fit import GlmFit, expanded, fit_glm
+from sparsecv_mio.problem.glm_fit import GlmFit, expand_around_fit, fit_glm
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.units import SHAVED
 
@@ -52,7 +52,7 @@ class ScaledLosses(ScaledProblem):
     @property
     def free(self) -> int:
         """Number of intercepts, 1 or 0."""
-        return self.classes.first
+        return self.classes.first_coefficient
 
     @property
     def span(self) -> float:
@@ -60,7 +60,7 @@ class ScaledLosses(ScaledProblem):
         return self.value(self.yy)
 
     @property
-    def uneven(self) -> bool:
+    def has_uneven_weights(self) -> bool:
         """True if a solver tolerance of every row, by its weight, is large compared with the loss of the null model."""
         return bool(self.yy < EVEN * self.classes.v.sum())
 
@@ -78,18 +78,18 @@ class ScaledLosses(ScaledProblem):
         """Return log losses of margins, and their slopes."""
         return np.logaddexp(0.0, -r), -expit(-r)
 
-    def around(self, upper: float) -> tuple[FloatArray, FloatArray]:
+    def row_ranges(self, upper: float) -> tuple[FloatArray, FloatArray]:
         """Return the middle and half the width of the range of every margin."""
         low = np.maximum(self.low, -WIDEST)
         high = np.maximum(np.minimum(self.high, WIDEST), low)
         return 0.5 * (low + high), 0.5 * (high - low)
 
-    def fitted(self, z: FloatArray) -> tuple[FloatArray, float]:
+    def fit_support(self, z: FloatArray) -> tuple[FloatArray, float]:
         """Return the fit of the support of a 0/1 point, and its phi."""
         fit = fit_glm(self.classes, tuple(np.flatnonzero(z).tolist()))
-        return self.u_of(fit), self.value(fit.objective)
+        return self.scaled_coefficients(fit), self.value(fit.objective)
 
-    def u_of(self, fit: Fit) -> FloatArray:
+    def scaled_coefficients(self, fit: Fit) -> FloatArray:
         """Return coefficients and intercept of a fit."""
         assert isinstance(fit, GlmFit)
         return np.roll(fit.theta(self.classes), -self.free)
@@ -129,7 +129,7 @@ def feasible_classes(problem: GlmProblem, tau: int, constraints: SideConstraints
     """
     best, around = None, fit_glm(problem, ())
     for _ in range(EXPANSIONS):
-        proposed = feasible_start(expanded(problem, around), tau, constraints)
+        proposed = feasible_start(expand_around_fit(problem, around), tau, constraints)
         if proposed is None:
             return None
         fit = fit_glm(problem, proposed.support)
@@ -159,10 +159,20 @@ def unbounded_task(
     """
     q, n, none = problem.p, len(problem.y), fit_glm(problem, ())
     scaled = ScaledLosses(
-        G=np.zeros((0, 0)), w=problem.ridge / problem.v.mean(), g=np.zeros(q), ridge=np.zeros(problem.first + q),
-        inverse=np.full(q, np.inf), floor=0.0, doubt=np.inf, column=np.ones(q), unit=float(problem.v.mean()) ** 0.5,
-        yy=none.objective, classes=problem, low=np.full(n, -np.inf), high=np.full(n, np.inf),
-    )  # fmt: skip
+        G=np.zeros((0, 0)),
+        w=problem.ridge / problem.v.mean(),
+        g=np.zeros(q),
+        ridge=np.zeros(problem.first_coefficient + q),
+        inverse=np.full(q, np.inf),
+        floor=0.0,
+        doubt=np.inf,
+        column=np.ones(q),
+        unit=float(problem.v.mean()) ** 0.5,
+        yy=none.objective,
+        classes=problem,
+        low=np.full(n, -np.inf),
+        high=np.full(n, np.inf),
+    )
     floor = scaled.value(max(advice.lower, 0.0))
     unknown, fixed = np.full(q, np.inf), constraints.fixed(q)
     return ModelTask(problem, scaled, tau, constraints, start, -unknown, unknown, *fixed, floor, ())
@@ -193,15 +203,15 @@ def loss_task(
     floor = plain.floor
     below = minorant(problem, best.theta(problem), level)
     if below is not None:
-        first = problem.first
+        first = problem.first_coefficient
         middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + SHAVED) + SHAVED
         lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
         low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
-        floor = max(floor, plain.scaled.value(_relaxed(below, constraints.columns(tau))))
+        floor = max(floor, plain.scaled.value(_relaxation_bound(below, constraints.columns(tau))))
     assert isinstance(plain.scaled, ScaledLosses)
-    at = plain.scaled.u_of(start)[: problem.p]
+    at = plain.scaled.scaled_coefficients(start)[: problem.p]
     lo, hi = np.minimum(np.minimum(lo, 0.0), at), np.maximum(np.maximum(hi, 0.0), at)
-    ridge = plain.scaled.u_of(best)
+    ridge = plain.scaled.scaled_coefficients(best)
     scaled = replace(plain.scaled, ridge=ridge, low=low, high=high)
     return replace(plain, scaled=scaled, lo=lo, hi=hi, floor=floor, points=(ridge,))
 
@@ -214,7 +224,7 @@ def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, F
     return -reach, reach, low, np.full(len(low), math.inf)
 
 
-def _relaxed(below: Minorant, size: int) -> float:
+def _relaxation_bound(below: Minorant, size: int) -> float:
     """Return a lower bound of F over all supports of a number of columns, by the quadratic below F."""
     squares = scaled_problem(below.moments)
     return float(min(squares.objective(squares.own_lower(size)) - below.shift, below.level))

@@ -111,7 +111,7 @@ class SparseModel(ABC):
         """
 
 
-def values_of(*groups: tuple[Sequence[Any], FloatArray]) -> dict[int, float]:
+def variable_values(*groups: tuple[Sequence[Any], FloatArray]) -> dict[int, float]:
     """Return the values of groups of variables, by `id(variable)`."""
     return {id(v): float(x) for variables, values in groups for v, x in zip(variables, values, strict=True)}
 
@@ -156,7 +156,7 @@ class PerspectiveModel(SparseModel):
         return quadratic_form(task.scaled.G, self.u)
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        return values_of((self.z, z), (self.u, u), (self.t, u**2))
+        return variable_values((self.z, z), (self.u, u), (self.t, u**2))
 
 
 class FactorModel(PerspectiveModel):
@@ -180,7 +180,7 @@ class FactorModel(PerspectiveModel):
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         residual, count = task.scaled.factor @ u, len(self.u)
-        smooth = values_of((self.free, u[count:]), (self.r, residual), (self.s, task.scaled.curve(residual)[0]))
+        smooth = variable_values((self.free, u[count:]), (self.r, residual), (self.s, task.scaled.curve(residual)[0]))
         return super().point(task, u[:count], z) | smooth
 
 
@@ -214,7 +214,7 @@ class CutMaster(SparseModel):
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         full = u @ (task.scaled.G @ u) + task.scaled.w @ u**2 - 2.0 * task.scaled.g @ u
-        return values_of((self.z, z)) | {id(self.pyomo.eta): max(float(full), task.floor)}
+        return variable_values((self.z, z)) | {id(self.pyomo.eta): max(float(full), task.floor)}
 
 
 class OuterApproximation(FactorModel):
@@ -382,7 +382,7 @@ def lower_model(model: SparseModel) -> Lowered:
     """
     variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
     position = {id(v): k for k, v in enumerate(variables)}
-    linear, cones = _rows_of(model, position)
+    linear, cones = _split_rows(model, position)
     index, values, terms, constant = _repn(model.pyomo.phi.expr, position)
     cost = np.zeros(len(variables))
     cost[index] = values
@@ -402,7 +402,7 @@ def lower_model(model: SparseModel) -> Lowered:
         row_lower=np.array([row.lower for row in linear]),
         row_upper=np.array([row.upper for row in linear]),
         cones=tuple(cones),
-        losses=tuple((position[id(r)], position[id(s)]) for r, s in _losses_of(model)),
+        losses=tuple((position[id(r)], position[id(s)]) for r, s in _loss_variables(model)),
     )
 
 
@@ -416,7 +416,7 @@ class _LinearRow:
     upper: float
 
 
-def _rows_of(model: SparseModel, position: dict[int, int]) -> tuple[list[_LinearRow], list[QuadraticRow]]:
+def _split_rows(model: SparseModel, position: dict[int, int]) -> tuple[list[_LinearRow], list[QuadraticRow]]:
     """Return the linear and the quadratic rows of a model."""
     linear, cones = list[_LinearRow](), list[QuadraticRow]()
     for row in model.pyomo.rows.values():
@@ -432,7 +432,7 @@ def _rows_of(model: SparseModel, position: dict[int, int]) -> tuple[list[_Linear
     return linear, cones
 
 
-def _losses_of(model: SparseModel) -> list[tuple[Any, Any]]:
+def _loss_variables(model: SparseModel) -> list[tuple[Any, Any]]:
     """Return the margin and the loss of every row, for models with losses."""
     return list(zip(model.r, model.s, strict=True)) if isinstance(model, LossModel) else []
 

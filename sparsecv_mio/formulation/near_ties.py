@@ -22,7 +22,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
-from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
+from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen_by_relaxation
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
@@ -30,11 +30,11 @@ from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
-from sparsecv_mio.trees.allowed_supports import completed
+from sparsecv_mio.trees.allowed_supports import complete_support
 from sparsecv_mio.trees.normal_form import normal_form
-from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
-from sparsecv_mio.trees.support_fits import fit_from_moments, near_tie_margin, objective_rounding
+from sparsecv_mio.trees.support_fits import fit_from_moments, objective_rounding, tie_margin
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes; with more, the list is incomplete
@@ -44,14 +44,14 @@ class Clock(Protocol):
     """The time limit of a solver."""
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Return the number of seconds left."""
 
     @property
     def stop(self) -> StopRequest:
         """Request to end, which a solver checks from time to time."""
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True if a list has to end."""
 
 
@@ -77,7 +77,7 @@ class MioSettings:
     options: tuple[str, ...] = ()
 
     @property
-    def native(self) -> bool:
+    def uses_native_backend(self) -> bool:
         """True for the engine of this package."""
         return self.backend == NATIVE
 
@@ -95,7 +95,7 @@ class MioSettings:
         **how
             Keywords of `Backend.solve`.
         """
-        limits = Limits(gap=PROVED_RTOL, seconds=clock.left, options=self.options, cancel=clock.stop)
+        limits = Limits(gap=PROVED_RTOL, seconds=clock.remaining_seconds, options=self.options, cancel=clock.stop)
         backend = get_backend(self.backend)
         return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
 
@@ -174,7 +174,7 @@ class VendorListing:
         """
         useful = normal_form(problem).columns
         size = min(tau, len(useful))
-        relaxation = relaxation_of(problem, size)
+        relaxation = solve_relaxation(problem, size)
         if relaxation is not None:
             starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
         whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
@@ -186,7 +186,7 @@ class VendorListing:
         if not listed.supports:
             unproved = SupportList([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
             return BestSubsets({tau: _best_subset(problem, tau, unproved)}, listed.nodes, False)
-        return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.expired())
+        return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.has_expired())
 
     def bound(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
         """Return bounds on the optimum of one size by one MIO; near ties stay unknown, because nothing is excluded.
@@ -207,8 +207,8 @@ class VendorListing:
         whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in found if len(s) <= size]
         value, best = min((objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None)
         lower = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
-        subset = BestSubset.unproved(tau, np.array(best, dtype=np.int64), value, min(lower, value))
-        return BestSubsets({tau: subset}, outcome.nodes, not self.clock.expired())
+        subset = BestSubset.from_bounds(tau, np.array(best, dtype=np.int64), value, min(lower, value))
+        return BestSubsets({tau: subset}, outcome.nodes, not self.clock.has_expired())
 
     def _exclude(
         self, problem: SparseProblem, useful: IntArray, size: int, fixed: ScreenedColumns, start: Start | None
@@ -218,8 +218,8 @@ class VendorListing:
         fixed = ScreenedColumns(fixed.inside, outside, fixed.advice)
         supports: list[IntArray] = []
         nodes, lower, complete = 0, 0.0, False
-        while len(supports) <= MAX_EXCLUDED_SUPPORTS and not self.clock.expired() and not complete:
-            outcome = self._solve_without(problem, size, fixed, supports, start)
+        while len(supports) <= MAX_EXCLUDED_SUPPORTS and not self.clock.has_expired() and not complete:
+            outcome = self._find_next_support(problem, size, fixed, supports, start)
             start, fixed = None, replace(fixed, advice=KnownBounds(points=fixed.advice.points))
             nodes += outcome.nodes
             lower = lower if supports else max(outcome.lower, 0.0)
@@ -234,7 +234,7 @@ class VendorListing:
             complete = size in (0, len(useful))
         return SupportList(supports, lower, complete, nodes)
 
-    def _solve_without(
+    def _find_next_support(
         self, problem: SparseProblem, size: int, fixed: ScreenedColumns, found: list[IntArray], start: Start | None
     ) -> Outcome:
         """Solve the problem without the supports found before."""
@@ -261,12 +261,12 @@ def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value:
     nothing = np.zeros(0, dtype=np.int64)
     if relaxation is None or not np.isfinite(value):
         return ScreenedColumns(nothing, nothing, KnownBounds())
-    status = screened(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+    status = screen_by_relaxation(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
     advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta,))
     return ScreenedColumns(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
 
 
-def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
+def solve_relaxation(problem: SparseProblem, size: int) -> Relaxation | None:
     """Return the perspective relaxation of one size; None if it cannot help."""
     if not 0 < size < problem.q <= VENDOR_RELAXED_COLUMNS or not problem.yy > 0.0:
         return None
@@ -306,7 +306,7 @@ def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestS
     values = [objective_upper(problem, support) for support in supports]
     best = int(np.argmin(values))
     complete = listed.complete and bool(np.isfinite(values).all())
-    margin = near_tie_margin(problem, values[best])
+    margin = tie_margin(problem, values[best])
     ties = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return BestSubset(
         tau=tau,
@@ -342,8 +342,8 @@ class RestrictedListing:
     ) -> BestSubsets:
         """Solve one size by a tree of this package, with given columns in every support."""
         constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
-        return solve_restricted(
-            problem, [tau], constraints, starts=starts, effort=effort, expired=self.clock.expired
+        return solve_with_constraints(
+            problem, [tau], constraints, starts=starts, effort=effort, expired=self.clock.has_expired
         )  # fmt: skip
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
@@ -365,7 +365,7 @@ class RestrictedListing:
         if first.complete:
             return BestSubsets({tau: first}, 1, True)
         lists, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
-        while len(lists) <= MAX_EXCLUDED_SUPPORTS and not self.clock.expired():
+        while len(lists) <= MAX_EXCLUDED_SUPPORTS and not self.clock.has_expired():
             constraints = replace(self.constraints, at_most=tuple(excluded))
             start = self._start(problem, tau, lists)
             outcome = self.mio.solve(problem, min(tau, problem.q), self.clock, start=start, constraints=constraints)
@@ -373,7 +373,7 @@ class RestrictedListing:
             lower = max(lower, outcome.lower) if len(lists) == 1 else lower
             best = min(lists, key=lambda subset: subset.upper)
             if outcome.stop is Stop.INFEASIBLE or (len(lists) > 1 and outcome.lower > best.upper + best.margin):
-                return BestSubsets({tau: _joined(lists)}, nodes, True)
+                return BestSubsets({tau: _merge_lists(lists)}, nodes, True)
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
             active = self._active(outcome.incumbent, outcome.beta)
@@ -386,13 +386,13 @@ class RestrictedListing:
         best = min(lists, key=lambda subset: subset.upper)
         if lists[-1].complete and not self._active(tuple(lists[-1].support.tolist()), None):
             return BestSubsets({tau: lists[-1]}, nodes, True)
-        return BestSubsets({tau: BestSubset.unproved(tau, best.support, best.upper, lower)}, nodes, True)
+        return BestSubsets({tau: BestSubset.from_bounds(tau, best.support, best.upper, lower)}, nodes, True)
 
     def _start(self, problem: SparseProblem, tau: int, lists: list[BestSubset]) -> Start:
         """Return the best support found, with the columns that it requires."""
         best = min(lists, key=lambda subset: subset.upper)
         signed = [j for j, _, _ in self.constraints.box]
-        return Start(completed(problem.q, tau, self.constraints, best.support, signed), "incumbent")
+        return Start(complete_support(problem.q, tau, self.constraints, best.support, signed), "incumbent")
 
     def _active(self, support: tuple[int, ...], beta: tuple[float, ...] | None) -> tuple[int, ...]:
         """Return the columns of a support except those that a sign constraint holds at zero."""
@@ -402,7 +402,7 @@ class RestrictedListing:
         return tuple(j for j, b in zip(support, beta, strict=True) if b != 0.0 or j not in signed)
 
 
-def _joined(lists: list[BestSubset]) -> BestSubset:
+def _merge_lists(lists: list[BestSubset]) -> BestSubset:
     """Return one complete list, given lists that together contain every support within their margin."""
     best = min(lists, key=lambda subset: subset.upper)
     ties = {

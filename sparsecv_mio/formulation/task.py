@@ -31,7 +31,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.moment_fits import Fit
-from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shifted
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shift_penalty
 from sparsecv_mio.units import TINY
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ScaledProblem:
         return 1.0
 
     @property
-    def uneven(self) -> bool:
+    def has_uneven_weights(self) -> bool:
         """True if few rows have so large weights that a solver's tolerances exceed the trust in its bound."""
         return False
 
@@ -108,17 +108,17 @@ class ScaledProblem:
         """Return the terms of the smooth part at `r = factor u`, and their slopes."""
         return r**2, 2.0 * r
 
-    def around(self, upper: float) -> tuple[FloatArray, FloatArray]:
+    def row_ranges(self, upper: float) -> tuple[FloatArray, FloatArray]:
         """Return the middle and half the width of the range of each r, over every u with phi at most `upper`."""
         middle = self.factor @ self.ridge
         return middle, np.full(len(middle), math.sqrt(max(upper - self.floor, 0.0)))
 
-    def fitted(self, z: FloatArray) -> tuple[FloatArray, float]:
+    def fit_support(self, z: FloatArray) -> tuple[FloatArray, float]:
         """Return the minimiser of phi on the support of a 0/1 point, and its phi."""
         u = self.fractional_fit(z)
         return u, float(u @ (self.G @ u) + self.w @ u**2 - 2.0 * self.g @ u)
 
-    def u_of(self, fit: Fit) -> FloatArray:
+    def scaled_coefficients(self, fit: Fit) -> FloatArray:
         """Return the scaled coefficients of a fit."""
         return self.to_u(fit.spread(self.q))
 
@@ -170,7 +170,7 @@ class ScaledProblem:
         a, s = self.dual_cut(u)
         return a, np.minimum(s, max(a - floor, 0.0))
 
-    def magnified(self, factor: float) -> ScaledProblem:
+    def magnify(self, factor: float) -> ScaledProblem:
         """Return the same problem with u multiplied by `factor` and phi by its square."""
         return replace(
             self,
@@ -210,7 +210,7 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
     G = problem.Q / column[:, None] / column
     spare = float(np.linalg.eigvalsh(G)[0]) - 1e-12 * q if q else 0.0
     if spare > 0:
-        w = shifted(w, spare)
+        w = shift_penalty(w, spare)
         G = G - spare * np.eye(q)
     ridge, inverse = _ridge(A, g)
     drop = float(g @ ridge)
@@ -379,11 +379,11 @@ class ModelTask:
         """Width of the widest range of a scaled coefficient; 0 without columns, inf if one is not bounded."""
         return float(np.max(self.hi - self.lo, initial=0.0))
 
-    def magnified(self, factor: float) -> ModelTask:
+    def magnify(self, factor: float) -> ModelTask:
         """Return the task with u multiplied by `factor` and phi by its square, for solvers with absolute tolerances."""
         return replace(
             self,
-            scaled=self.scaled.magnified(factor),
+            scaled=self.scaled.magnify(factor),
             lo=self.lo * factor,
             hi=self.hi * factor,
             floor=self.floor * factor**2,
@@ -393,7 +393,7 @@ class ModelTask:
     @property
     def start_u(self) -> FloatArray:
         """Scaled coefficients of the start."""
-        return self.scaled.u_of(self.start)
+        return self.scaled.scaled_coefficients(self.start)
 
     @property
     def squares(self) -> SparseProblem:
@@ -436,7 +436,7 @@ def model_task(
     q = problem.q
     level = scaled.value(start.objective) - scaled.floor
     if level > 2.0:  # boxes force a fit worse than the null model: scale by the value of the start instead
-        scaled = scaled.magnified(level**-0.5)
+        scaled = scaled.magnify(level**-0.5)
     upper = scaled.value(start.objective)
     lo, hi = link_bounds(scaled, upper, constraints.interval(q))
     start_u = scaled.to_u(start.spread(q))

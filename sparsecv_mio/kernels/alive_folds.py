@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_pool import BUDGET, FINISHED, FULL
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, in_order, later_copy_inside
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, later_copy_inside, uses_copies_in_order
 from sparsecv_mio.kernels.path_tree import (
     CHILD,
     COUNT,
@@ -29,9 +29,9 @@ from sparsecv_mio.kernels.path_tree import (
     NODES,
     START,
     Levels,
-    back_up,
     child_costs,
-    finished,
+    is_level_finished,
+    leave_level,
     new_child,
     new_levels,
     put_child,
@@ -155,7 +155,7 @@ def new_state(levels, W, e, h, folds, row_of, bar, capacity):
     )
 
 
-def grown(state):
+def grow_state(state):
     """Return a state with twice the capacity for supports."""
     return state._replace(kept_mask=np.concatenate((state.kept_mask, np.zeros_like(state.kept_mask))))
 
@@ -211,7 +211,7 @@ def _record(s, row, level, values, copies, margin):
         i = alive.fold[level, a]
         if values[a] <= answers.bar[row, i]:
             if number < 0:
-                if not in_order(copies, status):
+                if not uses_copies_in_order(copies, status):
                     return
                 number = s.ctrl[KEPT]
                 for c in range(status.shape[0]):
@@ -221,7 +221,7 @@ def _record(s, row, level, values, copies, margin):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(s, copies, margin, max_nodes):
+def process_nodes(s, copies, margin, max_nodes):
     """Process at most `max_nodes` nodes; return FINISHED, BUDGET or FULL (grow the state and call again).
 
     Parameters
@@ -260,8 +260,8 @@ def run(s, copies, margin, max_nodes):
         if s.ctrl[KEPT] == s.kept_mask.shape[0]:
             s.ctrl[LEVEL] = level
             return FULL
-        if finished(node, column, status, level, before):
-            level = back_up(node, column, status, level)
+        if is_level_finished(node, column, status, level, before):
+            level = leave_level(node, column, status, level)
             continue
         size = node[level, COUNT]
         t = node[level, CHILD]
@@ -406,7 +406,7 @@ def grow(solved, fits, rows, bar, copies, margin, most, expired):
     levels = new_levels(V, beta, value, min(rows), max(rows))
     state, code = new_state(levels, *fits, np.arange(len(fits[1])), row_of, bar, KEPT_AT_FIRST), BUDGET
     while code != FINISHED and state.ctrl[NODES] < most and not expired():
-        code = run(state, copies, margin, SLICE)
+        code = process_nodes(state, copies, margin, SLICE)
         if code == FULL:
-            state = grown(state)
+            state = grow_state(state)
     return state, code == FINISHED

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node, fix_columns
-from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_pool import STEPS, TAKEN, branch, ends_here, new_scratch, take_node, try_largest
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
@@ -34,7 +34,7 @@ def new_mixtures(capacity, blocks):
     )
 
 
-def grown(mixtures):
+def grow_mixtures(mixtures):
     """Return the mixtures with capacity for twice as many rows."""
     return Mixtures(*(np.concatenate((array, np.zeros_like(array))) for array in mixtures))
 
@@ -53,7 +53,7 @@ def _branch_column(status, z, b):
 
 
 @njit(cache=True, nogil=True)
-def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
+def process_nodes(s, mixtures, form, blocks, copies, margin, work, max_nodes):
     """Work on the tree for at most `max_nodes` nodes.
 
     Parameters
@@ -86,9 +86,9 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
         code, dual, row = take_node(s, status, left)
         if code != TAKEN:
             return code
-        put(mixtures.share[row], mixture.share)
+        copy_vector(mixtures.share[row], mixture.share)
         for a in range(MOST_SUPPORTS):
-            put(mixtures.masks[row, a], mixture.masks[a])
+            copy_vector(mixtures.masks[row, a], mixture.masks[a])
         left -= 1
         sweeps, closed = SWEEPS, False
         while True:
@@ -115,6 +115,6 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
         rows = branch(s, dual, _branch_column(status, z, b), scratch, copies)
         for new in rows:
             if new >= 0:
-                put(mixture.share, mixtures.share[new])
+                copy_vector(mixture.share, mixtures.share[new])
                 for a in range(MOST_SUPPORTS):
-                    put(mixture.masks[a], mixtures.masks[new, a])
+                    copy_vector(mixture.masks[a], mixtures.masks[new, a])

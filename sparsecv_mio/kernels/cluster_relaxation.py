@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
@@ -139,7 +139,7 @@ def scores(g, box, h):
 
 
 @njit(cache=True, nogil=True)
-def of_terms(h, choice, total):
+def sum_by_term(h, choice, total):
     """Fill `total` with the sum of h over the columns of each term. O(q).
 
     Parameters
@@ -152,7 +152,7 @@ def of_terms(h, choice, total):
         Array to fill.
     """
     if choice.term.shape[0] == 0:
-        put(h, total)
+        copy_vector(h, total)
         return
     for t in range(total.shape[0]):
         total[t] = 0.0
@@ -248,7 +248,7 @@ class ColumnLists(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def by_cluster(choice):
+def group_by_cluster(choice):
     """Return the columns of every cluster as lists. O(q).
 
     Parameters
@@ -258,7 +258,7 @@ def by_cluster(choice):
     """
     q, count = choice.cluster.shape[0], choice.asked + choice.most.shape[0]
     most = np.full(count, -1, dtype=np.int64)
-    put(choice.most, most[choice.asked :])
+    copy_vector(choice.most, most[choice.asked :])
     start = np.zeros(count + 2, dtype=np.int64)
     for j in range(q):
         i = choice.cluster[j]
@@ -276,7 +276,7 @@ def by_cluster(choice):
 
 
 @njit(cache=True, nogil=True)
-def _sum_of(a, end, columns, r, step):
+def _sum_weights(a, end, columns, r, step):
     """Return the sum of the weights of some columns, and its rate of fall in r."""
     total, slope = 0.0, 0.0
     for x in range(columns.shape[0]):
@@ -301,14 +301,14 @@ def _sum_of(a, end, columns, r, step):
 def _sum_all(a, end, lists, caps, r, step):
     """Return both for all columns, with the r of a set limited by its cap, at which its weights sum to their limit."""
     count = caps.shape[0] - 1
-    total, slope = _sum_of(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
+    total, slope = _sum_weights(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
     for i in range(count):
         if lists.most[i] < 0 and r >= caps[i]:
             total += 1.0
         elif lists.most[i] >= 0 and r <= caps[i]:
             total += lists.most[i]
         else:
-            more, fall = _sum_of(a, end, lists.columns[lists.start[i] : lists.start[i + 1]], r, step)
+            more, fall = _sum_weights(a, end, lists.columns[lists.start[i] : lists.start[i + 1]], r, step)
             total += more
             slope += fall
     return total, slope
@@ -336,7 +336,7 @@ def _level(a, end, lists, caps, which, goal, step, guess):
     r = guess if lo < guess < hi else 0.5 * hi
     for _ in range(200):
         if which >= 0:
-            total, slope = _sum_of(a, end, lists.columns[low:high], r, step)
+            total, slope = _sum_weights(a, end, lists.columns[low:high], r, step)
         else:
             total, slope = _sum_all(a, end, lists, caps, r, step)
         if abs(total - goal) <= WEIGHT_ACCURACY * goal:
@@ -453,7 +453,7 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     """
     G, c, yy = form.G, form.c, form.yy
     q = c.shape[0]
-    lists = by_cluster(choice)
+    lists = group_by_cluster(choice)
     caps = np.zeros(lists.most.shape[0] + 1)
     theta, step = 1.0, 1.0 / form.lipschitz
     old, new, z = b.copy(), np.empty(q), np.zeros(q)
@@ -462,8 +462,8 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     product(G, b, Gb)
     Gold = Gb.copy()
     dual, primal = -np.inf, np.inf
-    put(b, best_b)
-    put(z, best_z)
+    copy_vector(b, best_b)
+    copy_vector(z, best_z)
     steps = 0
     while True:
         if steps % LOOK == 0:
@@ -472,21 +472,21 @@ def descend(form, box, choice, stop, b, best_b, best_z):
                 quad += b[j] * Gb[j]
                 g[j] = c[j] - Gb[j]
             scores(g, box, h)
-            of_terms(h, choice, total)
+            sum_by_term(h, choice, total)
             d = yy - quad - best_choice(total, choice).total
             if d > dual:
                 dual = d
-                put(b, best_b)
-                put(z, best_z)
+                copy_vector(b, best_b)
+                copy_vector(z, best_z)
             if steps > 0:
                 value = primal_value(form, quad, b, z)
                 if not value <= DIVERGED * yy:
                     step *= 0.5
                     theta = 1.0
-                    put(best_b, b)
-                    put(best_b, old)
+                    copy_vector(best_b, b)
+                    copy_vector(best_b, old)
                     product(G, b, Gb)
-                    put(Gb, Gold)
+                    copy_vector(Gb, Gold)
                 elif value < primal:
                     primal = value
             if dual >= stop.bar or steps >= stop.steps or primal - dual <= stop.near * max(stop.bar - dual, 0.0):
@@ -502,10 +502,10 @@ def descend(form, box, choice, stop, b, best_b, best_z):
         for j in range(q):
             turn += (b[j] + w * (b[j] - old[j]) - new[j]) * (new[j] - b[j])
         theta = 1.0 if turn > 0.0 else following
-        put(b, old)
-        put(new, b)
-        put(Gb, Gold)
-        put(Gnew, Gb)
+        copy_vector(b, old)
+        copy_vector(new, b)
+        copy_vector(Gb, Gold)
+        copy_vector(Gnew, Gb)
     return dual, primal, steps
 
 

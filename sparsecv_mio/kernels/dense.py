@@ -8,14 +8,14 @@ LONG = 40  # minimum length of inner products that are summed in any order, seve
 
 
 @njit(cache=True, nogil=True)
-def put(source, target):
+def copy_vector(source, target):
     """Copy a vector to another; `target[:] = source` would also compile an error message, which takes a second."""
     for i in range(source.shape[0]):
         target[i] = source[i]
 
 
 @njit(cache=True, nogil=True)
-def put_at(source, target, places):
+def copy_entries(source, target, places):
     """Copy some entries of a vector to another."""
     for a in range(places.shape[0]):
         target[places[a]] = source[places[a]]

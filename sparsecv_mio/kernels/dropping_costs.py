@@ -13,7 +13,7 @@ from sparsecv_mio.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True, inline="always")
-def sizes_left(value, child, count, top, sizes, w, bar, scratch):
+def remaining_sizes(value, child, count, top, sizes, w, bar, scratch):
     """Return the range of sizes for which a node may contain a support below its cutoff; empty if low > high.
 
     O(|F|) moves of a sort.

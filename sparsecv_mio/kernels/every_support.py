@@ -65,7 +65,7 @@ class KeptSupports(NamedTuple):
     filled: np.ndarray
 
 
-def new_kept(size, room, level):
+def new_kept_supports(size, room, level):
     """Return an empty `KeptSupports` for supports of a size."""
     return KeptSupports(
         np.full(1, level), np.empty((room, size), dtype=np.int64), np.empty(room), np.empty(room),

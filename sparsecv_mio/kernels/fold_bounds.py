@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import put, support_value, times
+from sparsecv_mio.kernels.dense import copy_vector, support_value, times
 from sparsecv_mio.kernels.fold_rows import PredictedRows, bound_rows
 from sparsecv_mio.kernels.held_out_sums import (
     EXACT,
     NOTHING,
     ROWS,
     TOGETHER,
-    blurred,
     distances,
-    nothing,
     off_by_means,
     one_support,
     settle,
+    widen_interval,
+    write_unknown_subproblem,
 )
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.level_sets import (
@@ -47,7 +47,14 @@ from sparsecv_mio.kernels.nodes import (
     size_of_candidates,
 )
 from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
-from sparsecv_mio.kernels.reduced_forms import SHARPNESS, Normal, dominated, normalise, reduce_problem, sharpen
+from sparsecv_mio.kernels.reduced_forms import (
+    SHARPNESS,
+    Normal,
+    fill_valid_diagonal,
+    normalise,
+    reduce_problem,
+    sharpen,
+)
 from sparsecv_mio.kernels.screening import screen
 
 FEW_STEPS = np.int64(3)  # maximum number of sharpening steps
@@ -257,7 +264,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
         if fresh:
             sharpened = f
             if sharpen(now.M, w, SHARPNESS, FEW_STEPS) < 0:
-                ok = ok and dominated(now.M, 0.9, w)
+                ok = ok and fill_valid_diagonal(now.M, 0.9, w)
         if not ok:
             level = np.inf
             break
@@ -314,7 +321,7 @@ def bound_together(left, goal, asked, rounding, low, high):
     # the ridge ball takes one step and is tighter if the perspective is weak
     least_of_ball, most_of_ball = squares_of_candidates(fold, ridge, K, goal, plain)
     off = rounding.unit * rounding.prior * np.sqrt(np.dot(left.lever, left.lever))
-    least, most = blurred(max(least, least_of_ball), min(most, most_of_ball), off)
+    least, most = widen_interval(max(least, least_of_ball), min(most, most_of_ball), off)
     if least > low[0]:
         low = least, TOGETHER
     if most < high[0]:
@@ -323,7 +330,7 @@ def bound_together(left, goal, asked, rounding, low, high):
 
 
 @njit(cache=True, nogil=True)
-def run(fold, sizes, asked, incumbents, out, rows):
+def bound_fold(fold, sizes, asked, incumbents, out, rows):
     """Bound one fold at one gamma for every size; return the number of contradictions.
 
     Parameters
@@ -372,7 +379,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
     broken = 0
     for place in range(sizes.shape[0]):
         k = sizes[place]
-        put(root_b, start)
+        copy_vector(root_b, start)
         stop = Accuracy(min(best[k], yy), ACCURACY, SOLVE_STEPS)
         node = Node(everything, NONE, everything, q, k)
         dual, primal, _ = relax(normal.form, node, stop, start, g, root_b, root_g)
@@ -380,7 +387,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
         left = narrow(fold, normal, RelaxedPoint(root_b, root_g, dual, primal), k, asked, prior, incumbents, factor)
         if left.lower > left.level:
             broken += 1
-        nothing(out[place], rows[place], min(left.lower, best[k]))
+        write_unknown_subproblem(out[place], rows[place], min(left.lower, best[k]))
         f = left.free.shape[0]
         out[place, 7] = f
         if not np.isfinite(left.level):
@@ -391,7 +398,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
             if one_support(fold, left.status, k, rounding, lo, hi, factor):
                 low, high = distances(u, lo, hi)
                 out[place, 6] = 0.5 * (low + high)
-                low, high = blurred(low, high, off_by_means(N, rounding))
+                low, high = widen_interval(low, high, off_by_means(N, rounding))
                 settle(out[place], low, high, EXACT, EXACT)
                 out[place, 7] = 0.0
                 for i in range(N):
@@ -426,6 +433,6 @@ def run(fold, sizes, asked, incumbents, out, rows):
             if low > high * (1.0 + 1e-6):
                 broken += 1
             low = high
-        low, high = blurred(low, high, off_by_means(N, rounding))
+        low, high = widen_interval(low, high, off_by_means(N, rounding))
         settle(out[place], low, high, low_code, high_code)
     return broken

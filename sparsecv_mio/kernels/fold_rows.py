@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, support_norm
 from sparsecv_mio.kernels.node_relaxation import (
@@ -24,7 +24,7 @@ from sparsecv_mio.kernels.node_relaxation import (
     propose_partition,
     relax,
 )
-from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, gap_of
+from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, positive_gap
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # accepted relative error of F(b) - min F, whose effect on the bound is of second order
@@ -189,7 +189,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
     partition, work, index, v, d, g, buffer, heap, last_b, last_g = scratch
     b, best_b = points
     f = c.shape[0]
-    gap = gap_of(candidates, yy)
+    gap = positive_gap(candidates, yy)
     bound = np.inf
     best_t = last_t = t
     least = np.inf
@@ -214,7 +214,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
         if better:
             bound = value
             best_t = t
-            put(b, best_b)
+            copy_vector(b, best_b)
         if bound <= goal.enough:
             # F is convex, so at this share of the way from the centre it is below ubar
             share = min(1.0, gap / max(primal - ubar + gap, 1e-300))
@@ -226,8 +226,8 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
         if better or apart < least:
             least = apart
             last_t = t
-            put(b, last_b)
-            put(g, last_g)
+            copy_vector(b, last_b)
+            copy_vector(g, last_g)
         else:
             shrink *= SHRINK
             if shrink < LEAST_STEP:
@@ -289,7 +289,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
     level, root, k = candidates.ubar, rounding.length, candidates.k
     f = c.shape[0]
     N = X.shape[0]
-    gap = gap_of(candidates, yy)
+    gap = positive_gap(candidates, yy)
     stop = absolute(yy, NEAR * gap, effort.steps)
     every = np.arange(f)
     node = Node(every, NONE, every, f, k)
@@ -333,13 +333,13 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
                     trial[j] = b[j] + first * moved[e, side, free[j]] / root[j]
                 near = value_along(form, node, direction, first, start, scratch)
                 if value_along(form, node, direction, first, trial, scratch) < near:
-                    put(trial, start)
+                    copy_vector(trial, start)
             goal = Goal(direction, sign * centre, inside, enough, most)
             bound = np.inf
             t = first
             ratio = 1.0
             for attempt in range(effort.rounds):
-                put(start, trial)
+                copy_vector(start, trial)
                 value, new, done = joint_newton(form, node, candidates, goal, t, rounding, scratch, (trial, start))
                 bound = min(bound, value)
                 stuck = attempt > 0 and new == t
@@ -356,7 +356,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
                         start[j] = b[j] + scale * (start[j] - b[j])
                 for j in range(f):
                     shifted[j] = c[j] + 0.5 * t * direction[j]
-                put(start, trial)
+                copy_vector(start, trial)
                 along = Form(G, shifted, yy, form.lipschitz)
                 _, primal, _ = relax(along, node, stop, trial, scratch.g, start, scratch.buffer)
                 for j in range(f):

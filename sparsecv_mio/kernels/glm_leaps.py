@@ -21,10 +21,10 @@ import numpy as np
 from sparsecv_mio.kernels.dense import (
     cholesky_in_place,
     cholesky_solve,
+    copy_vector,
     dot,
     gram_of_lower,
     invert_lower,
-    put,
     solve_lower,
     solve_upper,
 )
@@ -33,7 +33,7 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
-from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, new_state, roundings, sign_of
+from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, margin_sign, new_state, roundings
 
 STEPS = 40  # maximum number of Newton steps at a node, after which the node is split
 NEAR = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
@@ -182,7 +182,7 @@ def _balance(Z, response, theta, state, first):
             move, column = d[a] / length, Z.W[Z.places[a]]
             theta[a] += move
             for i in range(Z.W.shape[1]):
-                state.margins[i] += move * sign_of(response, i) * column[i]
+                state.margins[i] += move * margin_sign(response, i) * column[i]
         fill(response, state.margins, state)
 
 
@@ -234,7 +234,7 @@ def _costs(g, penalty, size, share, first, costs):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def bound_of(base, costs, inside, most, buffer, heap):
+def bound_supports(base, costs, inside, most, buffer, heap):
     """Return the bound of supports that have the first `inside` columns and up to `most` columns in all."""
     taken, rest = 0.0, costs.shape[0] - inside
     for a in range(inside):
@@ -290,10 +290,10 @@ def settle(fit, response, region, wanted, level, known):
         for attempt in range(2):
             base, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
-            b = bound_of(base, now, inside, wanted.most, buffer, heap)
+            b = bound_supports(base, now, inside, wanted.most, buffer, heap)
             if b > bound:
                 bound, best_base = b, base
-                put(now, costs)
+                copy_vector(now, costs)
             lost = (np.abs(g[:first]) * (2.0 * region.half + np.abs(region.middle))).sum()
             if attempt == 1 or b > level or not b + lost > level:
                 break
@@ -403,7 +403,7 @@ def tighten(fit, response, region, wanted, level, bounds):
             for e in range(first):
                 beside[e] -= U[a, e] * d[first + a]
         solve_upper(F, beside, first)
-        put(beside, d)
+        copy_vector(beside, d)
         length = 1.0
         for _ in range(3):
             for a in range(k):
@@ -413,7 +413,7 @@ def tighten(fit, response, region, wanted, level, bounds):
             total = pulls(Z, response, state, g)
             part, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
-            there = bound_of(part, now, inside, wanted.most, buffer, heap)
+            there = bound_supports(part, now, inside, wanted.most, buffer, heap)
             if there > here:
                 break
             length *= 0.4
@@ -421,19 +421,19 @@ def tighten(fit, response, region, wanted, level, bounds):
             break
         small = there - here < WORTH * (level - there)
         here = there
-        put(ahead, at)
+        copy_vector(ahead, at)
         if here > bound:
             bound, base = here, part
-            put(now, costs)
+            copy_vector(now, costs)
         if bound > level or small or below:
             break
     if not wanted.factored:
-        put(at, theta)
+        copy_vector(at, theta)
     return bound, base
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(rows, region, wanted, nodes, most_fits, found):
+def process_nodes(rows, region, wanted, nodes, most_fits, found):
     """Process a stack of nodes, the last one first; return `(nodes left, supports found, level)`.
 
     Every support of the closed nodes with a wanted size and F at most the level is among those found.
@@ -518,7 +518,7 @@ def _split(nodes, top, fit, wanted, bounds, level):
     if not whole:
         cost[:] = -costs[inside:]
     buffer, heap, kept = np.empty(k), np.empty(k + 1), np.empty(k)
-    beside = bound_of(base, costs, inside, most - 1, buffer, heap)
+    beside = bound_supports(base, costs, inside, most - 1, buffer, heap)
     order, free = np.argsort(cost, kind="mergesort"), 0
     for a in order:
         if not beside - costs[inside + a] * (1.0 + 8.0 * EPS) > level:  # else every support with it is above the level
@@ -527,7 +527,7 @@ def _split(nodes, top, fit, wanted, bounds, level):
     last = min(free if free < c - inside else free - 1, most - inside)
     for t in range(last, -1, -1):
         at, number = first + inside + order[t] if t < free else -1, inside
-        put(costs[:inside], kept)
+        copy_vector(costs[:inside], kept)
         chosen = inside + t
         for a in range(free if chosen < most else t):
             if a != t:
@@ -536,8 +536,8 @@ def _split(nodes, top, fit, wanted, bounds, level):
                 number += 1
         if number < least:
             continue
-        put(own[first : first + inside], nodes.columns[top])
-        below = max(bound, bound_of(base, kept[:number], chosen, most, buffer, heap))
+        copy_vector(own[first : first + inside], nodes.columns[top])
+        below = max(bound, bound_supports(base, kept[:number], chosen, most, buffer, heap))
         if below > level:
             continue
         nodes.point[top] = 0.0

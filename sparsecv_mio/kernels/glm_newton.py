@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, put, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import cholesky_in_place, copy_vector, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings, sign_of
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, margin_sign, new_state, roundings
 
 STEPS = 200  # maximum number of Newton steps
 FAR_OFF = 0.5  # squared decrement, as a share of F, above which longer steps are tried
@@ -92,7 +92,7 @@ def worst_ratio(t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def merged(rows, mask):
+def merge_copies(rows, mask):
     """Return the positions in W of the columns of a support, with copies merged, and their ridge.
 
     Parameters
@@ -136,7 +136,7 @@ def evaluate(Z, response, penalty, theta, state):
             for i in range(begin, end):
                 margins[i] += t * column[i]
         for i in range(begin, end):
-            margins[i] *= sign_of(response, i)
+            margins[i] *= margin_sign(response, i)
     fill(response, margins, state)
     f = 0.0
     for begin in range(0, n, BLOCK):
@@ -204,7 +204,7 @@ def pulls(Z, response, state, g):
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
         total += abs(work[i])
-        work[i] *= sign_of(response, i)
+        work[i] *= margin_sign(response, i)
     for a in range(Z.places.shape[0]):
         g[a] = dot(Z.W[Z.places[a]], work, n)
     return total
@@ -262,7 +262,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
         solve_upper(H, d, k)
         step = 1.0
         while step > 1e-12:
-            put(theta - step * d, ahead)
+            copy_vector(theta - step * d, ahead)
             value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < STALLED * f and value <= f * (1.0 + 1e-13)):
                 break
@@ -270,14 +270,14 @@ def newton(Z, response, penalty, theta, near, bar, close):
         if not step > 1e-12:
             break
         while step >= 1.0 and decrement > FAR_OFF * f:  # with separable classes a step moves margins by 1 of hundreds
-            put(theta - 2.0 * step * d, ahead)
+            copy_vector(theta - 2.0 * step * d, ahead)
             farther = evaluate(Z, response, penalty, ahead, state)
             if not farther < value:
-                put(theta - step * d, ahead)
+                copy_vector(theta - step * d, ahead)
                 evaluate(Z, response, penalty, ahead, state)
                 break
             step, value = 2.0 * step, farther
-        put(ahead, theta)
+        copy_vector(ahead, theta)
         f = value
         if decrement <= near * f or 0.5 * last < decrement < STALLED * f:
             break
@@ -286,7 +286,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def look_around(Z, response, penalty, theta, state, rounded):
+def evaluate_with_rounding(Z, response, penalty, theta, state, rounded):
     """Return F at a point, a bound on its rounding, and the largest rounding of a margin.
 
     O(k n). The arrays of `rounded` are filled with the rounding of margins (n,) and of the gradient (k,).
@@ -333,7 +333,7 @@ def factor(Z, response, penalty, theta, state, noise):
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
-    value, off, widest = look_around(Z, response, penalty, theta, state, (np.empty(n), noise))
+    value, off, widest = evaluate_with_rounding(Z, response, penalty, theta, state, (np.empty(n), noise))
     if not (widest <= 0.5 and value < np.inf):
         return np.inf, 0.0, np.inf, g, inverse
     gradient(Z, response, penalty, theta, state, g)
@@ -354,7 +354,7 @@ def factor(Z, response, penalty, theta, state, noise):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lengths_of(inverse, Z, out):
+def fill_squared_lengths(inverse, Z, out):
     """Fill `out` with the squared lengths `z'H^{-1}z` of rows, given an inverse factor of H.
 
     Parameters
@@ -384,7 +384,7 @@ def lengths_of(inverse, Z, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def in_norm(inverse, noise):
+def bound_norm(inverse, noise):
     """Return a bound on the length of `inverse w` for all w with `|w_a| <= noise_a`."""
     k, total = noise.shape[0], 0.0
     for a in range(k):
@@ -396,7 +396,7 @@ def in_norm(inverse, noise):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def proved(Z, response, penalty, theta):
+def bound_minimum(Z, response, penalty, theta):
     """Return bounds on F at theta and on its minimum over some columns: `(upper, lower, radius)`.
 
     Parameters
@@ -421,8 +421,8 @@ def proved(Z, response, penalty, theta):
     square = 0.0
     for b in range(k):
         square += dot(inverse[b], g, b + 1) ** 2
-    delta = (np.sqrt(square) * (1.0 + doubt) + in_norm(inverse, noise)) * (1.0 + doubt)
-    lengths_of(inverse, Z, state.work)
+    delta = (np.sqrt(square) * (1.0 + doubt) + bound_norm(inverse, noise)) * (1.0 + doubt)
+    fill_squared_lengths(inverse, Z, state.work)
     longest = 0.0
     for i in range(n):
         longest = max(longest, state.work[i] if response.v[i] > 0.0 else 0.0)
@@ -454,7 +454,7 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     """
     for close in CLOSE:
         newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
-        upper, lower, radius = proved(Z, response, penalty, theta)
+        upper, lower, radius = bound_minimum(Z, response, penalty, theta)
         rounded = (TIGHT + 3.0 * _value_rounding(Z.W.shape[1], Z.places.shape[0])) * upper
         if lower > bar or upper - lower <= rounded < np.inf:
             return upper, lower, radius
@@ -462,9 +462,9 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
         return upper, lower, radius
     again = start.copy()
     newton(Z, response, penalty, again, ENOUGH, np.inf, 0.0)
-    high, low, reach = proved(Z, response, penalty, again)
+    high, low, reach = bound_minimum(Z, response, penalty, again)
     if high < upper or reach < radius:
-        put(again, theta)
+        copy_vector(again, theta)
         return high, low, reach
     return upper, lower, radius
 
@@ -490,7 +490,7 @@ def refit(rows, masks, points, bar, sure, ends):
     """
     lower, upper, radius = ends
     for row in range(masks.shape[0]):
-        places, penalty = merged(rows, masks[row])
+        places, penalty = merge_copies(rows, masks[row])
         Z = Columns(rows.W, places)
         theta, start = np.empty(places.shape[0]), np.zeros(places.shape[0])
         for a in range(places.shape[0]):
@@ -529,7 +529,7 @@ def decisions(rows, masks, points, radii, outside, ends):
     n, m, first = rows.W.shape[1], columns.shape[1], rows.first
     state, length, size = new_state(n), np.empty(m), np.empty(m)
     for row in range(masks.shape[0]):
-        places, penalty = merged(rows, masks[row])
+        places, penalty = merge_copies(rows, masks[row])
         k = places.shape[0]
         Z, theta, out, count = Columns(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
         for a in range(k):
@@ -551,7 +551,7 @@ def decisions(rows, masks, points, radii, outside, ends):
             for i in range(m):
                 out[a, i] /= count[a]
         _, _, doubt, _, inverse = factor(Z, rows.response, penalty, theta, state, np.empty(k))
-        lengths_of(inverse, Columns(out, np.arange(k)), length)
+        fill_squared_lengths(inverse, Columns(out, np.arange(k)), length)
         for i in range(m):
             middle, half = 0.0, (k + most + 8.0) * EPS * size[i]
             for a in range(k):

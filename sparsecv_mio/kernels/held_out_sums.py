@@ -337,7 +337,7 @@ def off_by_means(N, rounding):
 
 
 @njit(cache=True, nogil=True)
-def blurred(low, high, off):
+def widen_interval(low, high, off):
     """Return an interval of `||u - X b*||^2`, widened for an error of that vector.
 
     Parameters
@@ -352,7 +352,7 @@ def blurred(low, high, off):
 
 
 @njit(cache=True, nogil=True)
-def nothing(cell, ends, lower):
+def write_unknown_subproblem(cell, ends, lower):
     """Write a subproblem whose predictions have no bounds.
 
     Parameters

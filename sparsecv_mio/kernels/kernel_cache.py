@@ -53,7 +53,7 @@ OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @cache
-def source_of(module: str) -> bytes | None:
+def read_source(module: str) -> bytes | None:
     """Return the text of a file of kernels, None if there is none, as of the first request by this process.
 
     Kernels request it when they are declared, so code that is compiled later belongs to this text, even if the file has
@@ -76,7 +76,7 @@ def digest_of_sources(module: str) -> str:
     modules = [module]
     while modules:
         name = modules.pop()
-        text = None if name in {*texts, "kernel_cache"} else source_of(name)
+        text = None if name in {*texts, "kernel_cache"} else read_source(name)
         if text is not None:
             texts[name] = text
             modules += CALLED.findall(text.decode())
@@ -179,7 +179,7 @@ def keep(name: str, content: bytes) -> None:
     """
     with suppress(OSError):
         folder = own_folder() or _folder_of_process()
-        _drop_outdated(folder, name)
+        _delete_outdated_files(folder, name)
         write(folder, name, content)
 
 
@@ -196,7 +196,7 @@ def write(folder: Path, name: str, content: bytes) -> None:
         raise
 
 
-def _drop_outdated(folder: Path, name: str) -> None:
+def _delete_outdated_files(folder: Path, name: str) -> None:
     """Delete files of a kernel from other sources, files of releases before 0.2, and unfinished files."""
     kernel, _, _, _ = name.rsplit("-", 3)
     grace = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
@@ -224,7 +224,7 @@ class KernelCache(_Cache):
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.module, self.kernel = kernel.__module__.rpartition(".")[2], kernel.__qualname__
-        source_of(self.module)
+        read_source(self.module)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None if it has to be compiled."""
@@ -275,7 +275,7 @@ class KernelCache(_Cache):
         own = own_folder()
         if own is not None:
             yield own, self._name(args, host)
-        shipped, _ = shipped_for(host)
+        shipped, _ = find_shipped_kernels(host)
         if shipped is not None:
             yield SHIPPED, self._name(args, shipped)
 
@@ -317,7 +317,7 @@ def _name_helpers() -> None:
 
 
 @cache
-def shipped_for(host: tuple[str, str, str]) -> tuple[tuple[str, str, str] | None, str]:
+def find_shipped_kernels(host: tuple[str, str, str]) -> tuple[tuple[str, str, str] | None, str]:
     """Return the machine for which kernels were shipped with the package.
 
     Parameters
@@ -361,7 +361,7 @@ def where_kernels_are() -> list[str]:
     try:
         from numba.core.registry import cpu_target
 
-        machine, why = shipped_for(cpu_target.target_context.codegen().magic_tuple())
+        machine, why = find_shipped_kernels(cpu_target.target_context.codegen().magic_tuple())
     except Exception as error:
         machine, why = None, f"numba says {error}"
     count = sum(1 for _ in SHIPPED.glob("*.nbc")) if SHIPPED.exists() else 0
@@ -385,18 +385,18 @@ def is_compiled(purpose: str) -> bool:
     Parameters
     ----------
     purpose : str
-        Purpose as given to `note_compiled`.
+        Purpose as given to `record_compilation`.
     """
     from numba.core.registry import cpu_target
 
     host = cpu_target.target_context.codegen().magic_tuple()
     folder = own_folder()
-    if shipped_for(host)[0] is not None:
+    if find_shipped_kernels(host)[0] is not None:
         return True
     return folder is not None and read(folder, _name_of_first_use(purpose, host)) is not None
 
 
-def note_compiled(purpose: str) -> None:
+def record_compilation(purpose: str) -> None:
     """Record that the kernels of a purpose were compiled, from these sources and for this machine.
 
     Parameters

@@ -48,7 +48,7 @@ class Rest(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def new_rest(q, tau):
+def new_rest_arrays(q, tau):
     """Return arrays for supports of tau of q columns."""
     return Rest(np.empty((max(tau, 1), q)), np.empty(q), np.empty(q), np.empty(1), np.empty(q))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot, gather, invert_lower, put
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, dot, gather, invert_lower
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
@@ -163,7 +163,7 @@ def score_supports(rows, base, listed, limits, first, scores):
     trace, H, inverse, x = np.empty(room), np.empty((least, least)), np.empty((least, least)), np.empty(top + 1)
     for a in range(supports.shape[0]):
         t, n, g = place[a], sizes[a], value[a]
-        put(r, e)
+        copy_vector(r, e)
         _less_fits(V, supports[a], beta[a], n, e)
         k = 0
         while k < folds:
@@ -197,7 +197,7 @@ def score_supports(rows, base, listed, limits, first, scores):
                         continue
                     widening = 1.0 / (1.0 - trace[f])
                     d[0] = e[mine] / (1.0 - trace[f])
-                elif _left_out(Z[:, lo : lo + b], e[mine : mine + b], b, n + 1, d, x, H, inverse) == np.inf:
+                elif _solve_fold_system(Z[:, lo : lo + b], e[mine : mine + b], b, n + 1, d, x, H, inverse) == np.inf:
                     continue
                 v, out = g, 0.0
                 for i in range(b):
@@ -302,7 +302,7 @@ def _slips(rows, listed, a, X, slip):
 
 
 @njit(cache=True, nogil=True)
-def _left_out(Z, e, b, n, d, x, H, inverse):
+def _solve_fold_system(Z, e, b, n, d, x, H, inverse):
     """Fill `d = (I - Z'Z)^{-1} e` for a fold with b rows, Z with n rows; return a bound on the inverse, or inf.
 
     It is solved by the rows of the fold, or as `d = e + Z' (I - Z Z')^{-1} Z e` by those of Z, whichever are fewer.
@@ -386,8 +386,8 @@ def common_errors(rows, base, listed, limit, total, error):
     for a in range(len(listed.sizes)):
         n = listed.sizes[a]
         for c in range(n):
-            put(V[:, listed.supports[a, c]], X[c])
-        put(r, e)
+            copy_vector(V[:, listed.supports[a, c]], X[c])
+        copy_vector(r, e)
         _less_fits(V, listed.supports[a], listed.beta[a], n, e)
         _half_rows(X, listed.half_inverse[a], n, count, Z)
         _slips(rows, listed, a, X, slip)
@@ -420,7 +420,7 @@ def common_errors(rows, base, listed, limit, total, error):
                 norm = 1.0 / (1.0 - trace[k]) if trace[k] < 1.0 else np.inf
                 d[0] = e[lo] * norm
             else:
-                norm = _left_out(Z[:, lo : lo + b], e[lo : lo + b], b, n + 1, d, x, H, inverse)
+                norm = _solve_fold_system(Z[:, lo : lo + b], e[lo : lo + b], b, n + 1, d, x, H, inverse)
             if norm == np.inf:
                 error[a] = np.inf
                 continue

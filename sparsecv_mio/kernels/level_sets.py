@@ -19,10 +19,10 @@ candidate lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0`, whatever its s
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, put, solve_lower
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, solve_lower
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Form, Node, absolute, allowance, gap_of
+from sparsecv_mio.kernels.nodes import Form, Node, absolute, allowance, positive_gap
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta, whose effect on the bound is of second order
@@ -54,7 +54,7 @@ def next_weight(t, ratio, low, high):
 
 
 @njit(cache=True, nogil=True)
-def augmented(G, c, yy, X, u, t, G_t, c_t):
+def add_rows(G, c, yy, X, u, t, G_t, c_t):
     """Add t times the rows (X, u) to a problem; return `yy + t u'u`. O(N f^2).
 
     Parameters
@@ -163,18 +163,18 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
     G_t = np.empty((f, f))
     c_t = np.empty(f)
     b = np.empty(f)
-    put(centre, b)
+    copy_vector(centre, b)
     g = np.empty(f)
     best_b = np.empty(f)
-    put(centre, best_b)
+    copy_vector(centre, best_b)
     best_g = np.empty(f)
-    gap = gap_of(candidates, form.yy)
+    gap = positive_gap(candidates, form.yy)
     bound = 0.0
     low = 0.0
     high = np.inf
     t = 1.0
     for _ in range(effort.rounds):
-        total = augmented(form.G, form.c, form.yy, X, u, t, G_t, c_t)
+        total = add_rows(form.G, form.c, form.yy, X, u, t, G_t, c_t)
         moved = Form(G_t, c_t, total, gershgorin(G_t))
         d, p, _ = relax(moved, node, absolute(total, 0.003 * gap, effort.steps), b, g, best_b, best_g)
         slip = allowance(rounding, best_b)
@@ -190,7 +190,7 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
         t = next_weight(t, ratio, low, high)
         if t > 1e8 or t < 1e-8:
             break
-        put(best_b, b)
+        copy_vector(best_b, b)
     return bound
 
 
@@ -228,19 +228,19 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
     G_t = np.empty((f, f))
     c_t = np.empty(f)
     start = np.empty(f)
-    put(centre, start)
+    copy_vector(centre, start)
     b = np.empty(f)
     g = np.empty(f)
     best_b = np.empty(f)
     best_g = np.empty(f)
     root = np.empty(f)
-    gap = gap_of(candidates, yy)
+    gap = positive_gap(candidates, yy)
     bound = np.inf
     rising = 0
     for a in range(shares.shape[0]):
         s = shares[a]
         t = s / reach
-        total = augmented(fold.M, fold.c, yy, X, u, -t, G_t, c_t)
+        total = add_rows(fold.M, fold.c, yy, X, u, -t, G_t, c_t)
         lift = yy - min(total, 0.0)  # `relax` requires a positive constant
         for j in range(f):
             root[j] = 1.0 / np.sqrt((1.0 - s) * fold.w[j])
@@ -260,7 +260,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
         if value < bound:
             bound = value
             rising = 0
-            put(best_b, start)
+            copy_vector(best_b, start)
         else:
             rising += 1
             if rising == 2:

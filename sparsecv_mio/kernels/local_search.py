@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import njit
 
 FLAT = 1e-12  # share of a column's length left by a support, below which the column is not added
@@ -281,13 +281,13 @@ class BestKnown(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def at_gamma(found, g):
+def supports_at_gamma(found, g):
     """Return the best supports at one gamma."""
     return BestKnown(found.value[g], found.columns[g], found.settled[g])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def penalised(moments, lam):
+def penalise_moments(moments, lam):
     """Return the moments with `lam` times the penalty, at most LARGEST_PENALTY. O(q)."""
     penalty = np.empty(moments.penalty.shape[0])
     for j in range(penalty.shape[0]):
@@ -328,7 +328,7 @@ def _turn(t, moments, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _all_settled(settled):
+def _are_all_settled(settled):
     """Return True if every size above 0 is settled."""
     for s in range(1, settled.shape[0]):
         if not settled[s]:
@@ -396,10 +396,10 @@ def sweep(t, moments, lams, found, order, phase, work):
     t.work[0] = 0.0
     while phase[0] < order.shape[0]:
         g = order[phase[0]]
-        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
+        priced, here = penalise_moments(moments, lams[g]), supports_at_gamma(found, g)
         if phase[1] == START and phase[3] == 0 and phase[0] > 0:
             _try(priced, found.columns[order[phase[0] - 1]], here)
-        if (phase[1] != START or phase[3] > 0 or not _all_settled(here.settled)) and not _walk(
+        if (phase[1] != START or phase[3] > 0 or not _are_all_settled(here.settled)) and not _walk(
             t, priced, here, phase, work
         ):
             return False
@@ -463,15 +463,15 @@ def keep_out(t, saved, moments, found, size, worst):
 def _copy(source, target):
     """Copy a tableau. O(s q)."""
     for a in range(source.size[0]):
-        put(source.T[a], target.T[a])
-        put(source.V[a], target.V[a])
-    put(source.beta, target.beta)
-    put(source.members, target.members)
-    put(source.g, target.g)
-    put(source.d, target.d)
-    put(source.floor, target.floor)
-    put(source.now, target.now)
-    put(source.size, target.size)
+        copy_vector(source.T[a], target.T[a])
+        copy_vector(source.V[a], target.V[a])
+    copy_vector(source.beta, target.beta)
+    copy_vector(source.members, target.members)
+    copy_vector(source.g, target.g)
+    copy_vector(source.d, target.d)
+    copy_vector(source.floor, target.floor)
+    copy_vector(source.now, target.now)
+    copy_vector(source.size, target.size)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -522,7 +522,7 @@ def support_fit(moments, columns, size, L, x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _size_of(columns):
+def _support_size(columns):
     """Return the length of a support, which has -1 beyond it."""
     for a in range(columns.shape[0]):
         if columns[a] < 0:
@@ -538,7 +538,7 @@ def _try(moments, seeds, found):
     L = np.empty((top, top))
     x = np.empty(top)
     for r in range(seeds.shape[0]):
-        size = _size_of(seeds[r])
+        size = _support_size(seeds[r])
         if size == 0:
             continue
         f = moments.yy - support_fit(moments, seeds[r], size, L, x)
@@ -550,7 +550,7 @@ def _try(moments, seeds, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def try_supports_at(moments, lams, at, seeds, found):
+def try_seed_supports(moments, lams, at, seeds, found):
     """Evaluate supports and keep each that is better than the best of its size.
 
     Parameters
@@ -567,7 +567,7 @@ def try_supports_at(moments, lams, at, seeds, found):
     O(m s^3 / 6) for each gamma.
     """
     for g in range(lams.shape[0]):
-        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
+        priced, here = penalise_moments(moments, lams[g]), supports_at_gamma(found, g)
         for r in range(seeds.shape[0]):
             if at[r] == g or at[r] < 0:
                 _try(priced, seeds[r : r + 1], here)
@@ -594,7 +594,7 @@ def score(moments, lams, columns, taus, V, r, objective, held_out):
     L = np.empty((top, top))
     x = np.empty(top)
     for g in range(lams.shape[0]):
-        priced = penalised(moments, lams[g])
+        priced = penalise_moments(moments, lams[g])
         for k in range(taus.shape[0]):
             S = columns[g, k]
             size = min(taus[k], top)

@@ -4,7 +4,7 @@
 overwrites its start b, which is zero outside of the node, and fills `best_b` and `best_g` on the columns of the node;
 the tree uses these for branching, screening and rounding allowances. It returns a dual value of at most
 `base - (sum of the k largest best_g^2)` over the free columns, with base all of D except that sum. It also returns the
-primal value and the number of steps (0: the start was enough). `sizes_left` returns the sizes for which a node may
+primal value and the number of steps (0: the start was enough). `remaining_sizes` returns the sizes for which a node may
 still contain supports below their cutoffs (`path_tree`).
 
 Roots (`trees/normal_form`), blocks, clusters, restrictions, alive folds, wide rows and proofs have separate bounds. A
@@ -15,7 +15,7 @@ The bounds are names, not arguments, because numba does not store on disk a kern
 called with one, so each process would compile the tree again.
 """
 
-from sparsecv_mio.kernels.dropping_costs import sizes_left
+from sparsecv_mio.kernels.dropping_costs import remaining_sizes
 from sparsecv_mio.kernels.node_relaxation import relax as bound_of_size
 
-__all__ = ["bound_of_size", "sizes_left"]
+__all__ = ["bound_of_size", "remaining_sizes"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import put, support_value
+from sparsecv_mio.kernels.dense import copy_vector, support_value
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.last_levels import (
@@ -18,11 +18,20 @@ from sparsecv_mio.kernels.last_levels import (
     correlations,
     eliminate,
     may_reach,
-    new_rest,
+    new_rest_arrays,
     next_completion,
     sort_by_gain,
 )
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, KeptSupports, Node, in_order, keep_support, new_kept
+from sparsecv_mio.kernels.nodes import (
+    DROPPED,
+    FREE,
+    INSIDE,
+    KeptSupports,
+    Node,
+    keep_support,
+    new_kept_supports,
+    uses_copies_in_order,
+)
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL, TAKEN = 0, 1, 2, 3
@@ -67,7 +76,7 @@ def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
         spare=np.arange(capacity - 1, -1, -1, dtype=np.int64),
         best=np.array([best, bar]),
         best_mask=best_mask.copy(),
-        kept=new_kept(keep_capacity, q),
+        kept=new_kept_supports(keep_capacity, q),
     )
     pool.status[0] = status
     pool.ctrl[SPARE] = capacity - 1
@@ -75,7 +84,7 @@ def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
     return pool
 
 
-def grown(pool):
+def grow_pool(pool):
     """Return a pool of twice the size with the same nodes."""
     old = pool.bound.shape[0]
     spare = np.empty(2 * old, dtype=np.int64)
@@ -161,9 +170,18 @@ class NodeWork(NamedTuple):
 def new_scratch(q, tau):
     """Return work arrays for nodes of tau of q columns."""
     return NodeWork(
-        np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
-        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), np.empty(q, dtype=np.int8), new_rest(q, tau),
-    )  # fmt: skip
+        np.empty(q, dtype=np.int64),
+        np.empty(q, dtype=np.int64),
+        np.empty(q, dtype=np.int8),
+        np.zeros(q),
+        np.zeros(q),
+        np.zeros(q),
+        np.zeros(q),
+        np.empty(q),
+        np.empty((tau, tau)),
+        np.empty(q, dtype=np.int8),
+        new_rest_arrays(q, tau),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -189,7 +207,7 @@ def _close(s, form, tau, count, scratch, status, copies, margin):
                 size += 1
             else:
                 status[j] = DROPPED
-    if not in_order(copies, status):
+    if not uses_copies_in_order(copies, status):
         return
     value = support_value(form.G, 1.0, form.c, form.yy, inside, size, scratch.factor, scratch.x)
     improve(s, inside, size, value, margin)
@@ -213,7 +231,7 @@ def _scan(s, form, tau, node, scratch, copies, margin):
             return
         for place in range(node.k):
             scratch.inside[node.count_inside + place] = node.free[first if place == 0 else second]
-        put(scratch.status, scratch.trial)
+        copy_vector(scratch.status, scratch.trial)
         for a in range(tau):
             scratch.trial[scratch.inside[a]] = INSIDE
         _close(s, form, tau, tau, scratch, scratch.trial, copies, margin)
@@ -270,7 +288,7 @@ def take_node(s, status, left):
     if s.ctrl[OPEN] == 0 or left <= 0 or s.ctrl[SPARE] < 2:
         return (FINISHED if s.ctrl[OPEN] == 0 else BUDGET if left <= 0 else FULL), 0.0, np.int64(0)
     bound, row = _pop(s)
-    put(s.status[row], status)
+    copy_vector(s.status[row], status)
     s.spare[s.ctrl[SPARE]] = row
     s.ctrl[SPARE] += 1
     s.ctrl[NODES] += 1
@@ -358,7 +376,7 @@ def branch(s, dual, j, scratch, copies):
     for side in range(2):
         s.ctrl[SPARE] -= 1
         new = s.spare[s.ctrl[SPARE]]
-        put(status, s.status[new])
+        copy_vector(status, s.status[new])
         ok = True
         if side == 0:
             s.status[new, j] = INSIDE
@@ -378,7 +396,7 @@ def branch(s, dual, j, scratch, copies):
             s.spare[s.ctrl[SPARE]] = new
             s.ctrl[SPARE] += 1
             continue
-        put(scratch.b, s.point[new])
+        copy_vector(scratch.b, s.point[new])
         rows = (new, rows[1]) if side == 0 else (rows[0], new)
         _push(s, dual, new)
     return rows

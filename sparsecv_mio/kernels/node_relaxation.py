@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, put_at
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_entries, copy_vector
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
 from sparsecv_mio.kernels.nodes import Accuracy, Node
-from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newton_step, point_of, weights_of
+from sparsecv_mio.kernels.perspective_newton import NONE, fill_point, fill_weights, fit, new_factor, newton_step
 
 
 class KindsOfColumns(NamedTuple):
@@ -161,7 +161,7 @@ def propose_partition(b, g, node, step, partition, buffer):
 
 
 @njit(cache=True, nogil=True)
-def partition_of(z, b, node, partition):
+def partition_columns(z, b, node, partition):
     """Partition the columns by z; return k minus the number with z = 1, and the number of fractional columns.
 
     Parameters
@@ -210,7 +210,7 @@ def gradient(G, c, members, b, g):
         Point, and array to fill.
     """
     count = members.shape[0]
-    put_at(c, g, members)
+    copy_entries(c, g, members)
     for a in range(count):
         j = members[a]
         x = b[j]
@@ -345,8 +345,8 @@ def relax(form, node, stop, b, g, best_b, best_g):
     q = c.shape[0]
     count = node.count_inside + node.count_free
     members = np.empty(count, dtype=np.int64)
-    put(node.inside[: node.count_inside], members)
-    put(node.free[: node.count_free], members[node.count_inside :])
+    copy_vector(node.inside[: node.count_inside], members)
+    copy_vector(node.free[: node.count_free], members[node.count_inside :])
     buffer, heap = np.empty(max(count, 1)), np.empty(max(k, 1))
     factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + min(count // 2, NEWTON_COLUMNS)))
     partition = new_partition(q)
@@ -375,13 +375,13 @@ def relax(form, node, stop, b, g, best_b, best_g):
         # above 2 yy (0 has the value yy) b has a large part in the null space of G: D may be good, but b is a bad start
         if d > dual and (v <= 2.0 * yy or dual == -np.inf):
             dual = d
-            put_at(b, best_b, members)
-            put_at(g, best_g, members)
+            copy_entries(b, best_b, members)
+            copy_entries(g, best_g, members)
         lower = v < primal - 1e-3 * max(primal - dual, 0.0) or primal == np.inf
         if v < primal:
             primal = v
-            put_at(b, low_b, members)
-            put_at(g, low_g, members)
+            copy_entries(b, low_b, members)
+            copy_entries(g, low_g, members)
         gap = primal - dual
         if dual >= bar or steps >= stop.steps or gap <= stop.near * max(bar - dual, 0.0) + 1e-13 * yy:
             break
@@ -391,18 +391,18 @@ def relax(form, node, stop, b, g, best_b, best_g):
                 # the partition of z was not the right one yet: return to z, whose factor is overwritten
                 probed = False
                 phi, size = fit(form, z, members, factor)
-                point_of(factor, size, members, b)
+                fill_point(factor, size, members, b)
                 continue
             smooth_left -= 1
             phi, size = newton_step(form, node, members, factor, (phi, size), z, g, b)
             if size > 0 and smooth_left > 0:
-                kappa, fractional = partition_of(z, b, node, partition)
+                kappa, fractional = partition_columns(z, b, node, partition)
                 if fractional == last_fractional and kappa == last_kappa:
                     # the partition is the same twice: its stationary point is exact if the partition is right
                     last_fractional = -1
                     probed = True
                     if not newton_point(form, members, partition, kappa, factor, b):
-                        put_at(low_b, b, members)
+                        copy_entries(low_b, b, members)
                 else:
                     last_fractional = fractional
                     last_kappa = kappa
@@ -426,10 +426,10 @@ def relax(form, node, stop, b, g, best_b, best_g):
                         z = np.zeros(q)
                         for a in range(node.count_inside):
                             z[node.inside[a]] = 1.0
-                    weights_of(low_b, low_g, node, z, buffer)
+                    fill_weights(low_b, low_g, node, z, buffer)
                     phi, size = fit(form, z, members, factor)
                     if size > 0:
-                        point_of(factor, size, members, b)
+                        fill_point(factor, size, members, b)
                         mode = smooth
                         continue
                     smooth_left = 0
@@ -437,9 +437,9 @@ def relax(form, node, stop, b, g, best_b, best_g):
                 left = burst
                 burst = min(2 * burst, 200)
                 theta = 1.0
-                put_at(low_b, b, members)
-                put_at(low_g, g, members)
-                put_at(low_b, previous, members)
+                copy_entries(low_b, b, members)
+                copy_entries(low_g, g, members)
+                copy_entries(low_b, previous, members)
         if mode == descent:
             if left == 0:
                 mode = newton
@@ -457,7 +457,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
                 for a in range(count):
                     j = members[a]
                     momentum[j] = b[j] + w * (b[j] - previous[j])
-                put_at(b, previous, members)
+                copy_entries(b, previous, members)
                 if w != 0.0:
                     gradient(G, c, members, momentum, g)
                 proximal_step(momentum, g, step, node, buffer, b)
@@ -466,7 +466,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         if not newton_point(form, members, partition, kappa, factor, b):
             mode = search
             alpha = 0.0
-            put_at(low_b, b, members)
+            copy_entries(low_b, b, members)
     return dual, primal, steps
 
 
@@ -531,7 +531,7 @@ def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
             d = max(d, d_new)
             p = min(p, p_new)
             done += max(s, 1)
-            put(points[a], start)
+            copy_vector(points[a], start)
             if p - d <= accuracy * p or goal <= 1e-13 * yy:
                 break
             goal = max(0.5 * accuracy * max(d, 0.0), 1e-13 * yy)

@@ -144,7 +144,7 @@ class LevelSet(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def gap_of(candidates, yy):
+def positive_gap(candidates, yy):
     """Return `ubar - min F`, at least LEAST_GAP of yy, as a divisor."""
     return max(candidates.ubar - candidates.zeta, LEAST_GAP * yy)
 
@@ -251,7 +251,7 @@ def later_copy_inside(j, after, status):
 
 
 @njit(cache=True, nogil=True)
-def in_order(copies, status):
+def uses_copies_in_order(copies, status):
     """Return True if the support of the columns not dropped uses copies in index order. O(q)."""
     for k in range(status.shape[0]):
         if status[k] == DROPPED:
@@ -286,7 +286,7 @@ class Margin(NamedTuple):
     slack: float
 
 
-def new_kept(capacity, q):
+def new_kept_supports(capacity, q):
     """Return arrays for `capacity` supports of q columns."""
     return KeptSupports(np.zeros((capacity, q), dtype=np.bool_), np.zeros(capacity, dtype=np.int64), np.zeros(capacity))
 

@@ -27,16 +27,16 @@ import numpy as np
 
 from sparsecv_mio.kernels.dropping_costs import last_split
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.node_bounds import sizes_left
+from sparsecv_mio.kernels.node_bounds import remaining_sizes
 from sparsecv_mio.kernels.nodes import (
     DROPPED,
     FREE,
     INSIDE,
     KeptSupports,
-    in_order,
     keep_support,
     later_copy_inside,
-    new_kept,
+    new_kept_supports,
+    uses_copies_in_order,
 )
 
 COUNT, INCLUDED, CHILD, LOW, HIGH, START = 0, 1, 2, 3, 4, 5
@@ -121,7 +121,7 @@ def new_child(q):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def finished(node, column, status, level, before):
+def is_level_finished(node, column, status, level, before):
     """Return True if a level has no child left to visit; `before` as in `Copies`. O(1).
 
     Parameters
@@ -145,7 +145,7 @@ def finished(node, column, status, level, before):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def back_up(node, column, status, level):
+def leave_level(node, column, status, level):
     """Leave a level; the column dropped above it is included from now on. Return the level above.
 
     Parameters
@@ -314,7 +314,7 @@ def new_state(levels, best, margin, capacity):
         ctrl=np.zeros(4, dtype=np.int64),
         levels=levels,
         bars=np.empty((3, q + 1)),
-        kept=new_kept(capacity, q),
+        kept=new_kept_supports(capacity, q),
     )
     state.set_bars(slice(None), best, best * (1.0 + margin.keep) + margin.slack)
     return state
@@ -351,7 +351,7 @@ def _descend(levels, bars, level, t, sizes, w, child, scratch):
     pivot = 1.0 / V[node[level, START] + t * size + t]
     child_costs(node, V, levels.beta, level, t, pivot, child)
     top = node[level, INCLUDED] + size - 1
-    low, high = sizes_left(value, child, m, top, sizes, w, bars[BAR], scratch)
+    low, high = remaining_sizes(value, child, m, top, sizes, w, bars[BAR], scratch)
     if low > high:
         return False
     put_child(levels, level, t, pivot, child, low, high)
@@ -359,7 +359,7 @@ def _descend(levels, bars, level, t, sizes, w, child, scratch):
 
 
 @njit(cache=True, nogil=True)
-def run(s, copies, w, margin, max_nodes):
+def process_nodes(s, copies, w, margin, max_nodes):
     """Process at most `max_nodes` nodes of the tree; return True when it is finished.
 
     Parameters
@@ -391,8 +391,8 @@ def run(s, copies, w, margin, max_nodes):
         if left <= 0:
             ctrl[LEVEL] = level
             return False
-        if finished(node, column, status, level, before):
-            level = back_up(node, column, status, level)
+        if is_level_finished(node, column, status, level, before):
+            level = leave_level(node, column, status, level)
             continue
         t = node[level, CHILD]
         top = node[level, INCLUDED] + node[level, COUNT] - 1
@@ -409,7 +409,7 @@ def run(s, copies, w, margin, max_nodes):
             status[j] = INSIDE
             continue
         status[j] = DROPPED
-        if top <= node[level, HIGH] and value <= bars[BAR, top] and in_order(copies, status):
+        if top <= node[level, HIGH] and value <= bars[BAR, top] and uses_copies_in_order(copies, status):
             _record(s, top, value, margin)
         high = min(node[level, HIGH], top - 1)
         if low <= high and _descend(levels, bars, level, t, (low, high), w, child, scratch):

@@ -91,7 +91,7 @@ def spread_evenly(v, size, total, low):
 
 
 @njit(cache=True, nogil=True)
-def weights_of(b, g, node, z, buffer):
+def fill_weights(b, g, node, z, buffer):
     """Fill z with the weights of b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are completed by the largest |g|.
 
     Parameters
@@ -175,7 +175,7 @@ def fit(form, z, members, factor):
 
 
 @njit(cache=True, nogil=True)
-def point_of(factor, s, members, b):
+def fill_point(factor, s, members, b):
     """Fill b(z) from the results of `fit`.
 
     Parameters
@@ -397,7 +397,7 @@ def newton_step(form, node, members, factor, at, z, g, b):
             z[j] = new[f]
         value, s_new = fit(form, z, members, factor)
         if value <= phi - 1e-4 * slope and (value < phi or last):
-            point_of(factor, s_new, members, b)
+            fill_point(factor, s_new, members, b)
             return value, s_new
         if last:
             limit *= 0.25

@@ -6,7 +6,7 @@ screening of section 2, and the node branches on the most fractional z.
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.node_pool import (
@@ -51,7 +51,7 @@ def _branch_column(b, g, free, nf):
 
 
 @njit(cache=True, nogil=True)
-def run(s, form, tau, copies, margin, max_nodes):
+def process_nodes(s, form, tau, copies, margin, max_nodes):
     """Process at most `max_nodes` nodes of the tree.
 
     Parameters
@@ -87,7 +87,7 @@ def run(s, form, tau, copies, margin, max_nodes):
         code, dual, row = take_node(s, status, left)
         if code != TAKEN:
             return code
-        put(s.point[row], b)
+        copy_vector(s.point[row], b)
         left -= 1
         closed = False
         for sweep in range(3):

@@ -71,7 +71,7 @@ def inverse_of_factor(L, T, V):
 
 
 @njit(cache=True, nogil=True)
-def dominated(M, share, w):
+def fill_valid_diagonal(M, share, w):
     """Fill w with `share / sum_l |V_jl| sqrt(V_jj / V_ll)`, V the inverse of M; False if M is not positive definite.
 
     With share <= 1 this w is valid: V scaled to unit diagonal lies under the diagonal of its absolute row sums. O(q^3).

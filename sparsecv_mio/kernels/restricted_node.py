@@ -24,12 +24,12 @@ from sparsecv_mio.kernels.cluster_relaxation import (
     ClusterChoice,
     best_choice,
     descend,
-    of_terms,
     product,
     scores,
     screen_choice,
+    sum_by_term,
 )
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert, put
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, invert
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
@@ -266,7 +266,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
     if bound > bar or terms - inside <= rules.room:
         return bound, value
     if not np.any(u != 0.0):
-        put(b, u)
+        copy_vector(b, u)
     best, z = np.empty(size), np.empty(size)
     descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, NEAR, steps), u, best, z)
     top = _dual_value(G, c, form.yy, best, box, choice, total)
@@ -289,7 +289,7 @@ def _dual_value(G, c, yy, b, box, choice, total):
     for a in range(c.shape[0]):
         slope[a] = c[a] - slope[a]
     scores(slope, box, h)
-    of_terms(h, choice, total)
+    sum_by_term(h, choice, total)
     return yy - quad - best_choice(total, choice).total
 
 

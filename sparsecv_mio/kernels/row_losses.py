@@ -55,7 +55,7 @@ def new_state(n):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sign_of(response, i):
+def margin_sign(response, i):
     """Return the factor from the predictor of a row to its margin."""
     return response.y[i] if response.loss == LOGISTIC else 1.0
 

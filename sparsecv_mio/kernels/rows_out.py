@@ -18,9 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
-from sparsecv_mio.kernels.glm_newton import Columns, factor, gradient, in_norm, lengths_of, look_around, newton, proved
+from sparsecv_mio.kernels.glm_newton import (
+    Columns,
+    bound_minimum,
+    bound_norm,
+    evaluate_with_rounding,
+    factor,
+    fill_squared_lengths,
+    gradient,
+    newton,
+)
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state, sign_of
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, margin_sign, new_state
 
 MOST_GROWN = 8.0  # maximum growth of the inverse Hessian without the rows; beyond, fits move too far for these steps
 MOST_MOVE = 1.5  # maximum move of a margin in a step, and in the ball
@@ -81,7 +90,7 @@ class AllRows(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def about_all_rows(Z, response, penalty, theta):
+def prepare_row_removal(Z, response, penalty, theta):
     """Return the data of a support that removing rows requires. O(n k^2), without an array of n times k numbers.
 
     Parameters
@@ -106,7 +115,7 @@ def about_all_rows(Z, response, penalty, theta):
         for b in range(k):
             s = dot(inverse[b], g, b + 1)
             delta += s * s
-        noise = in_norm(inverse, noises) * (1.0 + doubt)
+        noise = bound_norm(inverse, noises) * (1.0 + doubt)
         delta = np.sqrt(delta) * (1.0 + doubt) ** 2 + noise
         rows, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
         for begin in range(0, n if k else 0, BLOCK):
@@ -171,7 +180,7 @@ class Out(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _out(whole, rows):
+def _factor_held_out_rows(whole, rows):
     k, b = whole.Z.places.shape[0], rows.shape[0]
     few = b < k
     size = b if few else k
@@ -182,7 +191,7 @@ def _out(whole, rows):
         if row == whole.at:
             longest = whole.next_longest
         for a in range(k):
-            z[a] = sign_of(whole.response, row) * whole.Z.W[whole.Z.places[a], row]
+            z[a] = margin_sign(whole.response, row) * whole.Z.W[whole.Z.places[a], row]
         for a in range(k):
             t[i, a] = dot(whole.inverse[a], z, a + 1)
         c[i] = whole.curved[row]
@@ -210,7 +219,7 @@ def _out(whole, rows):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _solved(out, x):
+def _solve_system(out, x):
     """Return `(I - A A')^{-1} x`."""
     b, k = out.t.shape
     y = x.copy()
@@ -259,7 +268,7 @@ def _step(whole, rows, out):
         for a in range(k):
             u[a] += s * out.t[i, a]
         size += abs(s) * np.sqrt(dot(out.t[i], out.t[i], k))
-    d = _solved(out, u)
+    d = _solve_system(out, u)
     inner = dot(d, u, k)
     for a in range(k):
         d[a] = -d[a]
@@ -273,7 +282,7 @@ def _step(whole, rows, out):
 def _one_step(whole, rows, margins):
     """Bound the fit without some rows by one step: fill (b, 3) margins of these rows; return a row of `values`."""
     k, b = whole.Z.places.shape[0], rows.shape[0]
-    out = _out(whole, rows)
+    out = _factor_held_out_rows(whole, rows)
     if not out.known:
         return 0.0, np.inf, np.inf
     d, length, inner, slip = _step(whole, rows, out)
@@ -302,7 +311,7 @@ def _one_step(whole, rows, margins):
     for i in range(b):
         row = rows[i]
         held = whole.margins[row] + dot(out.t[i], d, k)
-        t = _solved(out, out.t[i])
+        t = _solve_system(out, out.t[i])
         reach = np.sqrt(max(dot(t, out.t[i], k), 0.0)) * (1.0 + 8.0 * whole.doubt)
         half = (rho + slip) * reach * (1.0 + 1e-12) + 2.0 * whole.doubt / max(k * k, 1) + 16.0 * EPS * abs(held)
         margins[i, 0], margins[i, 1], margins[i, 2] = held - half, held + half, held
@@ -314,7 +323,7 @@ def _one_step(whole, rows, margins):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def left_out(whole, rows, ends, margins, values):
+def bound_held_out_fits(whole, rows, ends, margins, values):
     """Bound the fits of a support without the rows of every fold, by one step each.
 
     Parameters
@@ -346,7 +355,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
     """Bound like `_one_step`, with gradients summed over all rows; return a row of `values`. O(n k) for each step."""
     state, response, noises = scratch
     k, n = whole.Z.places.shape[0], whole.Z.W.shape[1]
-    Z, out, off_margins = whole.Z, _out(whole, rows), np.empty(n)
+    Z, out, off_margins = whole.Z, _factor_held_out_rows(whole, rows), np.empty(n)
     if not out.known:
         return 0.0, np.inf, np.inf
     d, _, _, slip = _step(whole, rows, out)
@@ -354,7 +363,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
     g, along, theta = np.empty(k), np.empty(k), np.empty(k)
     furthest = 0.0
     for i in range(rows.shape[0]):
-        t = _solved(out, out.t[i])
+        t = _solve_system(out, out.t[i])
         furthest = max(furthest, np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room)
     for left in range(STEPS - 1, -1, -1):
         for a in range(k):
@@ -362,13 +371,13 @@ def _more_steps(whole, rows, margins, enough, scratch):
         for b in range(k):
             for a in range(b + 1):
                 theta[a] += whole.inverse[b, a] * d[b]
-        value, off, widest = look_around(Z, response, whole.penalty, theta, state, (off_margins, noises))
+        value, off, widest = evaluate_with_rounding(Z, response, whole.penalty, theta, state, (off_margins, noises))
         gradient(Z, response, whole.penalty, theta, state, g)
         for b in range(k):
             along[b] = dot(whole.inverse[b], g, b + 1)
-        step = _solved(out, along)
+        step = _solve_system(out, along)
         first = np.sqrt(max(dot(step, along, k), 0.0)) * room
-        noise = in_norm(whole.inverse, noises) * grown * room
+        noise = bound_norm(whole.inverse, noises) * grown * room
         slip = 16.0 * (whole.doubt + (k + 16) * EPS) * first * out.grown
         moved = (np.sqrt(dot(d, d, k)) + np.sqrt(dot(step, step, k))) * room * out.longest + whole.doubt
         if not (moved <= MOST_MOVE and widest <= 0.5):
@@ -383,7 +392,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
         return 0.0, np.inf, np.inf
     for i in range(rows.shape[0]):
         held = state.margins[rows[i]] - dot(out.t[i], step, k)
-        t = _solved(out, out.t[i])
+        t = _solve_system(out, out.t[i])
         reach = np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room
         size = 0.0
         for a in range(k):
@@ -395,7 +404,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def left_out_again(whole, rows, ends, which, enough, margins, values):
+def refine_held_out_fits(whole, rows, ends, which, enough, margins, values):
     """Bound like `left_out`, for some folds, by more steps or, if these do not suffice, a fit of the fold's other rows.
 
     O(n k) for each step, O(n k^2) for each step of a fit.
@@ -423,7 +432,7 @@ def left_out_again(whole, rows, ends, which, enough, margins, values):
             if off < np.inf:
                 _take(found, ahead, margins[ends[fold] : ends[fold + 1]], values[fold])
         if not off <= max(enough, NOISY):
-            ahead = _fitted(whole, here, found, scratch)
+            ahead = _refit_without_rows(whole, here, found, scratch)
             _take(found, ahead, margins[ends[fold] : ends[fold + 1]], values[fold])
         for row in here:
             v[row] = whole.response.v[row]
@@ -451,7 +460,7 @@ def _longest_move(Z, step, moves):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fitted(whole, rows, margins, scratch):
+def _refit_without_rows(whole, rows, margins, scratch):
     """Bound like `_more_steps`, by Newton's method without the rows, and steps with the last factor.
 
     If columns are nearly dependent, nothing is proved about margins, and the error estimate is the last step.
@@ -462,7 +471,7 @@ def _fitted(whole, rows, margins, scratch):
     outside, held, off = np.empty((k, b)), np.empty(b), np.inf
     for i in range(b):
         for a in range(k):
-            outside[a, i] = sign_of(response, rows[i]) * Z.W[Z.places[a], rows[i]]
+            outside[a, i] = margin_sign(response, rows[i]) * Z.W[Z.places[a], rows[i]]
     for _ in range(STEPS if k else 0):
         _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
         step = np.dot(inverse.T, np.dot(inverse, g))
@@ -471,10 +480,10 @@ def _fitted(whole, rows, margins, scratch):
             break
         off = moved
         theta -= step
-    upper, lower, radius = proved(Z, response, whole.penalty, theta)
+    upper, lower, radius = bound_minimum(Z, response, whole.penalty, theta)
     _, _, doubt, _, inverse = factor(Z, response, whole.penalty, theta, state, noises)
     reach, widest = np.empty(b), 0.0
-    lengths_of(inverse, Columns(outside, np.arange(k)), reach)
+    fill_squared_lengths(inverse, Columns(outside, np.arange(k)), reach)
     for i in range(b):
         size, half = 0.0, np.inf
         held[i] = 0.0

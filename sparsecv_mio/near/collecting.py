@@ -25,17 +25,17 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.problems.left_out_folds import listed_supports
-from sparsecv_mio.thresholds import CUBIC_COLUMNS, SUPPORTS_TRIED, by_rows
+from sparsecv_mio.thresholds import CUBIC_COLUMNS, SUPPORTS_TRIED, has_large_matrices
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.restricted_tree import solve_restricted
-from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, never
+from sparsecv_mio.trees.restricted_tree import solve_with_constraints
+from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, is_never_expired
 from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
@@ -57,7 +57,7 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
     BadInput
         If there are too many features for a matrix of their products.
     """
-    if by_rows(data, 1):
+    if has_large_matrices(data, 1):
         raise BadInput(f"{who} is not for {data.q} features, whose products are never formed: keep fewer columns")
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
 
@@ -144,7 +144,7 @@ class SupportValue(Protocol):
         ...
 
     @property
-    def forced(self) -> IntArray:  # noqa: D102
+    def forced_columns(self) -> IntArray:  # noqa: D102
         ...
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
@@ -181,11 +181,11 @@ class SquaredValue:
         return self.problem.q
 
     @property
-    def forced(self) -> IntArray:
+    def forced_columns(self) -> IntArray:
         """Columns in every support."""
         return self.problem.forced
 
-    expired: Callable[[], bool] = staticmethod(never)  # set by the caller of `likely` or `lists`
+    expired: Callable[[], bool] = staticmethod(is_never_expired)  # set by the caller of `likely` or `lists`
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
@@ -220,7 +220,7 @@ class TrainingObjective(SquaredValue):
     splits = False
 
     def __init__(self, data: StandardData, problem: SparseProblem) -> None:
-        self.data, self.problem, self.terms = data, problem, WholeTerms.of(data)
+        self.data, self.problem, self.terms = data, problem, WholeTerms.from_data(data)
 
     def part(self, branch: Branch) -> Part:
         """Return the problem itself on the columns of a branch."""
@@ -253,7 +253,7 @@ class CommonError(SquaredValue):
     splits = True
 
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
-        self.folds, self.problem, self.terms = folds, problem, WholeTerms.of(folds.data)
+        self.folds, self.problem, self.terms = folds, problem, WholeTerms.from_data(folds.data)
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
         self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - OUTWARD * problem.size, 0.0)
 
@@ -302,7 +302,7 @@ class CommonError(SquaredValue):
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
         for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
             if not value[a] - error[a] > limit:
-                value[a], error[a] = self.folds.refitted(supports[a], 2.0 * self.problem.lam, self.expired)
+                value[a], error[a] = self.folds.refit_support(supports[a], 2.0 * self.problem.lam, self.expired)
         return value, error
 
 
@@ -397,7 +397,7 @@ class FoldRows:
             V[lo:hi], r[lo:hi] = half.T @ rows.V[lo:hi], half.T @ rows.r[lo:hi]
         return V, r
 
-    def refitted(self, support: IntArray, gamma: float, expired: Callable[[], bool]) -> tuple[float, float]:
+    def refit_support(self, support: IntArray, gamma: float, expired: Callable[[], bool]) -> tuple[float, float]:
         """Return H of one support by a fit to the rows of every fold, for closed forms that lose digits.
 
         The cost is O(n s^2) for each fold.
@@ -450,7 +450,7 @@ def branch_part(problem: SparseProblem, branch: Branch, rate: float, offset: flo
         Numbers of the inequality of `Part`.
     """
     columns = np.setdiff1d(np.arange(problem.q), branch.outside).astype(np.int64)
-    return Part(replace(problem, forced=branch.inside).only(columns), columns, rate, offset)
+    return Part(replace(problem, forced=branch.inside).select_columns(columns), columns, rate, offset)
 
 
 def least_of_all_columns(problem: SparseProblem) -> float:
@@ -476,7 +476,7 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
     largest : int
         Maximum number of columns of a support.
     """
-    problem = problem.only(np.flatnonzero(problem.weight > 0.0))  # adjustment columns can only reduce Q
+    problem = problem.select_columns(np.flatnonzero(problem.weight > 0.0))  # adjustment columns can only reduce Q
     root = 1.0 / np.sqrt(problem.weight)
     squares = np.diag(problem.Q) * root**2
     most = float(np.sort(squares)[::-1][:largest].sum())
@@ -561,13 +561,13 @@ class Collection:
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
         reduced = criterion.part(root)
         floor = self._value(least_of_all_columns(reduced.problem), reduced)
-        self._now: Open | None = self._opened(root, dict.fromkeys(wanted.taus, floor))
+        self._now: Open | None = self._open_branch(root, dict.fromkeys(wanted.taus, floor))
         self._open = OpenNodes[Open]()
 
     def run(self) -> None:
         """Pass supports until all were passed, or the time is over."""
         while self._now is not None and not self.expired():
-            if not self._search(self._now):
+            if not self._visit_branch(self._now):
                 return
             self._now = self._open.pop() if self._open else None
         self.finished = self._now is None and not self._stuck
@@ -588,28 +588,28 @@ class Collection:
         """Return a lower bound on the values of supports with at least the given objective."""
         return max(objective - part.offset, 0.0) / part.rate * (1.0 - SHAVED)
 
-    def _opened(self, branch: Branch, bounds: dict[int, float]) -> Open:
+    def _open_branch(self, branch: Branch, bounds: dict[int, float]) -> Open:
         """Return a branch with bounds for its sizes."""
         every = self.terms.count(np.arange(self.criterion.problem.q))
         least, most = self.terms.count(branch.inside), every - self.terms.count(branch.outside)
         return Open(branch, {tau: bound for tau, bound in bounds.items() if least <= tau <= most})
 
-    def _search(self, now: Open) -> bool:
+    def _visit_branch(self, now: Open) -> bool:
         """Work on a branch until it is finished or split; return False if the time was over before."""
         taus = [tau for tau, bound in now.bounds.items() if bound <= self.wanted.threshold(tau)]
         reduced = self.criterion.part(now.branch)
-        eliminated_part = eliminated(reduced.problem)
+        eliminated_part = eliminate_forced_columns(reduced.problem)
         choice, problem = eliminated_part.choice, eliminated_part.problem
         form = normal_form(problem)
         if not taus:
             return True
-        if not form.trusted or len(form.columns) < len(choice.others):
+        if not form.is_trusted or len(form.columns) < len(choice.others):
             return self._try_all(now, taus)
         columns = reduced.columns[choice.others][form.columns]
         fixed = self.terms.count(now.branch.inside)
         bars = self._bars(reduced, fixed, taus, form.m)
         source: SupportsBelow | TermsBelow
-        if self.terms.several:
+        if self.terms.has_multicolumn_terms:
             source = TermsBelow(form, self.terms.first[columns], bars, self.expired)
         else:
             source = SupportsBelow(form, bars, self.expired)
@@ -635,11 +635,11 @@ class Collection:
 
     def _split(self, now: Open, columns: IntArray, form: NormalForm) -> None:
         """Open the two branches with and without the column that is most expensive to drop, or its term."""
-        V, beta, _ = form.solved()
+        V, beta, _ = form.solve_all_columns()
         term = self.terms.columns([int(self.terms.first[columns[int(np.argmax(beta**2 / np.diag(V)))]])])
         inside, outside = now.branch
         for branch in (Branch(np.union1d(inside, term), outside), Branch(inside, np.union1d(outside, term))):
-            child = self._opened(branch, now.bounds)
+            child = self._open_branch(branch, now.bounds)
             if child.bounds:
                 self._open.push(min(child.bounds.values()), child)
 
@@ -689,7 +689,7 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
     return sum(comb(m, size) for size in sizes)
 
 
-def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
+def pass_supports(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
     """Pass supports with their values to a taker.
 
     Parameters
@@ -724,8 +724,10 @@ def likely_supports(
     expired : callable
         Function that returns True when time is over.
     """
-    if terms.several:
-        best = solve_restricted(problem, taus, terms.constraints(problem.forced), effort=FIRST_LOOK, expired=expired)
+    if terms.has_multicolumn_terms:
+        best = solve_with_constraints(
+            problem, taus, terms.constraints(problem.forced), effort=FIRST_LOOK, expired=expired
+        )
     else:
         best = solve_path(problem, taus, effort=FIRST_LOOK, expired=expired)
     return [
@@ -753,7 +755,7 @@ class SquaredValues:
         self.data, self.problem = data, all_rows(data, who)
         self.folds = None if plan is None else FoldRows(data, plan, self.problem)
 
-    def at(self, gamma: float, largest: int) -> SupportValue:
+    def with_gamma(self, gamma: float, largest: int) -> SupportValue:
         """Return the values at one gamma.
 
         Parameters

@@ -27,17 +27,17 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.glm_values import values_of
+from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.first_use import first_use_of, start_clock
+from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import (
     all_rows_fit,
-    classes_of,
-    counts_of,
+    class_info,
+    count_info,
     data_info,
     fold_info,
     takes_long,
@@ -124,7 +124,7 @@ def common_search(
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_common_subset(data, folds, **asked)
 
-    needs = first_use_of("common", replace(options, restrictions=NONE), dataset, find_tiny)
+    needs = make_first_use("common", replace(options, restrictions=NONE), dataset, find_tiny)
     return CommonSearch(dataset, plan, grid, options, start_clock(options, stop, began, needs))
 
 
@@ -176,36 +176,36 @@ class CommonSearch:
         with threadpool_limits(limits=1):
             self._prepare()
             self._improve()
-            for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.least):
-                if not self.clock.expired():
+            for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.best_value):
+                if not self.clock.has_expired():
                     at_gamma.collection.run()
                     self._step()
-        self.clock.check_wanted()
+        self.clock.check_caller_waits()
         return self.record()
 
     def _prepare(self) -> None:
-        options, expired = self.options, self.clock.expired
+        options, expired = self.options, self.clock.has_expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, self.grid.gammas.tolist(), most_columns(data, int(self.grid.taus.max())), self.plan)
         _ = self.dataset.fingerprint
-        values = values_of(data, self.plan, "criterion common")
+        values = make_support_values(data, self.plan, "criterion common")
         self.data = data
-        terms = WholeTerms.of(data)
+        terms = WholeTerms.from_data(data)
         taus = sorted({min(tau, terms.count(np.arange(data.q))) for tau in self.grid.taus.tolist()})
         largest = terms.most_columns(taus[-1])
         for gamma in self.grid.gammas.tolist():
             if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, values.at(gamma, largest), gamma, taus, expired))
+                self.at_gammas.append(AtGamma(self.leader, values.with_gamma(gamma, largest), gamma, taus, expired))
                 self._step()
 
     def _improve(self) -> None:
         """Exchange columns of the best support while this helps, and try the result at every gamma."""
         while True:
-            before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
-            if self.clock.expired() or best.best is None:
+            before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.best_value)
+            if self.clock.has_expired() or best.best is None:
                 return
             support = best.best.support
-            best.offer(best.criterion.terms.neighbours(support, best.criterion.forced, best.taus))
+            best.offer(best.criterion.terms.neighbours(support, best.criterion.forced_columns, best.taus))
             for at_gamma in self.at_gammas:
                 if best.best is not None:
                     at_gamma.offer([best.best.support])
@@ -224,13 +224,13 @@ class CommonSearch:
         data, options = self.data, self.options
         if data is None or not valued:
             raise OutOfTime("no answer yet: no support has been valued; give more time")
-        winner = min(valued, key=lambda one: one.least)
+        winner = min(valued, key=lambda one: one.best_value)
         best = winner.best
         assert best is not None
         gamma, unit = winner.gamma, data.loss_unit
         problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
         tau = winner.criterion.terms.count(best.support)
-        cell = BestSubset.unproved(tau, best.support, np.inf)
+        cell = BestSubset.from_bounds(tau, best.support, np.inf)
         quick = self.clock.abandoned.is_set() and takes_long(data, len(best.support))
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
@@ -259,8 +259,8 @@ class CommonSearch:
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
-            classes=classes_of(self.dataset, self.plan.all_scored),
-            counts=counts_of(data, self.plan.all_scored),
+            classes=class_info(self.dataset, self.plan.all_scored),
+            counts=count_info(data, self.plan.all_scored),
         )  # fmt: skip
 
 
@@ -319,13 +319,13 @@ class AtGamma:
         return min(self.found.values(), key=lambda one: one.value, default=None)
 
     @property
-    def least(self) -> float:
+    def best_value(self) -> float:
         """Value of the best support."""
         return np.inf if self.best is None else self.best.value
 
     def offer(self, supports: list[IntArray]) -> None:
         """Compute the values of supports and take them."""
-        collecting.hand_over(self.criterion, self, supports)
+        collecting.pass_supports(self.criterion, self, supports)
 
     def threshold(self, tau: int) -> float:
         """Return the value up to which supports of a size are wanted."""

@@ -23,14 +23,14 @@ from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
-from sparsecv_mio.trees.subsets import UNLIMITED, never
+from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
 from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # share of gamma at which supports are listed to bound their CV errors
 
 
-def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
+def make_support_values(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
     """Return the values of supports for the loss of the data, at any gamma.
 
     Parameters
@@ -60,7 +60,7 @@ class GlmValues:
         self.data, self.whole = data, make_subsets(data, np.arange(data.n))
         self.folds = None if plan is None else GlmHeldOut(data, plan)
 
-    def at(self, gamma: float, largest: int) -> GlmObjective:
+    def with_gamma(self, gamma: float, largest: int) -> GlmObjective:
         """Return the values at one gamma.
 
         Parameters
@@ -91,7 +91,7 @@ class GlmHeldOut:
         self.total = float(Scored.of(data.dataset, plan).total)
         self._kept: dict[int, GlmSubsets] = {}
 
-    def at(self, fold: int, gamma: float) -> GlmSubsets:
+    def fold_fits(self, fold: int, gamma: float) -> GlmSubsets:
         """Return the fits of a fold at one gamma; they are stored if they take little memory.
 
         Parameters
@@ -125,8 +125,8 @@ class GlmObjective:
 
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
         self.data, self.subsets, self.listed = data, subsets, subsets
-        self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
-        self.expired: Callable[[], bool] = never  # set by the caller of `likely` or `lists`
+        self.nothing = float(subsets.refit([self.forced_columns]).upper[0]) * (1.0 + SHAVED)
+        self.expired: Callable[[], bool] = is_never_expired  # set by the caller of `likely` or `lists`
 
     @property
     def q(self) -> int:
@@ -139,7 +139,7 @@ class GlmObjective:
         return WholeTerms(np.arange(self.q), self.data.adjusting)
 
     @property
-    def forced(self) -> IntArray:
+    def forced_columns(self) -> IntArray:
         """Columns in every support."""
         return np.array(self.subsets.fits.forced, dtype=np.int64)
 
@@ -154,7 +154,7 @@ class GlmObjective:
         fits = self.subsets.refit(supports)
         return self._from_bounds(supports, fits.lower, fits.upper, limit)
 
-    def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
+    def value_from_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
         """Return the value of a support whose objective has known bounds."""
         value, error = self._from_bounds([support], np.array([lower]), np.array([upper]), limit)
         return float(value[0]), float(error[0])
@@ -173,7 +173,7 @@ class GlmObjective:
         """Return a level of F for all supports with a value up to a threshold; no F exceeds that of the null model."""
         return min(threshold, self.nothing)
 
-    def value_at(self, level: float) -> float:
+    def value_lower_bound(self, level: float) -> float:
         """Return a lower bound on the values of supports whose F is at least `level`; the inverse of `level`."""
         return level
 
@@ -214,7 +214,7 @@ class GlmCommonError(GlmObjective):
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Return the values of supports; see `collecting.SupportValue`."""
         plan = self.folds.plan
-        low, high = self._by_steps(supports, limit)
+        low, high = self._bound_held_out_losses(supports, limit)
         mean = np.where(high < np.inf, high, 0.0).sum(axis=1, keepdims=True) / plan.k
         wide = ~((high < np.inf) & (high - low <= FROM_ROWS * np.maximum(mean, high)))
         beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever their upper bounds
@@ -225,7 +225,9 @@ class GlmCommonError(GlmObjective):
                 break
             rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
             some = [supports[a] for a in at.tolist()]
-            _, least, most = self.folds.at(fold, self.gamma).scored(some, *rows_in_units(self.data, rows))
+            _, least, most = self.folds.fold_fits(fold, self.gamma).score_supports(
+                some, *rows_in_units(self.data, rows)
+            )
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= FROM_ROWS * most))).tolist():
                 if self.expired():
@@ -237,7 +239,7 @@ class GlmCommonError(GlmObjective):
         rounding = (LOSS_ROUNDING + plan.k * np.finfo(float).eps) * most
         return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
 
-    def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
+    def _bound_held_out_losses(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
         """Return (L, k) bounds on held-out losses by Newton steps from full-data fits; wide above the limit."""
         plan, fits = self.folds.plan, self.subsets.fits
         folds_out = make_held_out_folds(self.data, plan, fits)
@@ -246,7 +248,7 @@ class GlmCommonError(GlmObjective):
             if self.expired():
                 high[a:] = np.inf
                 break
-            here = folds_out.of(fits.mask(support), fits.fit(support)[0])
+            here = folds_out.evaluate_support(fits.mask(support), fits.fit(support)[0])
             held = here.held_out()
             if plan.k >= FEWEST_FOLDS and not held.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
                 here.settle(np.arange(plan.k), SETTLED, self.expired)
@@ -254,7 +256,7 @@ class GlmCommonError(GlmObjective):
             low[a], high[a] = np.fmax(held.lower, 0.0), np.where(held.upper < np.inf, held.upper, np.inf)
         return low, high
 
-    def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
+    def value_from_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
         """Return the value of a support, given bounds on an objective with a smaller penalty."""
         value, error = self.values([support], limit)
         return float(value[0]), float(error[0])
@@ -265,7 +267,7 @@ class GlmCommonError(GlmObjective):
         most = min(max(self.nothing - losses, 0.0), self.most_penalty)
         return min((losses + PENALTY_SHARE * most) * (1.0 + SHAVED), self.nothing)
 
-    def value_at(self, level: float) -> float:
+    def value_lower_bound(self, level: float) -> float:
         """Return a lower bound on the values of supports whose F is at least `level`; see `GlmObjective`."""
         if level == np.inf:
             return level
@@ -301,7 +303,7 @@ class GlmLists:
                 return
             search = self.criterion.listed.listing(tau, OfSize(self.criterion, self.wanted, tau), self.expired)
             self._searches[tau] = search
-            search.run(tau, UNLIMITED, np.inf)
+            search.solve(tau, UNLIMITED, np.inf)
             self.nodes += search.nodes
         self.finished = all(self.unseen(tau) == np.inf for tau in self.wanted.taus)
 
@@ -314,7 +316,7 @@ class GlmLists:
             Size.
         """
         search = self._searches.get(tau)
-        return self.criterion.value_at(max(self._floor, 0.0 if search is None else search.unseen))
+        return self.criterion.value_lower_bound(max(self._floor, 0.0 if search is None else search.unseen))
 
 
 class OfSize:
@@ -353,6 +355,6 @@ class OfSize:
             return
         self._taken.add(support.tobytes())
         limit = self.wanted.useful(self.tau)
-        value, error = self.criterion.of_bounds(support, lower, upper, limit)
+        value, error = self.criterion.value_from_bounds(support, lower, upper, limit)
         if not value - error > limit:
             self.wanted.take(support, value, error)

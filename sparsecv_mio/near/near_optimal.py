@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.data.counts import check_training
-from sparsecv_mio.data.dataset import Dataset, required
+from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -24,15 +24,15 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.glm_values import values_of
+from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
-from sparsecv_mio.search.first_use import first_use_of, start_clock
+from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
-from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
+from sparsecv_mio.search.result import class_info, column_names, count_info, data_info, fold_info
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
@@ -135,7 +135,7 @@ class NearBest:
             size.found = models
 
     @property
-    def unknown(self) -> bool:
+    def has_unknown_value(self) -> bool:
         """True if the value of some support could not be computed: then nothing is certified for its size."""
         return any(size.unknown for size in self._sizes.values())
 
@@ -257,7 +257,7 @@ def near_optimal(
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus"))
-    options, dataset = options.by_names(required(dataset, "near_optimal")), options.in_classes(dataset)
+    options, dataset = options.by_names(require_dataset(dataset, "near_optimal")), options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)
@@ -266,7 +266,7 @@ def near_optimal(
     def list_tiny(data: Dataset, folds: FoldPlan, gammas: Any, **asked: Any) -> None:
         near_optimal(data, folds, gamma=None, most=5, **asked)
 
-    needs = first_use_of("near", replace(options, restrictions=NONE), dataset, list_tiny)
+    needs = make_first_use("near", replace(options, restrictions=NONE), dataset, list_tiny)
     clock = start_clock(options, stop, began, needs)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
@@ -333,7 +333,7 @@ class NearSearch:
         grid = self._grid(gamma, taus)
         with threadpool_limits(limits=1):
             self._list(gamma, grid.taus.tolist())
-        self.clock.check_wanted()
+        self.clock.check_caller_waits()
         return self.record()
 
     def _choose(
@@ -346,24 +346,26 @@ class NearSearch:
             restrictions=options.restrictions, loss=options.loss, positive=options.positive,
             class_weight=options.class_weight,
         )  # fmt: skip
-        seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
-        record = answer(Question(self.dataset, plan, gamma, taus, how), self.clock.then(seconds))
+        seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.remaining_seconds, 1e-3)
+        record = answer(Question(self.dataset, plan, gamma, taus, how), self.clock.next_part(seconds))
         self.chosen = record.status
         return record.gamma, record.tau if taus is None else taus
 
     def _list(self, gamma: float, taus: list[int]) -> None:
-        options, expired = self.options, self.clock.expired
+        options, expired = self.options, self.clock.has_expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, [gamma], most_columns(data, max(taus)), self.plan)
         _ = self.dataset.fingerprint
-        terms = WholeTerms.of(data)
+        terms = WholeTerms.from_data(data)
         sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})
         plan = self.plan if options.valued_by is By.CV else None
-        criterion = values_of(data, plan, "a near-optimal list").at(gamma, terms.most_columns(sizes[-1]))
+        criterion = make_support_values(data, plan, "a near-optimal list").with_gamma(
+            gamma, terms.most_columns(sizes[-1])
+        )
         holder = NearBest(sizes, options.within, options.most, terms.count)
         self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
-        collecting.hand_over(criterion, holder, criterion.likely(sizes, expired))
+        collecting.pass_supports(criterion, holder, criterion.likely(sizes, expired))
         if options.valued_by is By.CV:
             for tau in sizes:
                 self._exchange(criterion, holder, tau)
@@ -373,9 +375,9 @@ class NearSearch:
 
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
         """Exchange columns of the best support of a size while this helps."""
-        while (best := holder.best(tau)) is not None and not self.clock.expired():
-            others = criterion.terms.neighbours(best.support, criterion.forced, [tau])
-            collecting.hand_over(criterion, holder, others)
+        while (best := holder.best(tau)) is not None and not self.clock.has_expired():
+            others = criterion.terms.neighbours(best.support, criterion.forced_columns, [tau])
+            collecting.pass_supports(criterion, holder, others)
             if holder.best(tau) is best:
                 return
 
@@ -392,7 +394,7 @@ class NearSearch:
             raise OutOfTime("no answer yet: the pair was still being chosen; give more time, or gamma and tau")
         collection = self.collection
         lists = [holder.result(tau, 0.0 if collection is None else collection.unseen(tau)) for tau in holder.taus]
-        finished = collection is not None and collection.finished and not holder.unknown
+        finished = collection is not None and collection.finished and not holder.has_unknown_value
         return NearRecord(
             schema=NEAR_SCHEMA,
             status=self.clock.status(finished),
@@ -411,10 +413,10 @@ class NearSearch:
             data=data_info(data),
             folds=None if self.plan is None else fold_info(self.plan),
             request=options.request((self.gamma,), self.taus),
-            warnings=(*data.warnings, *((UNKNOWN,) if holder.unknown else ())),
+            warnings=(*data.warnings, *((UNKNOWN,) if holder.has_unknown_value else ())),
             versions=versions(),
-            classes=classes_of(self.dataset, np.arange(data.n)),
-            counts=counts_of(data, np.arange(data.n)),
+            classes=class_info(self.dataset, np.arange(data.n)),
+            counts=count_info(data, np.arange(data.n)),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:
@@ -424,7 +426,7 @@ class NearSearch:
         if certain:
             count = np.bincount(np.concatenate(certain), minlength=data.q)
             always, never = np.flatnonzero(count == len(certain)), np.flatnonzero(count == 0)
-        terms = WholeTerms.of(data)
+        terms = WholeTerms.from_data(data)
         pairs = replacements([terms.names(model.support) for model in one.models]).most_common(MOST_REPLACEMENTS)
         unit, names = self.unit, data.names
         return NearSize(
@@ -435,6 +437,6 @@ class NearSearch:
             complete_to=one.complete_to * unit,
             models=len(one.models),
             always=data.features_of(always),
-            never=names_of(data, never),
+            never=column_names(data, never),
             replacements=tuple(Replacement(names[a], names[b], count) for (a, b), count in pairs),
         )

@@ -37,7 +37,7 @@ class WholeTerms:
     adjusted: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, data: StandardData) -> WholeTerms:
+    def from_data(cls, data: StandardData) -> WholeTerms:
         """Return the terms of data in standard coordinates."""
         first = np.arange(data.q)
         for term in data.terms:
@@ -45,13 +45,13 @@ class WholeTerms:
         return cls(first, data.adjusting)
 
     @cached_property
-    def several(self) -> bool:
+    def has_multicolumn_terms(self) -> bool:
         """True if some term has several columns."""
         return bool(np.any(self.first != np.arange(len(self.first))))
 
     def names(self, support: IntArray) -> IntArray:
         """Return the terms of a support in ascending order, each by its first column."""
-        return np.unique(self.first[support]) if self.several else support
+        return np.unique(self.first[support]) if self.has_multicolumn_terms else support
 
     def count(self, support: IntArray) -> int:
         """Return the number of terms to which some columns belong, without adjusted columns."""
@@ -60,7 +60,7 @@ class WholeTerms:
     def columns(self, names: Iterable[int]) -> IntArray:
         """Return the columns of some terms, ascending."""
         chosen = np.array(sorted(names), dtype=np.int64)
-        return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.several else chosen
+        return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.has_multicolumn_terms else chosen
 
     def most_columns(self, tau: int) -> int:
         """Return the maximum number of columns of tau terms, with the adjusted columns."""

@@ -24,7 +24,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import column_moments
-from sparsecv_mio.errors import BadInput, Contradiction, word_of
+from sparsecv_mio.errors import BadInput, Contradiction, parse_keyword
 from sparsecv_mio.words import Intercept, Scale
 
 ProgressHook = Callable[[int, int], None]
@@ -139,7 +139,7 @@ def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none"
     >>> design_matrix(Dataset.from_arrays([[1.0], [3.0]], [0.0, 1.0]), "variance", "global").ravel().tolist()
     [-1.0, 1.0]
     """
-    scale, intercept = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
+    scale, intercept = parse_keyword(Scale, scale, "scale"), parse_keyword(Intercept, intercept, "intercept")
     if scale == Scale.NONE and intercept != Intercept.GLOBAL:
         return dataset.X
     center, divisor = _center_and_divisor(dataset, scale, intercept)

@@ -110,21 +110,21 @@ class Regularizer(Penalty):
         return float(0.5 * self.ridge * (v @ v) + self.l1 * np.abs(v).sum())
 
     def gradient(self, theta: FloatArray) -> FloatArray:
-        return self.ridge * (self._each(theta.shape[-1]) * theta)
+        return self.ridge * (self._column_weights(theta.shape[-1]) * theta)
 
     def hessian_times(self, theta: FloatArray, D: FloatArray) -> FloatArray:
-        return self.ridge * (self._each(D.shape[-1]) * D)
+        return self.ridge * (self._column_weights(D.shape[-1]) * D)
 
     def bound(self) -> float:
         return self.ridge
 
     def prox(self, V: FloatArray, weight: float) -> FloatArray:
-        each = self._each(V.shape[-1])
+        each = self._column_weights(V.shape[-1])
         if self.l1 > 0.0:
             V = np.copysign(np.maximum(np.abs(V) - weight * self.l1 * each, 0.0), V)
         return np.asarray(V / (1.0 + weight * self.ridge * each)) if self.ridge > 0.0 else V
 
-    def _each(self, p: int) -> FloatArray | float:
+    def _column_weights(self, p: int) -> FloatArray | float:
         """Return a one for each of p columns, zero for an intercept."""
         return np.append(np.ones(p - 1), 0.0) if self.intercept else 1.0
 
@@ -268,7 +268,7 @@ class KSupport(Penalty):
         return np.asarray((rows * z / (z + shift) if shift > 0.0 else rows).reshape(V.shape))
 
 
-def accelerated(
+def run_proximal_gradient(
     gradient: Callable[[FloatArray], FloatArray],
     prox: Callable[[FloatArray], FloatArray],
     begin: FloatArray,
@@ -304,7 +304,7 @@ def accelerated(
     Examples
     --------
     >>> import numpy as np
-    >>> z, taken = accelerated(lambda z: z - 3.0, lambda z: z, np.zeros((2, 1)), 1.0, 10, 1e-12)
+    >>> z, taken = run_proximal_gradient(lambda z: z - 3.0, lambda z: z, np.zeros((2, 1)), 1.0, 10, 1e-12)
     >>> z.ravel().tolist(), taken
     ([3.0, 3.0], 2)
     """

@@ -35,9 +35,9 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.digits import first_named, plural
+from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm, rows_of
+from sparsecv_mio.problem.glm_refit import GlmRowFit, make_design_rows, refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.words import Loss
@@ -47,7 +47,7 @@ MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance
 APART = {Loss.LOGISTIC: "the two classes apart", Loss.POISSON: "rows of count 0 from the others"}
 
 
-def check_attained(data: StandardData, folds: FoldPlan | None = None) -> None:
+def check_optimum_exists(data: StandardData, folds: FoldPlan | None = None) -> None:
     """Raise `BadInput` if the coefficients of adjustment columns have no optimum.
 
     Parameters
@@ -82,7 +82,7 @@ def check_attained(data: StandardData, folds: FoldPlan | None = None) -> None:
 def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
     """Return a (K,) mask of the folds for which the full-data fit proves that a fit exists."""
     loss = row_loss(data.loss)
-    Z, y, v = rows_of(data, slice(0, data.n), data.adjusting, whole.first)
+    Z, y, v = make_design_rows(data, slice(0, data.n), data.adjusting, whole.first)
     signed = Z * loss.signs(y)[:, None]
     margins = signed @ whole.theta
     turned = signed @ whole.root.T
@@ -101,15 +101,15 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
 def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     """Raise `BadInput` that names the columns without optimal coefficients."""
     first, loss = int(data.has_intercept), row_loss(data.loss)
-    Z, y, v = rows_of(data, rows, data.adjusting, first)
+    Z, y, v = make_design_rows(data, rows, data.adjusting, first)
     signed, y = (Z * loss.signs(y)[:, None])[v > 0.0], y[v > 0.0]
     columns = np.arange(signed.shape[1])
-    told_apart = _recedes(signed, y, loss)
+    told_apart = _has_recession_direction(signed, y, loss)
     for j in columns.tolist() if told_apart else ():  # a smallest set of such columns
         fewer = columns[columns != j]
-        columns = fewer if len(fewer) and _recedes(signed[:, fewer], y, loss) else columns
+        columns = fewer if len(fewer) and _has_recession_direction(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
-    columns_named = f"{plural(len(names), 'column')} {first_named(names)}"
+    columns_named = f"{plural(len(names), 'column')} {abbreviate_list(names)}"
     why = f"nothing can be proved of the fit of {columns_named}, near one without an end"
     if told_apart:
         tell = "tells" if len(names) == 1 else "tell"
@@ -117,7 +117,7 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     raise BadInput(f"adjust: on {where}, {why}: leave one out, force it in, which has a penalty, or merge a rare level")
 
 
-def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
+def _has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
     """Return True if a direction moves some margins such that no loss ever rises."""
     from scipy.optimize import linprog  # imported here since most runs do not need it
 

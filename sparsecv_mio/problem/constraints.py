@@ -190,7 +190,7 @@ def constraints_of(
     position = {name: j for j, name in enumerate(data.names)}
     for group in together:
         _check_places(group, position, data, "together")
-    terms = [term.at(position) for term in restrictions.terms(data.dataset.names, together)]
+    terms = [term.convert_to_positions(position) for term in restrictions.terms(data.dataset.names, together)]
     boxes = tuple(_boxes(data, position, box or {}, restrictions))
     for group in restrictions.count:  # its first name represents it, even if that column is constant
         varying = [position[name] for name in group if name in position]

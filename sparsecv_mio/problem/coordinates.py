@@ -39,10 +39,10 @@ class DoubleDouble:
 
     Examples
     --------
-    >>> third = DoubleDouble.of(np.array([1.0])) / 3.0
+    >>> third = DoubleDouble.from_floats(np.array([1.0])) / 3.0
     >>> float((third * 3.0 - 1.0).high[0])
     0.0
-    >>> float(DoubleDouble.of(np.array([1e16, 1.0, -1e16])).sum(0).high)
+    >>> float(DoubleDouble.from_floats(np.array([1e16, 1.0, -1e16])).sum(0).high)
     1.0
     """
 
@@ -50,12 +50,12 @@ class DoubleDouble:
     low: FloatArray
 
     @classmethod
-    def of(cls, values: Any) -> DoubleDouble:
+    def from_floats(cls, values: Any) -> DoubleDouble:
         """Return floats in twice the precision."""
         high = np.asarray(values, dtype=np.float64)
         return cls(high, np.zeros_like(high))
 
-    def _with(self, high: Any, low: Any) -> DoubleDouble:
+    def _normalise(self, high: Any, low: Any) -> DoubleDouble:
         total = high + low
         return DoubleDouble(np.asarray(total), np.asarray(low - (total - high)))
 
@@ -65,11 +65,11 @@ class DoubleDouble:
     def __add__(self, other: Any) -> DoubleDouble:
         if not isinstance(other, DoubleDouble):
             total, error = exact_sum(self.high, other)
-            return self._with(total, error + self.low)
+            return self._normalise(total, error + self.low)
         total, error = exact_sum(self.high, other.high)
         low, carry = exact_sum(self.low, other.low)
-        first = self._with(total, error + low)
-        return self._with(first.high, first.low + carry)
+        first = self._normalise(total, error + low)
+        return self._normalise(first.high, first.low + carry)
 
     def __sub__(self, other: Any) -> DoubleDouble:
         return self + (-other)
@@ -77,19 +77,19 @@ class DoubleDouble:
     def __mul__(self, other: Any) -> DoubleDouble:
         if not isinstance(other, DoubleDouble):
             product, error = exact_product(self.high, np.asarray(other, dtype=np.float64))
-            return self._with(product, error + self.low * other)
+            return self._normalise(product, error + self.low * other)
         product, error = exact_product(self.high, other.high)
-        return self._with(product, error + (self.high * other.low + self.low * other.high))
+        return self._normalise(product, error + (self.high * other.low + self.low * other.high))
 
     def __truediv__(self, divisor: float) -> DoubleDouble:
         first = self.high / divisor
-        remainder = self - DoubleDouble.of(first) * divisor
-        return self._with(first, (remainder.high + remainder.low) / divisor)
+        remainder = self - DoubleDouble.from_floats(first) * divisor
+        return self._normalise(first, (remainder.high + remainder.low) / divisor)
 
     def __getitem__(self, index: Any) -> DoubleDouble:
         return DoubleDouble(np.asarray(self.high[index]), np.asarray(self.low[index]))
 
-    def scaled(self, power_of_two: Any) -> DoubleDouble:
+    def rescale(self, power_of_two: Any) -> DoubleDouble:
         """Return the numbers multiplied by powers of two, which is exact."""
         return DoubleDouble(np.asarray(self.high * power_of_two), np.asarray(self.low * power_of_two))
 
@@ -100,10 +100,10 @@ class DoubleDouble:
         while (count := sums.high.shape[0]) > 1:
             half = count // 2
             head = sums[:half] + sums[half : 2 * half]
-            sums = head if count == 2 * half else head.joined(sums[2 * half :])
-        return sums[0] if sums.high.shape[0] else DoubleDouble.of(np.zeros(high.shape[1:]))
+            sums = head if count == 2 * half else head.concatenate(sums[2 * half :])
+        return sums[0] if sums.high.shape[0] else DoubleDouble.from_floats(np.zeros(high.shape[1:]))
 
-    def joined(self, other: DoubleDouble) -> DoubleDouble:
+    def concatenate(self, other: DoubleDouble) -> DoubleDouble:
         """Return two arrays joined along the first axis."""
         return DoubleDouble(np.concatenate([self.high, other.high]), np.concatenate([self.low, other.low]))
 
@@ -131,7 +131,7 @@ class Coordinates:
     y_rest: DoubleDouble
 
     @classmethod
-    def of(
+    def from_columns(
         cls,
         X: FloatArray,
         y: FloatArray,
@@ -157,16 +157,19 @@ class Coordinates:
         A, q = X[:, list(columns)], len(columns)
         x_shift, y_shift = np.zeros(q), 0.0
         if about is not None:
-            x_shift, y_shift = _mean_about(A[about], about, root), float(_mean_about(y[about], about, root))
+            x_shift, y_shift = _weighted_mean(A[about], about, root), float(_weighted_mean(y[about], about, root))
         # powers of two, so that columns and targets of any size become size one without rounding
         x_unit = power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
         y_unit = float(power_of_two(np.abs(y - y_shift).max(initial=0.0)))
-        zero = DoubleDouble.of(np.zeros(q)), DoubleDouble.of(0.0)
+        zero = DoubleDouble.from_floats(np.zeros(q)), DoubleDouble.from_floats(0.0)
         plain = cls(tuple(columns), x_shift, y_shift, x_unit, y_unit, *zero)
         if about is None:
             return plain
         Z, t = plain.rows(X, y, about)
-        rests = DoubleDouble.of(_mean_about(Z, about, root)), DoubleDouble.of(_mean_about(t, about, root))
+        rests = (
+            DoubleDouble.from_floats(_weighted_mean(Z, about, root)),
+            DoubleDouble.from_floats(_weighted_mean(t, about, root)),
+        )
         return replace(plain, x_rest=rests[0], y_rest=rests[1])
 
     @property
@@ -202,11 +205,11 @@ class Coordinates:
         index : (m,) int array
             The rows.
         """
-        Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
-        t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
+        Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).rescale(1.0 / self.x_unit)
+        t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).rescale(1.0 / self.y_unit)
         return Z - self.x_rest, t - self.y_rest
 
-    def doubled(
+    def double_precision(
         self, X: FloatArray, y: FloatArray, about: IntArray | None, root: FloatArray | None = None
     ) -> Coordinates:
         """Return the same coordinates with rests in twice the precision.
@@ -222,7 +225,7 @@ class Coordinates:
         """
         if about is None:
             return self
-        Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
+        Z, t = replace(self, x_rest=self.x_rest.rescale(0.0), y_rest=self.y_rest.rescale(0.0)).doubled_rows(X, y, about)
         if root is None:
             return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
         weights = root[about]
@@ -234,7 +237,7 @@ class Coordinates:
         return replace(self, x_rest=x_rest, y_rest=y_rest)
 
 
-def _mean_about(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
+def _weighted_mean(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
     """Return the weighted mean of the rows `about`."""
     if root is None:
         return np.asarray(rows.mean(axis=0))

@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -65,7 +65,7 @@ class Eliminated:
     inverse: FloatArray
     length: FloatArray
 
-    def about(self, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def reduce_rows(self, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centred rows and their targets in the coordinates of the reduced problem.
 
         Parameters
@@ -91,8 +91,8 @@ class Eliminated:
         if not len(self.choice.forced):
             return V, r
         problem = self.problem
-        X, u = self.about(*about_means(V, r, root, self.means, problem.r_mean))
-        return about_means(X, u, root, -problem.v_mean, -problem.r_mean)
+        X, u = self.reduce_rows(*subtract_means(V, r, root, self.means, problem.r_mean))
+        return subtract_means(X, u, root, -problem.v_mean, -problem.r_mean)
 
     def leverage(self, V: FloatArray) -> FloatArray:
         """Return the leverage of each row in the fit of the forced columns alone.
@@ -119,7 +119,7 @@ class Eliminated:
         return np.asarray(np.abs(V[:, self.choice.forced] @ self.inverse) @ self.length)
 
 
-def eliminated(problem: SparseProblem) -> Eliminated:
+def eliminate_forced_columns(problem: SparseProblem) -> Eliminated:
     """Return a problem without its forced columns; the problem itself if there are none. O(f q^2).
 
     Parameters
@@ -131,17 +131,17 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     --------
     >>> whole = SparseProblem(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, 1.0]), 4.0, np.ones(2), 1.0, 9,
     ...                       np.zeros(2), 0.0, forced=np.array([1]))
-    >>> part = eliminated(whole).problem
+    >>> part = eliminate_forced_columns(whole).problem
     >>> part.M.tolist(), part.c.tolist(), part.yy
     ([[1.875]], [0.75], 3.5)
     """
     if not len(problem.forced):
-        return Eliminated(problem, *_nothing(problem.q))
+        return Eliminated(problem, *_empty_elimination(problem.q))
     if problem.weight[problem.forced].any():
-        made = _eliminated(problem)
+        made = _eliminate_without_copies(problem)
     else:  # without a penalty the result is the same at every gamma
-        made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminated(problem))
-    copies = _copies_among(problem.copies, made.choice.others)
+        made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminate_without_copies(problem))
+    copies = _find_copies(problem.copies, made.choice.others)
     at_gamma = replace(made.problem, lam=problem.lam, copy_of=copies)
     return replace(made, problem=at_gamma)
 
@@ -149,19 +149,19 @@ def eliminated(problem: SparseProblem) -> Eliminated:
 ELIMINATED = "eliminated"
 
 
-def _eliminated(problem: SparseProblem) -> Eliminated:
+def _eliminate_without_copies(problem: SparseProblem) -> Eliminated:
     """Return `eliminated` without its treatment of duplicate columns, if there are forced columns."""
     forced, choice = problem.forced, problem.choice
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
     cross = problem.Q[np.ix_(forced, others)]
     scale = 1.0 / np.sqrt(np.diag(own))
-    factor = cho_factor(_regularised(own * scale[:, None] * scale), lower=True)
+    factor = cho_factor(_regularise(own * scale[:, None] * scale), lower=True)
     share = scale[:, None] * cho_solve(factor, scale[:, None] * cross)
     centre = scale * cho_solve(factor, scale * problem.c[forced])
     inverse = scale[:, None] * cho_solve(factor, np.diag(scale))
     Q = problem.Q[np.ix_(others, others)] - cross.T @ share
-    narrow = problem.only(others)
+    narrow = problem.select_columns(others)
     explained_not = problem.yy - float(problem.c[forced] @ centre)
     least = np.finfo(float).eps * problem.yy  # a sum of squares below rounding does not show a constant target
     reduced = replace(
@@ -178,13 +178,13 @@ def _eliminated(problem: SparseProblem) -> Eliminated:
 
 
 @lru_cache(maxsize=64)
-def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+def _empty_elimination(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the attributes of a problem of q columns without forced columns; they are never written to."""
     choice = ForcedColumns(np.zeros(0, dtype=np.int64), np.arange(q))
     return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0)), np.zeros(0)
 
 
-def _regularised(correlation: FloatArray) -> FloatArray:
+def _regularise(correlation: FloatArray) -> FloatArray:
     """Return a matrix with unit diagonal that has a Cholesky factor, with a few roundings added to its diagonal."""
     out = correlation.copy()
     out.flat[:: len(out) + 1] = 1.0
@@ -206,7 +206,7 @@ def _largest_share(problem: SparseProblem, choice: ForcedColumns, share: FloatAr
     return max(float(taken.max(initial=0.0)), target)
 
 
-def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[np.intp] | None:
+def _find_copies(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[np.intp] | None:
     """Return, for each of some columns, the position of the earliest of them that it duplicates, else -1."""
     if copy_of is None or not (copy_of[keep] >= 0).any():
         return None
@@ -216,6 +216,6 @@ def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[n
     return np.where(earliest < np.arange(len(keep)), earliest, -1)
 
 
-def stripped(choice: ForcedColumns, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
+def strip_forced_columns(choice: ForcedColumns, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
     """Return supports without forced columns, as positions among the others."""
     return [choice.inside(support) for support in supports]

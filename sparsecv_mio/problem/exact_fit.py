@@ -98,9 +98,9 @@ def fit_exactly(
     >>> fit_exactly(X, y, [0], [Fraction(4)], rows, rows).beta
     (Fraction(1, 3),)
     """
-    heft, unit = _whole(np.ones(len(y)) if weights is None else weights)
-    s, values = len(columns), [_whole(column) for column in (*X.T[list(columns)], y)]
-    centred = [_centred(column, heft, about) for column, _ in values]
+    heft, unit = _convert_to_integers(np.ones(len(y)) if weights is None else weights)
+    s, values = len(columns), [_convert_to_integers(column) for column in (*X.T[list(columns)], y)]
+    centred = [_centre_numbers(column, heft, about) for column, _ in values]
     scale = [total * divisor for (_, total, _), (_, divisor) in zip(centred, values, strict=True)]
     own = [unit * size**2 for size in scale]
     cross = _products([moved for moved, _, _ in centred], heft, train.tolist())
@@ -108,7 +108,7 @@ def fit_exactly(
     system = [[product * bottom for product in row[:s]] for row in cross[:s]]
     for j, p in enumerate(penalty):
         system[j][j] += p.numerator * (bottom // p.denominator) * own[j]
-    solved = _solved(system, [row[s] * bottom for row in cross[:s]])
+    solved = _solve_exactly(system, [row[s] * bottom for row in cross[:s]])
     if solved is None:
         return None
     beta = tuple(Fraction(b * scale[j], scale[s]) for j, b in enumerate(solved))
@@ -118,7 +118,7 @@ def fit_exactly(
     return ExactFit(tuple(columns), tuple(centers), y_center, beta, objective)
 
 
-def _centred(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
+def _centre_numbers(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
     """Return numbers minus their mean over some rows, times the weight of these rows; this weight, and their sum."""
     if about is None:
         return values, 1, 0
@@ -134,14 +134,14 @@ def _products(columns: list[Whole], heft: Whole, rows: list[int]) -> list[Whole]
     return [[sum(map(int.__mul__, a, b)) for b in here] for a in weighed]
 
 
-def _whole(values: FloatArray) -> tuple[Whole, int]:
+def _convert_to_integers(values: FloatArray) -> tuple[Whole, int]:
     """Return floats as integers over one power of two."""
     ratios = [value.as_integer_ratio() for value in values.tolist()]
     divisor = max((below for _, below in ratios), default=1)
     return [above * (divisor // below) for above, below in ratios], divisor
 
 
-def _solved(system: list[Whole], right: Whole) -> list[Fraction] | None:
+def _solve_exactly(system: list[Whole], right: Whole) -> list[Fraction] | None:
     """Return the solution of a positive definite system of integers; None if it is singular."""
     rows, last, size = [[*row, value] for row, value in zip(system, right, strict=True)], 1, len(right)
     for k in range(size):

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.moment_fits import NULL
-from sparsecv_mio.problem.problem import penalty_of
+from sparsecv_mio.problem.problem import capped_penalty
 from sparsecv_mio.words import Intercept
 
 
@@ -109,13 +109,13 @@ class ForwardSelection:
         self.picked: list[list[int]] = [[] for _ in folds]
         self._inside = rows.inside(folds)
         self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
-        self._curvature = squares + penalty_of(lam, rows.data.weight)  # given the chosen columns
+        self._curvature = squares + capped_penalty(lam, rows.data.weight)  # given the chosen columns
         self._null = NULL * self._curvature
         self._slope = slopes.copy()  # product of every column with the residual response
         self._forced = rows.data.forced
         self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
 
-    def run(self, expired: Callable[[], bool]) -> None:
+    def pick_columns(self, expired: Callable[[], bool]) -> None:
         """Choose `top` columns in each fold; at least one, even after the time limit."""
         for step, j in enumerate(self._forced.tolist()):
             picks = np.full(len(self.picked), j)

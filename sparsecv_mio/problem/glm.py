@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, beside_ones, exact_product, put_beside_ones
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, base_with_ones, exact_product, prepend_ones
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
@@ -85,7 +85,7 @@ class GlmProblem:
         return int(self.X.shape[1])
 
     @property
-    def first(self) -> int:
+    def first_coefficient(self) -> int:
         """Index of the first coefficient: 1 with an intercept, else 0."""
         return int(self.intercept)
 
@@ -94,7 +94,7 @@ class GlmProblem:
         n, signs, step = len(self.y), self.signs, self.rows_at_once
         for begin in range(0, max(n, 1), step):
             here = slice(begin, min(begin + step, n))
-            yield here, np.hstack([np.ones((len(signs[here]), self.first)), self.X[here]]), signs[here]
+            yield here, np.hstack([np.ones((len(signs[here]), self.first_coefficient)), self.X[here]]), signs[here]
 
     @property
     def rows(self) -> FloatArray:
@@ -104,7 +104,7 @@ class GlmProblem:
     @property
     def penalty(self) -> FloatArray:
         """(first + p,) diagonal of the penalty, 0 for the intercept."""
-        return np.concatenate([np.zeros(self.first), self.ridge])
+        return np.concatenate([np.zeros(self.first_coefficient), self.ridge])
 
     @property
     def signs(self) -> FloatArray:
@@ -116,11 +116,11 @@ class GlmProblem:
         margins = np.concatenate([sign * (Z @ theta) for _, Z, sign in self.blocks()])
         return float(self.v @ self.loss.losses(margins, self.y) + self.penalty @ theta**2)
 
-    def only(self, columns: IntArray) -> GlmProblem:
+    def select_columns(self, columns: IntArray) -> GlmProblem:
         """Return the problem restricted to some columns."""
         if np.array_equal(columns, np.arange(self.p)):
             return self
-        return replace(self, X=put_beside_ones(self.X, columns)[1:].T, weight=self.weight[columns])
+        return replace(self, X=prepend_ones(self.X, columns)[1:].T, weight=self.weight[columns])
 
     def with_gamma(self, gamma: float) -> GlmProblem:
         """Return the problem with another gamma."""
@@ -128,12 +128,12 @@ class GlmProblem:
 
     def start(self) -> FloatArray:
         """(first + p,) point without features: the optimal intercept (log odds for two classes), or 0."""
-        theta = np.zeros(self.first + self.p)
+        theta = np.zeros(self.first_coefficient + self.p)
         if self.intercept:
             theta[0] = self.loss.origin(self.y, self.v)
         return theta
 
-    def centred(self) -> tuple[GlmProblem, FloatArray, Centring]:
+    def centre_columns(self) -> tuple[GlmProblem, FloatArray, Centring]:
         """Return the problem with columns centred and divided by powers of two, without rows of weight 0.
 
         The numbers have a relative error of one ulp, which every bound on margins allows for; everything else is exact.
@@ -143,23 +143,27 @@ class GlmProblem:
         kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
         whole: Any = slice(None) if len(kept) == len(self.v) else kept
         y, v = self.y[whole], self.v[whole]
-        centring = Centring.of(self.X, v, self.intercept, kept)
-        there = beside_ones(self.X)
-        if there is not None and len(y) == len(self.y) and centring.changes_nothing:
-            W = there[1 - self.first :]
+        centring = Centring.from_rows(self.X, v, self.intercept, kept)
+        there = base_with_ones(self.X)
+        if there is not None and len(y) == len(self.y) and centring.is_identity:
+            W = there[1 - self.first_coefficient :]
         else:
-            W = np.empty((self.first + self.p, len(y)))
-            W[: self.first] = 1.0
+            W = np.empty((self.first_coefficient + self.p, len(y)))
+            W[: self.first_coefficient] = 1.0
             for begin in range(0, len(y), step):
                 here = slice(begin, begin + step)
-                W[self.first :, here] = centring.rows(self.X[kept[here]]).T
+                W[self.first_coefficient :, here] = centring.rows(self.X[kept[here]]).T
         v = W[0] if self.intercept and np.all(v == 1.0) else v
-        return replace(self, X=W[self.first :].T, y=y, v=v, weight=self.weight / centring.unit**2), W, centring
+        return (
+            replace(self, X=W[self.first_coefficient :].T, y=y, v=v, weight=self.weight / centring.unit**2),
+            W,
+            centring,
+        )
 
     @property
     def rows_at_once(self) -> int:
         """Number of rows in a block."""
-        return max(CACHED_NUMBERS // max(self.first + self.p, 1), 1)
+        return max(CACHED_NUMBERS // max(self.first_coefficient + self.p, 1), 1)
 
 
 NEARLY_CENTRED, NEARLY_SCALED = 0.25, 256.0  # limits for unchanged columns: mean / rms, largest entry
@@ -175,7 +179,7 @@ class Centring:
 
     Examples
     --------
-    >>> centring = Centring.of(np.array([[1e6], [1e6 + 3.0]]), np.ones(2), True)
+    >>> centring = Centring.from_rows(np.array([[1e6], [1e6 + 3.0]]), np.ones(2), True)
     >>> centring.rows(np.array([[1e6], [1e6 + 3.0]])).ravel().tolist()
     [-0.75, 0.75]
     """
@@ -184,7 +188,7 @@ class Centring:
     unit: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray, v: FloatArray, intercept: bool, rows: IntArray | None = None) -> Centring:
+    def from_rows(cls, X: FloatArray, v: FloatArray, intercept: bool, rows: IntArray | None = None) -> Centring:
         """Return the centring for some rows (all by default) with these weights; centre 0 without an intercept."""
         rows = np.arange(len(X)) if rows is None else rows
         begin = X[rows[0]] if intercept else np.zeros(X.shape[1])
@@ -213,7 +217,7 @@ class Centring:
         return chosen
 
     @property
-    def changes_nothing(self) -> bool:
+    def is_identity(self) -> bool:
         """True if the columns are unchanged."""
         return not np.any(self.centre) and bool(np.all(self.unit == 1.0))
 
@@ -238,7 +242,7 @@ class Ranges(NamedTuple):
     low: FloatArray
     high: FloatArray
 
-    def narrowed(self, other: Ranges) -> Ranges:
+    def intersect(self, other: Ranges) -> Ranges:
         """Return the intersection of two ranges, stored in the arrays of the first."""
         return Ranges(np.maximum(self.low, other.low, out=self.low), np.minimum(self.high, other.high, out=self.high))
 
@@ -280,7 +284,7 @@ class _RoundedPoint:
     margin_off: FloatArray
 
 
-def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
+def _evaluate_point(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
     v, y, loss, n, k = problem.v, problem.y, problem.loss, len(problem.y), len(theta)
     margins, off = np.empty(n), np.empty(n)
     for here, Z, sign in problem.blocks():
@@ -419,7 +423,7 @@ def minorant(
     -----
     Approximately ten rounds of O(n p^2).
     """
-    at = _at(problem, theta)
+    at = _evaluate_point(problem, theta)
     if not at.value + at.value_off <= level:
         return None
     m, best = at.margins, None
@@ -458,7 +462,7 @@ def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges
     return ranges
 
 
-def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
+def minorant_on_ranges(problem: GlmProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
     """Return a quadratic lower bound on F for all points whose margins lie within ranges.
 
     Parameters
@@ -472,12 +476,14 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     ranges : Ranges
         Ranges of the margins of all fits of interest.
     """
-    at = _at(problem, theta)
+    at = _evaluate_point(problem, theta)
     quadratic = _quadratic(problem, at, level, ranges)
     return None if quadratic is None else _with_moments(problem, at, level, quadratic)
 
 
-def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -> tuple[FloatArray, FloatArray, float]:
+def eliminate_intercept(
+    H: FloatArray, linear: FloatArray, constant: float, first: int
+) -> tuple[FloatArray, FloatArray, float]:
     """Return M, c and yy of `yy - 2 c'b + b'M b`, the minimum of a quadratic in theta over the intercept.
 
     Parameters
@@ -497,11 +503,11 @@ def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -
 
 def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadratic: _QuadraticAbout) -> Minorant:
     """Expand q about 0, eliminate the intercept, and lower the constant by the rounding error on the level set."""
-    H, g, theta, k, first = quadratic.H, at.gradient, at.theta, len(at.theta), problem.first
+    H, g, theta, k, first = quadratic.H, at.gradient, at.theta, len(at.theta), problem.first_coefficient
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
     constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)
     off = float((np.abs(theta) + quadratic.reach) @ size) + abs(quadratic.low) + float(size @ np.abs(theta))
-    M, c, yy = moments_of(H, linear, constant, first)
+    M, c, yy = eliminate_intercept(H, linear, constant, first)
     if first:
         moved = float(np.abs(H[0, 1:] / H[0, 0]) @ (np.abs(theta) + quadratic.reach)[1:])
         off += size[0] * moved + 0.5 * size[0] ** 2 / H[0, 0]
@@ -544,8 +550,14 @@ def level_ranges(
             return Ranges(np.full(n, -np.inf), np.full(n, np.inf)), middle, half + np.inf
         return below.ranges, below.ellipsoid.centre, below.reach
     reach = np.sqrt(level * np.einsum("ij,ij,j->i", problem.X, problem.X, 1.0 / problem.ridge)) * WIDENED + LEAST_RANGE
-    ends = [_last_intercept(problem, theta[0], way, reach, level) if problem.first else 0.0 for way in (-1.0, 1.0)]
-    middle[: problem.first], half[: problem.first] = 0.5 * sum(ends), 0.5 * (ends[1] - ends[0]) * WIDENED
+    ends = [
+        _last_intercept(problem, theta[0], way, reach, level) if problem.first_coefficient else 0.0
+        for way in (-1.0, 1.0)
+    ]
+    middle[: problem.first_coefficient], half[: problem.first_coefficient] = (
+        0.5 * sum(ends),
+        0.5 * (ends[1] - ends[0]) * WIDENED,
+    )
     return Ranges(*np.sort(problem.signs * np.array([ends[0] - reach, ends[1] + reach]), axis=0)), middle, half
 
 
@@ -555,7 +567,7 @@ def _last_intercept(problem: GlmProblem, a: float, way: float, reach: FloatArray
     with np.errstate(over="ignore"):
         while step < np.inf:
             low, high = a + way * step - reach, a + way * step + reach
-            if problem.v @ problem.loss.between(low, high, problem.y)[0] > level * WIDENED:
+            if problem.v @ problem.loss.bound_losses(low, high, problem.y)[0] > level * WIDENED:
                 break
             step *= 2.0
     return a + way * step

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.problem.glm import GlmProblem, moments_of
+from sparsecv_mio.problem.glm import GlmProblem, eliminate_intercept
 from sparsecv_mio.problem.glm_refit import RefitRows, accuracy, newton
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
@@ -25,7 +25,7 @@ class GlmFit(Fit):
 
     def theta(self, problem: GlmProblem) -> FloatArray:
         """Return the (first + p,) point of all columns, in the coordinates of the problem."""
-        return np.concatenate([np.full(problem.first, self.intercept), self.spread(problem.p)])
+        return np.concatenate([np.full(problem.first_coefficient, self.intercept), self.spread(problem.p)])
 
 
 def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
@@ -54,17 +54,17 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     >>> round(float(fit.beta[0]), 6), round(fit.objective, 6)
     (0.674832, 2.437209)
     """
-    narrow = problem.only(np.array(sorted(support), dtype=np.int64))
-    start, blur = narrow.start(), np.zeros(narrow.first + narrow.p)
+    narrow = problem.select_columns(np.array(sorted(support), dtype=np.int64))
+    start, blur = narrow.start(), np.zeros(narrow.first_coefficient + narrow.p)
     rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
     theta, point = newton(rows, start, blur)
     _, drop = accuracy(narrow.rows, point)
-    intercept = float(theta[0]) if narrow.first else 0.0
+    intercept = float(theta[0]) if narrow.first_coefficient else 0.0
     value, off = point.value, point.value_off
-    return GlmFit(tuple(sorted(support)), theta[narrow.first :], value + off, 2.0 * off + drop, intercept)
+    return GlmFit(tuple(sorted(support)), theta[narrow.first_coefficient :], value + off, 2.0 * off + drop, intercept)
 
 
-def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
+def expand_around_fit(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     """Return the second-order expansion of F around a fit as a squared-error problem without the intercept.
 
     The expansion is not a bound on F; its best subset is a good candidate.
@@ -84,7 +84,7 @@ def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     --------
     >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
     >>> problem = GlmProblem(X, y, np.ones(4), np.ones(1), 1.0)
-    >>> around = expanded(problem, fit_glm(problem, (0,)))
+    >>> around = expand_around_fit(problem, fit_glm(problem, (0,)))
     >>> round(float(around.c[0] / around.M[0, 0]), 6)
     0.674832
     """
@@ -92,7 +92,7 @@ def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     margins, loss, y, v = problem.signs * (Z @ theta), problem.loss, problem.y, problem.v
     H = (Z.T * loss.curvatures(margins, y, v)) @ Z + np.diag(2.0 * problem.penalty)
     linear = 2.0 * problem.penalty * theta - Z.T @ loss.falls(margins, y, v * problem.signs) - H @ theta
-    M, c, _ = moments_of(H, linear, 0.0, problem.first)
+    M, c, _ = eliminate_intercept(H, linear, 0.0, problem.first_coefficient)
     ridge, M = problem.ridge, 0.5 * (M + M.T)
     drop = float(c @ np.linalg.lstsq(M, c, rcond=None)[0])
     Q = M - np.diag(ridge)

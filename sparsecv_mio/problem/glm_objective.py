@@ -22,7 +22,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import scales
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss
 from sparsecv_mio.units import ROUNDING, WRITTEN
 from sparsecv_mio.words import Loss
@@ -85,12 +85,12 @@ class GlmModel:
 
     def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Return the (m,) weighted losses of rows with targets of the file."""
-        return self._losses(X, *self.loss.of_data(y, weights))
+        return self._losses(X, *self.loss.encode_targets(y, weights))
 
     def _losses(self, X: FloatArray, targets: FloatArray, w: FloatArray) -> FloatArray:
         return np.asarray(w * self.loss.losses(self.loss.signs(targets) * self.predictors(X), targets))
 
-    def of_rows(
+    def compute_row_losses(
         self, dataset: Dataset, rows: IntArray | slice, predictors_off: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """Return the (m,) weighted losses of some rows of the data and estimates of their errors.
@@ -98,7 +98,7 @@ class GlmModel:
         In addition to rounding, an error `predictors_off` of the predictors counts if the loss is not flat (the
         relative change of a log loss is smaller than this error).
         """
-        X, (targets, w) = dataset.X[rows], of_dataset(self.loss, dataset, rows)
+        X, (targets, w) = dataset.X[rows], encode_dataset_targets(self.loss, dataset, rows)
         doubt = self.doubt(X)
         if self.loss.steepest > 1.0:
             doubt = self.loss.rises(self.loss.signs(targets) * self.predictors(X), targets, doubt + predictors_off)
@@ -116,7 +116,7 @@ class GlmModel:
         predictors_off : float
             Error of the predictors, as for `of_rows`.
         """
-        losses, doubt = self.of_rows(dataset, rows, predictors_off)
+        losses, doubt = self.compute_row_losses(dataset, rows, predictors_off)
         return float(losses.sum()), float(doubt.sum())
 
     def doubt(self, X: FloatArray) -> FloatArray:
@@ -165,7 +165,7 @@ def fit_of_data(
     train = np.arange(dataset.n) if rows is None else np.asarray(rows)
     root = np.sqrt(gamma / 2.0) * scales(dataset.X[:, columns], how["scale"], dataset.row_weights)
     training, first = dataset.X[np.ix_(train, columns)], int(how["intercept"] != "none")
-    y, w = of_dataset(by_row, dataset, train)
+    y, w = encode_dataset_targets(by_row, dataset, train)
     center = w @ training / w.sum() if first else np.zeros(len(columns))
     if first:  # a mean is rounded, which matters if the spread is far smaller than the mean
         center = center + w @ (training - center) / w.sum()
@@ -275,31 +275,31 @@ def _quick_root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArra
     return None if sizes[0] < WELL_KNOWN * sizes[-1] else ways / np.sqrt(sizes) / length[:, None]
 
 
-def targets_of(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:
+def encode_all_targets(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:
     """Return the targets and weights of all rows in the form of the loss."""
-    return of_dataset(loss, dataset, slice(0, dataset.n))
+    return encode_dataset_targets(loss, dataset, slice(0, dataset.n))
 
 
-def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
+def weighted_losses(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
     """Return (n,) weighted losses of the rows at linear predictors; squared errors for squared-error loss.
 
     Examples
     --------
     >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
-    >>> losses_at(data, Loss.SQUARED, np.array([0.5, 3.0])).tolist()
+    >>> weighted_losses(data, Loss.SQUARED, np.array([0.5, 3.0])).tolist()
     [0.25, 4.0]
-    >>> losses_at(data, Loss.LOGISTIC, np.zeros(2)).round(6).tolist()
+    >>> weighted_losses(data, Loss.LOGISTIC, np.zeros(2)).round(6).tolist()
     [0.693147, 0.693147]
     """
     if loss is Loss.SQUARED:
         squares = (dataset.y - predictors) ** 2
         return np.asarray(squares if dataset.row_weights is None else dataset.row_weights * squares)
     by_row = row_loss(loss)
-    y, v = targets_of(dataset, by_row)
+    y, v = encode_all_targets(dataset, by_row)
     return np.asarray(v * by_row.losses(by_row.signs(y) * predictors, y))
 
 
-def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Dataset:
+def approximate_by_squares(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Dataset:
     """Return data whose target is a linear predictor and whose weighted squared errors approximate a loss near it.
 
     Near t, a loss rises by approximately `l''(t) / 2` times the squared distance. This factor times the weight of a row
@@ -318,7 +318,7 @@ def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Datase
     Examples
     --------
     >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
-    >>> in_curvature(data, Loss.LOGISTIC, np.zeros(2)).row_weights.tolist()
+    >>> approximate_by_squares(data, Loss.LOGISTIC, np.zeros(2)).row_weights.tolist()
     [0.125, 0.125]
     """
     plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None,
@@ -326,7 +326,7 @@ def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Datase
     if loss is Loss.SQUARED:
         return plain
     by_row = row_loss(loss)
-    y, v = targets_of(dataset, by_row)
+    y, v = encode_all_targets(dataset, by_row)
     weights = 0.5 * by_row.curvatures(by_row.signs(y) * predictors, y, v)
     return replace(plain, row_weights=np.maximum(weights, LEAST_CURVATURE * float(weights.max())))
 
@@ -350,7 +350,7 @@ def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
     0.693147
     """
     by_row = row_loss(loss)
-    y, v = of_dataset(by_row, dataset, scored_rows)
+    y, v = encode_dataset_targets(by_row, dataset, scored_rows)
     with np.errstate(divide="ignore"):
         margins = by_row.signs(y) * by_row.origin(y, v)
     return float(v @ by_row.losses(margins, y)) / dataset.weight_of(scored_rows)

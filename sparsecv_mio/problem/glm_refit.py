@@ -20,8 +20,8 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData, constant_in
-from sparsecv_mio.problem.responses import response_of, row_loss
+from sparsecv_mio.data.standard import StandardData, find_constant_columns
+from sparsecv_mio.problem.responses import encode_row_targets, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
 
 EPS = float(np.finfo(float).eps)
@@ -85,7 +85,7 @@ class GlmRowFit:
     def losses(self, data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
         """Return the (m,) weighted losses of some rows and bounds on their errors."""
         loss = row_loss(data.loss)
-        Z, y, w = rows_of(data, rows, self.support, self.first)
+        Z, y, w = make_design_rows(data, rows, self.support, self.first)
         theta = self.theta
         margins = loss.signs(y) * (Z @ theta)
         wide = np.linalg.norm(Z @ self.root.T, axis=1) if np.isfinite(self.radius) else np.ones(len(y))
@@ -97,11 +97,11 @@ class GlmRowFit:
 
     def predictors(self, data: StandardData, rows: IntArray | slice) -> FloatArray:
         """Return the (m,) linear predictors of some rows."""
-        Z = rows_of(data, rows, self.support, self.first)[0]
+        Z = make_design_rows(data, rows, self.support, self.first)[0]
         return np.asarray(Z @ self.theta)
 
 
-def rows_of(
+def make_design_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray, first: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `(Z, y, w)` of some rows: a column of ones and the support, targets and weights of the loss.
@@ -121,7 +121,7 @@ def rows_of(
     Z = np.ones((len(every), first + len(support)))
     for begin in range(0, len(every), CACHED_ROWS):
         Z[begin : begin + CACHED_ROWS, first:] = data.of_columns(every[begin : begin + CACHED_ROWS], support)
-    return Z, *response_of(data, rows)
+    return Z, *encode_row_targets(data, rows)
 
 
 def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:
@@ -155,7 +155,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     training, theta, flat = _training(data, rows, support, gamma)
     largest = np.maximum(training.Z.max(axis=0, initial=0.0), -training.Z.min(axis=0, initial=0.0))
     blur = np.minimum(_blur(data, support, first), 2.0 * largest)
-    theta, point = newton(training, nearly_fitted(training, theta), blur)
+    theta, point = newton(training, fit_roughly(training, theta), blur)
     point.root[:, flat] = 0.0
     radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
@@ -176,10 +176,10 @@ def _training(
     """
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
-    training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
+    training = RefitRows(*make_design_rows(data, rows, support, first), penalty, row_loss(data.loss))
     theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
     if first:
-        flat = first + np.flatnonzero(np.isin(support, constant_in(data, np.arange(data.n)[rows], support)))
+        flat = first + np.flatnonzero(np.isin(support, find_constant_columns(data, np.arange(data.n)[rows], support)))
         training.Z[:, flat] = 0.0
         theta[0] = training.loss.origin(training.y, training.w)
     return training, theta, flat
@@ -200,11 +200,11 @@ def fit_glm_quickly(
     Some six steps of O(n s^2), a tenth of the time of `refit_glm`.
     """
     training, theta, _ = _training(data, rows, support, gamma)
-    theta, first = nearly_fitted(training, theta, REFIT_QUICK), int(data.has_intercept)
+    theta, first = fit_roughly(training, theta, REFIT_QUICK), int(data.has_intercept)
     return theta[first:], float(theta[0]) if first else 0.0, _value(training, theta)
 
 
-def nearly_fitted(
+def fit_roughly(
     rows: RefitRows, theta: FloatArray, near: float = REFIT_NEAR, expired: Callable[[], bool] = lambda: False
 ) -> FloatArray:
     """Return the result of Newton's method in double precision, a start for steps in long precision.
@@ -276,7 +276,7 @@ class _LongPoint:
         return float(np.linalg.norm(self.along))
 
 
-def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
+def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     """Look at F about a point, with margins and gradient in long precision and `H = A'A` by orthogonal factors of A.
 
     `A = Q R D` with lengths D of its columns, up to two errors: rounding and `blur` change column j by p_j D_j, and
@@ -326,7 +326,7 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
 
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
     """Return the result of Newton's method with step halving, and F about it."""
-    point, last = _at(rows, theta, blur), np.inf
+    point, last = _evaluate_point(rows, theta, blur), np.inf
     nowhere = not theta[rows.penalty > 0.0].any()  # the ridge may be so large that no step changes a digit of F
     for count in range(NEWTON_STEPS if len(theta) else 0):
         square = point.decrement**2
@@ -347,7 +347,7 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
             break
         if length == 1.0 and square > FAR_OFF * point.value:
             ahead = theta + _longer(rows, theta.astype(LONG), step, length) * step
-        theta, point, last = ahead, _at(rows, ahead, blur), square
+        theta, point, last = ahead, _evaluate_point(rows, ahead, blur), square
     return theta, point
 
 

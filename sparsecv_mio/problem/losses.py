@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 
 
 class SmoothLoss(ABC):
@@ -356,7 +356,7 @@ def make_loss(name: str, width: float | None = None) -> ConjugateLoss:
     >>> make_loss("huber", 0.5)
     Huber(width=0.5)
     """
-    kind = CERTIFIED[one_of(name, CERTIFIED, "loss")]
+    kind = CERTIFIED[match_keyword(name, CERTIFIED, "loss")]
     if width is None:
         return kind()
     if kind is not Huber and kind is not SmoothedHinge:

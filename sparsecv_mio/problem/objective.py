@@ -223,7 +223,7 @@ def fit(
     train = everyone if rows is None else np.asarray(rows)
     about = {"fold": train, "global": everyone}.get(intercept)
     heft = None if weights is None else np.sqrt(weights)
-    place = Coordinates.of(X, y, columns, about, heft)
+    place = Coordinates.from_columns(X, y, columns, about, heft)
     lengths = scales(X[:, columns], scale, weights)
     root = np.sqrt(gamma / 2.0) * (lengths / place.x_unit)
     root = np.minimum(root, LARGEST_ROOT)
@@ -245,7 +245,7 @@ def fit(
     residual = response - augmented @ solution
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
-    if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
+    if not _has_accurate_digits(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
         each = np.broadcast_to(gamma, len(columns)).tolist()
         lam = [Fraction(weight) / 2 * Fraction(s) ** 2 for weight, s in zip(each, lengths.tolist(), strict=True)]
         small = len(train) * len(columns) ** 2 <= EXACT_WORK
@@ -253,14 +253,14 @@ def fit(
         if exact is not None:
             beta = np.array([float(b) for b in exact.beta])
             return RidgeFit(tuple(columns), beta, float(exact.objective), place, exact)
-        place = place.doubled(X, y, about, heft)
+        place = place.double_precision(X, y, about, heft)
         wide, target = place.doubled_rows(X, y, train)
         if heft is not None:
             wide, target = wide * heft[train][:, None], target * heft[train]
-        wide = wide.scaled(1.0 / size).joined(DoubleDouble.of(np.diag(root / size)))
-        refined = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
+        wide = wide.rescale(1.0 / size).concatenate(DoubleDouble.from_floats(np.diag(root / size)))
+        refined = _refine_least_squares(wide, target.concatenate(DoubleDouble.from_floats(np.zeros(len(columns)))))
         if refined is not None:
-            precise, objective = refined[0].scaled(busy / size), refined[1]
+            precise, objective = refined[0].rescale(busy / size), refined[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
 
@@ -278,13 +278,13 @@ def _fit_of_few_rows(
     augmented, response = np.vstack([R.T, np.eye(len(t))]), np.concatenate([t, np.zeros(len(t))])
     along, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
     beta, residual, unit = Q @ along / root, response - augmented @ along, place.y_unit
-    if not _digits_are_left(t, residual[: len(t)], along, singular, (away[0] @ Q, away[1])):
+    if not _has_accurate_digits(t, residual[: len(t)], along, singular, (away[0] @ Q, away[1])):
         return None
     objective = float(residual @ residual)
     return RidgeFit(tuple(columns), beta / place.x_unit * unit, objective * unit * unit, place, beta)
 
 
-def _digits_are_left(
+def _has_accurate_digits(
     t: FloatArray,
     residual: FloatArray,
     solution: FloatArray,
@@ -309,7 +309,7 @@ def _digits_are_left(
     return bool(reach * rounding <= ACCURATE_RTOL * missed * largest or not largest)
 
 
-def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
+def _refine_least_squares(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
     """Return least squares in twice the precision, by Bjorck's refinement; None if A is singular.
 
     Each step solves `de + A ds = b - e - A s`, `A'de = -A'e` by the float factors of A, and gains the digits that its
@@ -319,7 +319,7 @@ def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | N
     diagonal = np.abs(np.diag(R))
     if not np.all(diagonal > 1e-14 * diagonal.max(initial=0.0)):
         return None
-    solution, residual, last = DoubleDouble.of(np.zeros(R.shape[1])), b.scaled(0.0), np.inf
+    solution, residual, last = DoubleDouble.from_floats(np.zeros(R.shape[1])), b.rescale(0.0), np.inf
     for _ in range(REFINEMENTS):
         f = (b - residual - (A * solution).sum(1)).high
         g = -(A * residual[:, None]).sum(0).high
@@ -335,7 +335,7 @@ def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | N
     return solution, float((residual * residual).sum(0).high)
 
 
-def objective_of(
+def evaluate_objective(
     X: FloatArray,
     y: FloatArray,
     support: Sequence[int],
@@ -373,13 +373,13 @@ def objective_of(
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
-    >>> objective, intercept = objective_of(X, y, [0], np.array([1.0]), 4.0)
+    >>> objective, intercept = evaluate_objective(X, y, [0], np.array([1.0]), 4.0)
     >>> round(objective, 9), round(intercept, 9)
     (4.0, 1.0)
     """
     everyone, columns = np.arange(X.shape[0]), list(support)
     heft = None if weights is None else np.sqrt(weights)
-    place = Coordinates.of(X, y, columns, None if intercept == "none" else everyone, heft)
+    place = Coordinates.from_columns(X, y, columns, None if intercept == "none" else everyone, heft)
     Z, t = place.rows(X, y, everyone)
     residual = t - Z @ (beta * place.x_unit / place.y_unit)
     if heft is not None:

@@ -38,7 +38,7 @@ class PoissonLoss(RowLoss):
         if intercept and not np.any(y > 0.0):
             raise BadInput("poisson loss: the rows with a weight are zeros alone, so the intercept has no best value")
 
-    def of_data(
+    def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         v = np.ones(len(y)) if weights is None else weights
@@ -81,7 +81,7 @@ class PoissonLoss(RowLoss):
     def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.where(y > 0.0, 0.0, -np.inf), np.zeros(len(y))
 
-    def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             nearest, ends = np.clip(np.log(y), low, high), []
             for t in (nearest, low, high):

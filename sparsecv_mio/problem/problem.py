@@ -74,12 +74,12 @@ EIGENVALUE_ACCURACY = 1e-3  # relative accuracy of the Lanczos estimate
 SHARES = (0.98, 0.9, 0.7)  # fractions of an estimated eigenvalue or diagonal, tried until one is certified
 
 
-def shifted(penalty: FloatArray, smallest: float) -> FloatArray:
+def shift_penalty(penalty: FloatArray, smallest: float) -> FloatArray:
     """Return the penalty plus a lower bound on the smallest eigenvalue of Q, `Q >= smallest I`.
 
     Examples
     --------
-    >>> shifted(np.array([0.5, 1.0]), 2.0).tolist()
+    >>> shift_penalty(np.array([0.5, 1.0]), 2.0).tolist()
     [2.5, 3.0]
     """
     return penalty + smallest
@@ -165,23 +165,23 @@ COPIES_OFF = 1e-11  # maximum distance of duplicates, relative to the root of th
 LARGEST_PENALTY = 1e290
 
 
-def lam_of(gamma: Any) -> Any:
+def gamma_to_lam(gamma: Any) -> Any:
     """Return `gamma / 2` for a number or an array; for gamma 0, half of the smallest allowed ridge weight.
 
     Examples
     --------
-    >>> lam_of(0.5), lam_of(0.0) > 0.0, lam_of(np.array([0.0, 3.0])).round(9).tolist()
+    >>> gamma_to_lam(0.5), gamma_to_lam(0.0) > 0.0, gamma_to_lam(np.array([0.0, 3.0])).round(9).tolist()
     (0.25, True, [0.0, 1.5])
     """
     return np.maximum(gamma, NO_RIDGE) / 2.0 if isinstance(gamma, np.ndarray) else max(gamma, NO_RIDGE) / 2.0
 
 
-def penalty_of(lam: float, weight: FloatArray) -> FloatArray:
+def capped_penalty(lam: float, weight: FloatArray) -> FloatArray:
     """Return `lam * weight`, capped where it could overflow; such a coefficient is 0 in any case.
 
     Examples
     --------
-    >>> penalty_of(0.5, np.array([2.0, 1e300])).tolist()
+    >>> capped_penalty(0.5, np.array([2.0, 1e300])).tolist()
     [1.0, 1e+290]
     """
     with np.errstate(over="ignore"):
@@ -265,7 +265,7 @@ class SparseProblem:
     @property
     def choice(self) -> ForcedColumns:
         """The columns in every support and the others, by which tau becomes a number of columns."""
-        return ForcedColumns.by_penalty(self.forced, self.weight)
+        return ForcedColumns.from_penalty_weights(self.forced, self.weight)
 
     @property
     def total(self) -> float:
@@ -302,7 +302,7 @@ class SparseProblem:
     @cached_property
     def penalty(self) -> FloatArray:
         """(q,) diagonal `lam * weight`."""
-        return penalty_of(self.lam, self.weight)
+        return capped_penalty(self.lam, self.weight)
 
     @cached_property
     def M(self) -> FloatArray:
@@ -330,7 +330,7 @@ class SparseProblem:
             allowed = allowed * length / np.maximum(self.copy_length, length)
         return np.where(self.copy_off <= allowed, self.copy_of, -1)
 
-    def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
+    def centre_rows(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
         """Return `(V, r)` of some rows about the training means, multiplied by the roots of their weights.
 
         Parameters
@@ -344,15 +344,15 @@ class SparseProblem:
 
     def with_gamma(self, gamma: float) -> SparseProblem:
         """Return the problem with another gamma; the Gram matrix is shared, not copied."""
-        return replace(self, lam=lam_of(gamma))
+        return replace(self, lam=gamma_to_lam(gamma))
 
-    def only(self, keep: IntArray) -> SparseProblem:
+    def select_columns(self, keep: IntArray) -> SparseProblem:
         """Return the problem restricted to some columns, in ascending order.
 
         Examples
         --------
         >>> whole = SparseProblem(np.diag([1.0, 2.0]), np.ones(2), 4.0, np.ones(2), 1.0, 9, np.zeros(2), 0.0)
-        >>> whole.only(np.array([1])).Q.tolist()
+        >>> whole.select_columns(np.array([1])).Q.tolist()
         [[2.0]]
         """
         copy_of = self.copy_of

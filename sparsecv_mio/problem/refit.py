@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData, part_of
+from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Intercept, Loss
@@ -107,7 +107,7 @@ class RowFit:
         root = data.root_of(rows)
         return e if root is None else e * root
 
-    def _in_fractions(self) -> RowFit:
+    def _adopt_exact_fit(self) -> RowFit:
         """Return the fit with the numbers of the fit in fractions; unchanged if there is none."""
         if self.exact is None:
             return self
@@ -190,7 +190,7 @@ def refit_squares(
     free = data.intercept is Intercept.FOLD
     center, y_center = data.center[support], data.y_center
     if free:  # any centre is valid; the means of these rows keep the digits of the spreads
-        X = part_of(data.dataset.X, rows, data.columns[support])
+        X = take_submatrix(data.dataset.X, rows, data.columns[support])
         center, y_center = X.mean(axis=0), float(data.dataset.y[rows].mean())
     V, r = _long_rows(data, rows, support, (center, y_center))
     r_mean: Any
@@ -230,7 +230,7 @@ def refit_squares(
         centre=(center, y_center),
         ball=((inverse / size[:, None]).astype(float), length),
     )
-    return row_fit if row_fit.objective_error <= TOLD * objective else row_fit._in_fractions()
+    return row_fit if row_fit.objective_error <= TOLD * objective else row_fit._adopt_exact_fit()
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
@@ -265,7 +265,7 @@ def _long_rows(
 ) -> tuple[LongArray, LongArray]:
     """Return unscaled `(V_S, r)` of some rows about a centre in long precision, from the numbers of the file."""
     columns = data.columns[support]
-    X = part_of(data.dataset.X, rows, columns).astype(LONG)
+    X = take_submatrix(data.dataset.X, rows, columns).astype(LONG)
     divisor, offset = (factors[support].astype(LONG) for factors in (data.divisor, data.rest))
     V: LongArray = (X - centre[0].astype(LONG)) / divisor - offset
     r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(centre[1])) / LONG(data.y_unit) - LONG(data.r_rest)

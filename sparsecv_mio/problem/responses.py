@@ -26,7 +26,7 @@ def row_loss(loss: Loss) -> RowLoss:
     return PoissonLoss()
 
 
-def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+def encode_row_targets(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
     """Return the targets and weights of some rows in the form of their loss.
 
     Parameters
@@ -36,12 +36,12 @@ def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray,
     rows : int array or slice
         Rows.
     """
-    return of_dataset(row_loss(data.loss), data.dataset, rows)
+    return encode_dataset_targets(row_loss(data.loss), data.dataset, rows)
 
 
-def of_dataset(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+def encode_dataset_targets(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
     """Return the targets and weights of some rows of the data in the form of a loss."""
     weights, exposures = (
         None if of_rows is None else of_rows[rows] for of_rows in (dataset.row_weights, dataset.row_exposure)
     )
-    return loss.of_data(dataset.y[rows], weights, exposures)
+    return loss.encode_targets(dataset.y[rows], weights, exposures)

@@ -47,7 +47,7 @@ class RowLoss(ABC):
         """Raise `BadInput` if F has no minimum for rows with targets y and positive weights."""
 
     @abstractmethod
-    def of_data(
+    def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the targets and weights in the form of the loss, from those of the file."""
@@ -89,7 +89,7 @@ class RowLoss(ABC):
         """Return the bounds, 0 or infinite, of the moves of a margin along which l never rises."""
 
     @abstractmethod
-    def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds on l if `z'theta` is between two numbers, up to a relative rounding of 1e-14."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class LogLoss(RowLoss):
                 "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
             )
 
-    def of_data(
+    def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         return np.where(y > 0.0, 1.0, -1.0), np.ones(len(y)) if weights is None else weights
@@ -171,7 +171,7 @@ class LogLoss(RowLoss):
     def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.zeros(len(y)), np.full(len(y), np.inf)
 
-    def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)
         with np.errstate(over="ignore"):
             return np.logaddexp(0.0, -most), np.logaddexp(0.0, -least)

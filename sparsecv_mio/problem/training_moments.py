@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, constant_in
-from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.data.standard import StandardData, find_constant_columns
+from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.units import ALIKE_PENALTIES
 from sparsecv_mio.words import Intercept
 
@@ -51,7 +51,7 @@ class CentredRows:
     r_mean: float
 
     @classmethod
-    def of(cls, data: StandardData, rows: slice | IntArray) -> CentredRows:
+    def from_data(cls, data: StandardData, rows: slice | IntArray) -> CentredRows:
         """Return the centred copies of some rows; O(n q).
 
         Parameters
@@ -66,7 +66,7 @@ class CentredRows:
         >>> from sparsecv_mio.data.dataset import Dataset
         >>> from sparsecv_mio.data.standard import standardize
         >>> data = standardize(Dataset.from_arrays([[0.0], [3.0], [6.0]], [1.0, 2.0, 4.0]))
-        >>> float(CentredRows.of(data, slice(0, 2)).V.sum())
+        >>> float(CentredRows.from_data(data, slice(0, 2)).V.sum())
         0.0
         """
         V, r = data.rows(rows)
@@ -118,7 +118,7 @@ class TrainingMoments:
         return cls(0, 0, np.zeros(size), np.zeros((size, size)))
 
     @classmethod
-    def of(cls, block: FloatArray, root: FloatArray | None = None, centred: bool = True) -> TrainingMoments:
+    def from_block(cls, block: FloatArray, root: FloatArray | None = None, centred: bool = True) -> TrainingMoments:
         """Return the moments of some rows. O(m q^2).
 
         Parameters
@@ -162,7 +162,7 @@ class TrainingMoments:
             c=self.scatter[:q, q].copy(),
             yy=float(self.scatter[q, q]),
             weight=data.weight,
-            lam=lam_of(gamma),
+            lam=gamma_to_lam(gamma),
             n=self.n,
             row_weight=self.total,
             v_mean=self.mean[:q].copy(),
@@ -190,11 +190,11 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingM
         block = np.empty((v.shape[0], data.q + 1))
         block[:, :-1] = v
         block[:, -1] = r
-        total = total + TrainingMoments.of(block, data.root_of(index), data.intercept is Intercept.FOLD)
+        total = total + TrainingMoments.from_block(block, data.root_of(index), data.intercept is Intercept.FOLD)
     return total
 
 
-def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[], IntArray]) -> TrainingMoments:
+def recentre_moments(data: StandardData, moments: TrainingMoments, rows: Callable[[], IntArray]) -> TrainingMoments:
     """Return the moments of training rows, recentred at their means if other centres lose digits.
 
     The rounding error of a row is relative to its distance from the mean of all rows, and so are those of means and
@@ -222,7 +222,7 @@ def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[
     if not len(worn):
         return moments
     train = rows()
-    still = constant_in(data, train, worn)
+    still = find_constant_columns(data, train, worn)
     if len(still) < len(worn):
         own = data.about_own_centres(train)
         moments = replace(row_moments(own, train), own=own)
@@ -237,8 +237,8 @@ def worn_means(mean: FloatArray, squares: FloatArray, total: float) -> IntArray:
 
 
 def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
-    """Return the moments of training rows, computed from the rows with the treatment of `in_own_digits`."""
-    return in_own_digits(data, row_moments(data, rows), lambda: rows)
+    """Return the moments of training rows, computed from the rows with the treatment of `recentre_moments`."""
+    return recentre_moments(data, row_moments(data, rows), lambda: rows)
 
 
 def full_problem(data: StandardData, gamma: float) -> SparseProblem:
@@ -246,7 +246,7 @@ def full_problem(data: StandardData, gamma: float) -> SparseProblem:
     return row_moments(data, slice(0, data.n)).problem(data, gamma)
 
 
-def unnoticed(rows: int) -> None:
+def ignore_row_count(rows: int) -> None:
     """Ignore the number of rows."""
 
 
@@ -254,7 +254,7 @@ def training_moments(
     data: StandardData,
     folds: FoldPlan,
     wanted: Sequence[int] | None = None,
-    visited: Callable[[int], None] = unnoticed,
+    visited: Callable[[int], None] = ignore_row_count,
 ) -> Iterator[tuple[int, TrainingMoments]]:
     """Yield `(fold, moments of its training rows)` in fold order.
 
@@ -305,7 +305,7 @@ def _disjoint(
         if before[hi] == before[lo]:
             return
         if hi - lo == 1:
-            yield lo, in_own_digits(data, outside, partial(folds.train_rows, lo))
+            yield lo, recentre_moments(data, outside, partial(folds.train_rows, lo))
             return
         mid = (lo + hi) // 2
         for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
@@ -332,7 +332,7 @@ def _nested(
         total = total + row_moments(data, rows)
         train[rows] = True
         if before[fold + 1] > before[fold]:
-            yield fold, in_own_digits(data, total, partial(folds.train_rows, fold))
+            yield fold, recentre_moments(data, total, partial(folds.train_rows, fold))
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,18 +355,18 @@ class RidgeFits:
     own: StandardData | None = None
 
 
-def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
+def _fit_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
     """Return the fits for fewer rows than columns, without a Gram matrix: O(n^2 (q + n))."""
-    centred = CentredRows.of(data, rows)
+    centred = CentredRows.from_data(data, rows)
     root = np.sqrt(data.weight)
     Q, R = np.linalg.qr((centred.V / root).T)
     U, values, Wt = np.linalg.svd(R.T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + lam_of(gammas)[:, None]), 0.0)
+        dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + gamma_to_lam(gammas)[:, None]), 0.0)
     return RidgeFits(dual @ Wt @ Q.T / root, centred.v_mean, centred.r_mean)
 
 
-def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:
+def _fit_from_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:
     """Return the fits from moments: O(q^3 G)."""
     problem, beta = moments.problem(data, 1.0), np.full((len(gammas), data.q), np.nan)
     for i, gamma in enumerate(gammas.tolist()):
@@ -377,7 +377,7 @@ def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray
     return RidgeFits(beta, problem.v_mean, problem.r_mean, problem.own)
 
 
-def _alike(data: StandardData) -> bool:
+def _has_similar_penalties(data: StandardData) -> bool:
     """Return True if the penalties of columns are similar, so that products of rows keep the digits of all columns."""
     return bool(data.weight.max() <= ALIKE_PENALTIES**2 * data.weight.min())
 
@@ -393,8 +393,8 @@ def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
         Ridge weights.
     """
     every = slice(0, data.n)
-    few = data.n < data.q and _alike(data)
-    return _of_few_rows(data, every, gammas) if few else _of_moments(data, row_moments(data, every), gammas)
+    few = data.n < data.q and _has_similar_penalties(data)
+    return _fit_few_rows(data, every, gammas) if few else _fit_from_moments(data, row_moments(data, every), gammas)
 
 
 def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, RidgeFits]]:
@@ -409,11 +409,11 @@ def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) 
     gammas : (G,) array
         Ridge weights.
     """
-    few = (folds.n - folds.left_sizes < data.q) & _alike(data)
+    few = (folds.n - folds.left_sizes < data.q) & _has_similar_penalties(data)
     for fold in np.flatnonzero(few).tolist():
-        yield fold, _of_few_rows(data, folds.train_rows(fold), gammas)
+        yield fold, _fit_few_rows(data, folds.train_rows(fold), gammas)
     for fold, moments in () if few.all() else training_moments(data, folds, np.flatnonzero(~few).tolist()):
-        yield fold, _of_moments(data, moments, gammas)
+        yield fold, _fit_from_moments(data, moments, gammas)
 
 
 def squared_errors_of_all_columns(

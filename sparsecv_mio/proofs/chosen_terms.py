@@ -31,7 +31,7 @@ class ChosenTerms:
     terms: tuple[Support, ...]
 
     @classmethod
-    def of(cls, data: StandardData) -> ChosenTerms:
+    def from_data(cls, data: StandardData) -> ChosenTerms:
         """Return the terms that the restrictions of the data define."""
         choice = data.choice
         terms = [term.columns for term in data.terms if term.columns and not term.always]
@@ -45,21 +45,21 @@ class ChosenTerms:
         return len(self.terms)
 
     @property
-    def single(self) -> bool:
+    def has_single_column_terms(self) -> bool:
         """True if every term is one column."""
         return self.q == len(self.choice.others)
 
     @cached_property
-    def _term_of(self) -> dict[int, int]:
+    def _term_by_column(self) -> dict[int, int]:
         return {j: term for term, columns in enumerate(self.terms) for j in columns}
 
-    def of_places(self, columns: Iterable[int]) -> Support:
+    def column_terms(self, columns: Iterable[int]) -> Support:
         """Return the terms of columns, given as positions among those that are chosen from."""
-        return tuple(sorted({self._term_of[j] for j in columns}))
+        return tuple(sorted({self._term_by_column[j] for j in columns}))
 
-    def of_columns(self, support: IntArray) -> Support:
+    def support_terms(self, support: IntArray) -> Support:
         """Return the terms of a support of the search."""
-        return self.of_places(self.choice.inside(support).tolist())
+        return self.column_terms(self.choice.inside(support).tolist())
 
     def columns(self, supports: Sequence[Support]) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield, for each number a of columns, the indices (L,) of the supports with it and their columns (L, a)."""

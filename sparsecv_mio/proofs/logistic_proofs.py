@@ -49,12 +49,12 @@ class _AtGamma:
 
     def __init__(self, scaled: ScaledRows, plan: FoldPlan, gamma: float) -> None:
         self.scaled, self.plan, self.gamma = scaled, plan, gamma
-        self.whole = scaled.at(gamma)
+        self.whole = scaled.make_problem(gamma)
         self._scores: dict[tuple[int, Support], tuple[float, float]] = {}
 
     def rows(self, fold: int) -> LogisticRows:
         """Return the training rows of a fold."""
-        return self.scaled.at(self.gamma, self.plan.train_rows(fold))
+        return self.scaled.make_problem(self.gamma, self.plan.train_rows(fold))
 
     def score(self, fold: int, support: Support) -> tuple[float, float]:
         """Return the training objective of a support in a fold, and the loss of the scored rows."""
@@ -78,7 +78,7 @@ class LogisticSearchProof:
     def __init__(self, record: Record, plan: FoldPlan, dataset: Dataset, place: Place) -> None:
         self.best, self.plan = record.certificate, plan
         self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
-        self.scaled = ScaledRows.of(self.data)
+        self.scaled = ScaledRows.from_data(self.data)
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored
         self.same = np.array([len(plan.scored_rows(k)) == len(plan.left_out(k)) for k in range(plan.k)])
@@ -97,10 +97,10 @@ class LogisticSearchProof:
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
-        lower, upper = self._per_row(self.least, self.upper)
+        lower, upper = self._mean_interval(self.least, self.upper)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
-    def _per_row(self, low: float, high: float) -> tuple[float, float]:
+    def _mean_interval(self, low: float, high: float) -> tuple[float, float]:
         return low / self.plan.scored * (1.0 - CROSSING_RTOL), high / self.plan.scored * (1.0 + CROSSING_RTOL)
 
     def _tree(self, tree: ProofTree, rows: int, g: int) -> tuple[dict[str, Any], int]:
@@ -130,7 +130,7 @@ class LogisticSearchProof:
         self.least = min(self.least, low)
         if reported:
             self.upper = high
-        low, high = self._per_row(low, high)
+        low, high = self._mean_interval(low, high)
         yield {"kind": "pair", "gamma": g, "tau": t, "parts": pair.parts, "lower": low,
                "upper": high if np.isfinite(high) else None}  # fmt: skip
 
@@ -138,7 +138,7 @@ class LogisticSearchProof:
         """Yield the best tree on all rows for a pair; return the folds in the order in which they need own trees."""
         first = self._best(-1, at.gamma, pair.size)
         own, held_out = at.all_scores(first)
-        best = self._raised(pair, at, first, own)
+        best = self._find_best_tree(pair, at, first, own)
         if best is not None:
             tree, low = best
             line, number = self._tree(tree, -1, pair.g)
@@ -149,7 +149,7 @@ class LogisticSearchProof:
         order: list[int] = np.argsort(pair.low - held_out, kind="stable").tolist()
         return order
 
-    def _raised(
+    def _find_best_tree(
         self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
     ) -> tuple[ProofTree, FloatArray] | None:
         """Return the tree on all rows with the largest held-out losses, and these by fold; None if it gives none."""
@@ -162,7 +162,7 @@ class LogisticSearchProof:
         for _ in range(THRESHOLDS_TRIED):
             limit = (FEW_STATED, STATED_NODES) if threshold > value else (MOST_STATED, MOST_TREE_NODES)
             try:
-                tree = prove_logistic(at.whole, {pair.size: threshold}, limit, self.kept.at(-1, pair.g))[0]
+                tree = prove_logistic(at.whole, {pair.size: threshold}, limit, self.kept.select_trees(-1, pair.g))[0]
             except TooLarge:
                 break
             low = self._losses(tree, at, threshold, own)
@@ -186,7 +186,9 @@ class LogisticSearchProof:
         """Solve a fold by a tree on its own rows."""
         best = self._best(fold, at.gamma, pair.size)
         value, _ = at.score(fold, best)
-        tree = prove_logistic(at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.at(fold, pair.g))[0]
+        tree = prove_logistic(
+            at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.select_trees(fold, pair.g)
+        )[0]
         line, number = self._tree(tree, fold, pair.g)
         yield line
         scores = [at.score(fold, support) for support in tree.listed[pair.size]]

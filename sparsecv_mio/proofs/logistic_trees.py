@@ -31,7 +31,7 @@ from sparsecv_mio.proofs.threshold_trees import (
     ProofTree,
     TooLarge,
     TreeKeeper,
-    in_bits,
+    round_to_bits,
 )
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_ROUNDING, NEWTON_RTOL
 
@@ -64,7 +64,7 @@ class ScaledRows:
     free: bool
 
     @classmethod
-    def of(cls, data: StandardData) -> ScaledRows:
+    def from_data(cls, data: StandardData) -> ScaledRows:
         """Return the columns that vary, for data of two classes."""
         source, free = data.dataset, data.intercept == "fold"
         X = source.X[:, data.columns]
@@ -74,7 +74,7 @@ class ScaledRows:
         sign = np.where(source.y > 0.0, 1.0, -1.0)
         return cls(np.ldexp(moved, -exponent), sign, scale, -exponent, free)
 
-    def at(self, gamma: float, rows: IntArray | slice = slice(None)) -> LogisticRows:
+    def make_problem(self, gamma: float, rows: IntArray | slice = slice(None)) -> LogisticRows:
         """Return the problem of some rows at one gamma."""
         root = np.sqrt(0.5 * gamma * self.scale)
         return LogisticRows(np.ascontiguousarray(self.Z[rows] / root), self.sign[rows], root, self.free)
@@ -256,8 +256,8 @@ class LogisticTree(PointTree[_Point]):
         relax(form, node, Accuracy(4.0 * yy, 1e-8, PROOF_STEPS), moved, g, point, slopes)
         return point
 
-    def _rounded(self, b: FloatArray, bits: int) -> _Point:
-        exponent, whole = in_bits(b, self.rows.root, bits)
+    def _round_point(self, b: FloatArray, bits: int) -> _Point:
+        exponent, whole = round_to_bits(b, self.rows.root, bits)
         return _Point(exponent, whole, self.rows.worth(np.ldexp(whole, exponent) * self.rows.root))
 
     def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:

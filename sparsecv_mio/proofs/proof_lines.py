@@ -88,7 +88,7 @@ def _format(data: StandardData, chosen: ChosenTerms | None, within: OfTrainingRo
         "format": FORMAT_OF_TERMS,
         "adjust": [source.names.index(name) for name in data.restrictions.adjust],
     }
-    if chosen and not chosen.single:
+    if chosen and not chosen.has_single_column_terms:
         own["terms"] = [list(term) for term in chosen.terms]
     if within:
         rule = str(source.reading.how.na) if within.na is Within.FOLDS and source.reading else None
@@ -103,7 +103,7 @@ def stated_cells(dataset: Dataset, within: OfTrainingRows) -> FloatArray:
     return np.where(dataset.holes, np.nan, dataset.X)
 
 
-def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def compress_proof(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     """Yield the compressed file of a proof, line by line, with its last line.
 
     Raises
@@ -163,7 +163,7 @@ class KeptTrees:
         self.written, self.moment = 0, time.monotonic()  # bytes of the part that are valid and complete
         self._read()
 
-    def at(self, rows: int, gamma: int) -> KeptAt:
+    def select_trees(self, rows: int, gamma: int) -> KeptAt:
         """Return the trees of one fold, -1 for all rows, at the gamma with an index."""
         return KeptAt(self, rows, gamma)
 
@@ -185,7 +185,7 @@ class KeptTrees:
                 with suppress(ValueError, KeyError, TypeError):
                     stored_tree = json.loads(text)
                     self.trees.setdefault((stored_tree["rows"], stored_tree["gamma"]), []).append(
-                        ProofTree.of_line(stored_tree)
+                        ProofTree.from_line(stored_tree)
                     )
                 self.written += len(line)
 

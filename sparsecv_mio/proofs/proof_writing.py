@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.own_rows import within_of
-from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.own_rows import fold_preprocessing
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.data.cure import quoted
+from sparsecv_mio.data.cure import quote_names
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -20,14 +20,14 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof
 from sparsecv_mio.proofs.logistic_trees import ScaledRows, prove_logistic
-from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
+from sparsecv_mio.proofs.proof_lines import KeptTrees, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.term_trees import prove_chosen
+from sparsecv_mio.proofs.term_trees import prove_term_thresholds
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
@@ -48,7 +48,7 @@ def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
     return lower - ACCURATE_RTOL * abs(lower) - rounding, upper + ACCURATE_RTOL * abs(upper) + rounding
 
 
-def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
+def has_unsupported_restrictions(restrictions: Restrictions | None, loss: Loss) -> bool:
     """Return True if proofs do not support some restrictions.
 
     With squared-error loss proofs support adjustment columns, excluded features and factors.
@@ -88,7 +88,7 @@ def refuse_options(
         If an option is not supported; the message names it.
     """
     beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
-    restricted = f"restrictions {beside}" if uncovered(restrictions, loss) else None
+    restricted = f"restrictions {beside}" if has_unsupported_restrictions(restrictions, loss) else None
     of_loss = f"--loss {loss}" if loss is Loss.POISSON else None if class_weight is None else "--class-weight"
     obstacle = of_loss or other or ("--weights" if weights is not None else restricted)
     if obstacle is not None:
@@ -111,7 +111,7 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
             yield "--method descent"
 
 
-def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
+def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
     """Raise an error for a record, and data, that proofs do not support."""
     holder = record.side if isinstance(record, FitRecord) else record.request
     refuse_options(
@@ -125,7 +125,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
     moving = others[dataset.X[:, others].max(axis=0) > dataset.X[:, others].min(axis=0)]
     if moving.size:
         name = dataset.names[moving[0]]
-        raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quoted([name])}")
+        raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quote_names([name])}")
 
 
 class SquaredTrees:
@@ -133,34 +133,34 @@ class SquaredTrees:
 
     def __init__(self, data: StandardData, chosen: ChosenTerms) -> None:
         self.columns, self.chosen = data.only(chosen.choice.others), chosen
-        self.units = Units.of(self.columns)
+        self.units = Units.from_data(self.columns)
         self.exponent = self.units.exponent
-        self.whole = eliminated(row_moments(data, slice(0, data.n)).problem(data, 1.0)).problem
+        self.whole = eliminate_forced_columns(row_moments(data, slice(0, data.n)).problem(data, 1.0)).problem
 
-    def lost(self, gamma: float) -> float:
+    def rounding_error_bound(self, gamma: float) -> float:
         """Return the amount that the checker's floats may lose of an objective, in units of the file."""
         return rounding(self.whole.with_gamma(gamma), self.columns.divisor) * self.units.square
 
     def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
         """Return trees that prove a threshold for every size."""
-        margin = self.lost(gamma) / self.units.square
-        return prove_chosen(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin, kept=kept)
+        margin = self.rounding_error_bound(gamma) / self.units.square
+        return prove_term_thresholds(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin, kept=kept)
 
 
 class LogisticTrees:
     """Trees on all rows for logistic loss, which are checked without rounding."""
 
     def __init__(self, data: StandardData) -> None:
-        self.rows = ScaledRows.of(data)
+        self.rows = ScaledRows.from_data(data)
         self.exponent = self.rows.exponent
 
-    def lost(self, gamma: float) -> float:
+    def rounding_error_bound(self, gamma: float) -> float:
         """Return 0."""
         return 0.0
 
     def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
         """Return trees that prove a threshold for every size."""
-        return prove_logistic(self.rows.at(gamma), above, kept=kept)
+        return prove_logistic(self.rows.make_problem(gamma), above, kept=kept)
 
 
 class BestProof:
@@ -170,7 +170,7 @@ class BestProof:
         data, holder = record.data, record.request if isinstance(record, PathRecord) else record.side
         restrictions = (holder and holder.restrictions) or NONE
         whole = standardize(dataset, data.scale, data.intercept, restrictions, record.loss)
-        self.chosen = ChosenTerms.of(whole)
+        self.chosen = ChosenTerms.from_data(whole)
         self.data = whole.only(self.chosen.choice.others)
         squared = record.loss is Loss.SQUARED
         self.trees: SquaredTrees | LogisticTrees = SquaredTrees(whole, self.chosen) if squared else LogisticTrees(whole)
@@ -186,7 +186,7 @@ class BestProof:
         yield self.head
         place = {name: j for j, name in enumerate(self.data.names)}
         for g, gamma in enumerate(self.gammas):
-            lost = self.trees.lost(gamma)
+            lost = self.trees.rounding_error_bound(gamma)
             mine = {row.tau: row for row in self.rows if row.gamma == gamma}
             above: dict[int, float] = {}
             for tau, row in mine.items():
@@ -195,13 +195,13 @@ class BestProof:
                 proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
-            for tree in self.trees.prove(gamma, above, self.kept.at(-1, g)):
+            for tree in self.trees.prove(gamma, above, self.kept.select_trees(-1, g)):
                 yield tree.line(-1, g)
                 number.update(dict.fromkeys(tree.above, count))
                 count += 1
             for tau, row in mine.items():
                 low, high = ends(row.lower, row.upper, lost)
-                support = list(chosen.of_places(place[name] for name in row.support))
+                support = list(chosen.column_terms(place[name] for name in row.support))
                 yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, chosen.q)],
                        "support": support, "lower": low, "upper": high}  # fmt: skip
 
@@ -238,21 +238,21 @@ def write_proof(
     Until the proof is complete, its trees are stored in `FILE.part`, which the next proof of the same data, folds and
     grid reuses.
     """
-    dataset = in_classes(record, dataset)
-    refuse_unproved(record, dataset)
+    dataset = adapt_to_record_loss(record, dataset)
+    refuse_unsupported_record(record, dataset)
     if isinstance(record, Record):
         folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
         proof: SearchProof | LogisticSearchProof | BestProof
         if record.loss is Loss.LOGISTIC:
             proof = LogisticSearchProof(record, folds, dataset, path)
         else:
-            same = found is not None and (found.context.folds is folds or within_of(record))
-            snapshot = found if found is not None and same else _searched(record, dataset, folds)
+            same = found is not None and (found.context.folds is folds or fold_preprocessing(record))
+            snapshot = found if found is not None and same else _repeat_search(record, dataset, folds)
             proof = SearchProof(record, folds, snapshot, path, dataset)
     else:
         proof = BestProof(record, dataset, path)
     try:
-        whole = list(packed(proof.lines()))  # the file is not written until the proof is complete
+        whole = list(compress_proof(proof.lines()))  # the file is not written until the proof is complete
         with replacing(path, "proof") as place:
             with open(place, "xb") as stream:
                 stream.writelines(whole)
@@ -270,7 +270,7 @@ def write_proof(
     proof.kept.remove()
 
 
-def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
+def _repeat_search(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
     """Search the grid of a record again; return the final state of the search."""
     snapshots: list[Snapshot] = []
     request, data = record.request, record.data

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
-from sparsecv_mio.certificate.own_rows import within_of
+from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -25,14 +25,14 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets, rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
-from sparsecv_mio.proofs.term_trees import prove_chosen
+from sparsecv_mio.proofs.term_trees import prove_term_thresholds
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.problems.left_out_folds import objective_threshold
 from sparsecv_mio.trees.subsets import BestSubset
@@ -44,7 +44,7 @@ class FoldScores:
     """Rows and moments of all folds, and the objectives and errors of supports there, for one gamma after another."""
 
     def __init__(self, data: StandardData, plan: FoldPlan, within: OfTrainingRows) -> None:
-        self.data, self.plan, self.chosen, self.within = data, plan, ChosenTerms.of(data), within
+        self.data, self.plan, self.chosen, self.within = data, plan, ChosenTerms.from_data(data), within
         self.fills = fills_of_folds(data.dataset, plan) if within.na is Within.FOLDS else None
         self.whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
         self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all() and not within)
@@ -56,12 +56,12 @@ class FoldScores:
         if self.single:  # there are as many folds as rows, and few are requested
             return moments_of_training(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
         if self.within:
-            return self._of_own_rows(fold)
+            return self._fold_specific_problem(fold)
         if not self._problems:
             self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
         return self._problems[fold]
 
-    def seen(self, fold: int) -> StandardData:
+    def filled_data(self, fold: int) -> StandardData:
         """Return the data with missing values filled as in a fold."""
         dataset = self.data.dataset
         if self.fills is None or dataset.holes is None:
@@ -69,13 +69,13 @@ class FoldScores:
         filled = replace(dataset, X=np.where(dataset.holes, self.fills[fold], dataset.X))
         return replace(self.data, dataset=filled, keeps_rows=False)
 
-    def _of_own_rows(self, fold: int) -> SparseProblem:
+    def _fold_specific_problem(self, fold: int) -> SparseProblem:
         """Return `training` of a fold with fold-specific preprocessing: filled missing values or scales of columns."""
         if fold not in self._problems:
-            data, rows = self.seen(fold), self.plan.train_rows(fold)
+            data, rows = self.filled_data(fold), self.plan.train_rows(fold)
             problem = moments_of_training(data, rows).problem(data, 1.0)
             if self.within.scale is Within.FOLDS:
-                own = Measures.of(data.dataset, data.dataset.X, data.scale, data.intercept, rows)
+                own = Measures.from_rows(data.dataset, data.dataset.X, data.scale, data.intercept, rows)
                 ratio = np.where(own.varies, own.scale, 0.0)[data.columns] / data.divisor
                 problem = replace(problem, weight=problem.weight * np.where(ratio > 0.0, ratio, 1.0) ** 2)
             self._problems[fold] = problem
@@ -83,19 +83,23 @@ class FoldScores:
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows in the columns that are chosen from."""
-        return eliminated(self.training(fold)).problem
+        return eliminate_forced_columns(self.training(fold)).problem
 
-    def about(self, problem: SparseProblem, rows: slice | IntArray, fold: int = -1) -> tuple[FloatArray, FloatArray]:
+    def centre_rows(
+        self, problem: SparseProblem, rows: slice | IntArray, fold: int = -1
+    ) -> tuple[FloatArray, FloatArray]:
         """Return rows about the centre of a problem's rows, minus their projection on the adjustment columns."""
-        return eliminated(problem).about(*problem.about(self.data if fold < 0 else self.seen(fold), rows))
+        return eliminate_forced_columns(problem).reduce_rows(
+            *problem.centre_rows(self.data if fold < 0 else self.filled_data(fold), rows)
+        )
 
-    def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
+    def centred_scored_rows(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """Return the rows that a fold scores, about the centre of its training rows."""
         if fold not in self._held:
-            self._held[fold] = self.about(self.training(fold), self.plan.scored_rows(fold), fold)
+            self._held[fold] = self.centre_rows(self.training(fold), self.plan.scored_rows(fold), fold)
         return self._held[fold]
 
-    def at(self, gamma: float) -> ScoresAt:
+    def with_gamma(self, gamma: float) -> ScoresAt:
         """Return objectives and errors at one gamma."""
         return ScoresAt(self, gamma)
 
@@ -108,24 +112,26 @@ class ScoresAt:
     gamma: float
 
     @cached_property
-    def whole(self) -> SparseProblem:
+    def full_data_problem(self) -> SparseProblem:
         """Problem of all rows."""
-        return eliminated(self.folds.whole).problem.with_gamma(self.gamma)
+        return eliminate_forced_columns(self.folds.whole).problem.with_gamma(self.gamma)
 
     @cached_property
     def _rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rows and targets as in the problem of all rows, and the part of unpenalised columns in their leverages."""
         data, whole, every = self.folds.data, self.folds.whole, slice(0, self.folds.data.n)
         share = 1.0 / data.n if data.intercept is Intercept.FOLD else 0.0
-        return *self.folds.about(whole, every), share + eliminated(whole).leverage(whole.about(data, every)[0])
+        return *self.folds.centre_rows(whole, every), share + eliminate_forced_columns(whole).leverage(
+            whole.centre_rows(data, every)[0]
+        )
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows."""
         return self.folds.problem(fold).with_gamma(self.gamma)
 
-    def _left_out(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _evaluate_single_rows(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
-        base, (V, r, share) = self.whole, self._rows
+        base, (V, r, share) = self.full_data_problem, self._rows
         order = self.folds.plan.order[: self.folds.plan.scored]
         fall, residual, leverage = rows_left_out(base.M, base.c, sets, (V[order], r[order]), share[order])
         return base.yy - fall, residual, np.minimum(leverage, 1.0 - 1e-12)
@@ -133,10 +139,10 @@ class ScoresAt:
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
         """Fit of all columns: f on all rows; for folds of one row, residuals and leverages plus their rounding."""
-        value, residuals, leverages = self._left_out(np.arange(self.whole.q)[None, :])
-        unit = np.sqrt(np.maximum(np.diag(self.whole.M), TINY))
-        least = float(np.linalg.eigvalsh(self.whole.M / unit[:, None] / unit)[0])
-        off = self.folds.data.n * self.whole.q * ROUNDING / max(least, ROUNDING)
+        value, residuals, leverages = self._evaluate_single_rows(np.arange(self.full_data_problem.q)[None, :])
+        unit = np.sqrt(np.maximum(np.diag(self.full_data_problem.M), TINY))
+        least = float(np.linalg.eigvalsh(self.full_data_problem.M / unit[:, None] / unit)[0])
+        off = self.folds.data.n * self.full_data_problem.q * ROUNDING / max(least, ROUNDING)
         return float(value[0]), residuals[0], leverages[0] + ACCURATE_RTOL + off
 
     def score(
@@ -160,18 +166,18 @@ class ScoresAt:
             for lo in range(0, len(every), step):
                 here, sets = which[lo : lo + step], every[lo : lo + step]
                 if self.folds.single:
-                    f, e, h = self._left_out(sets)
+                    f, e, h = self._evaluate_single_rows(sets)
                     e, h = e[:, folds], h[:, folds]
                     objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
                 else:
-                    objective[here], error[here] = self._refitted(sets, folds.tolist(), within)
+                    objective[here], error[here] = self._refit_sets(sets, folds.tolist(), within)
         return objective, error
 
-    def _refitted(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    def _refit_sets(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         objective = np.empty((len(sets), len(folds)))
         error = np.full(objective.shape, np.inf)
         for k, fold in enumerate(folds):
-            problem, (V, r) = self.folds.problem(fold), self.folds.held(fold)
+            problem, (V, r) = self.folds.problem(fold), self.folds.centred_scored_rows(fold)
             beta = coefficients_of_sets(problem, sets, problem.with_gamma(self.gamma).penalty[sets])
             objective[:, k] = problem.yy - (problem.c[sets] * beta).sum(axis=1)
             near = np.flatnonzero(objective[:, k] <= (np.inf if within is None else within[k]))
@@ -216,7 +222,7 @@ class PairStatements:
     parts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def closed(self) -> bool:
+    def has_upper_bound(self) -> bool:
         """True if every fold has an upper bound."""
         return bool(np.isfinite(self.high).all())
 
@@ -233,7 +239,7 @@ class SearchProof:
     """The lines of the proof of one record, from the final state of its search."""
 
     def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place, dataset: Dataset) -> None:
-        self.best, self.plan, self.found, self.within = record.certificate, plan, found, within_of(record)
+        self.best, self.plan, self.found, self.within = record.certificate, plan, found, fold_preprocessing(record)
         self.data = found.context.data
         if self.within:
             restrictions = record.request.restrictions or NONE
@@ -243,7 +249,7 @@ class SearchProof:
         self.folds = FoldScores(self.data, plan, self.within)
         self.chosen = self.folds.chosen
         self.columns = self.data.only(self.chosen.choice.others)
-        self.units = threshold_trees.Units.of(self.columns)
+        self.units = threshold_trees.Units.from_data(self.columns)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / self.unit  # for each pair
@@ -257,7 +263,7 @@ class SearchProof:
         """Yield the proof."""
         yield self.head
         for g, gamma in enumerate(self.gammas):
-            yield from self._gamma(g, self.folds.at(gamma))
+            yield from self._gamma(g, self.folds.with_gamma(gamma))
         per_row = self.unit / self.plan.scored
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
@@ -270,7 +276,7 @@ class SearchProof:
         return tree.line(rows, g)
 
     def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
-        lost = threshold_trees.rounding(at.whole, self.columns.divisor)
+        lost = threshold_trees.rounding(at.full_data_problem, self.columns.divisor)
         pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
         trees = [] if self.within else self._on_all_rows(g, at, pairs, lost)
         numbered: dict[int, tuple[int, threshold_trees.ProofTree]] = {}
@@ -280,10 +286,10 @@ class SearchProof:
         for pair in pairs:
             if self.within:
                 continue  # with fold-specific rows, no tree on all rows bounds a fold
-            if not self._reported(g, pair.index):
-                self._by_loss(pair, at, *numbered[pair.size], lost)
+            if not self._is_reported(g, pair.index):
+                self._bound_by_loss(pair, at, *numbered[pair.size], lost)
             elif self.folds.single:
-                self._by_list(pair, at, *numbered[pair.size], lost)
+                self._solve_by_list(pair, at, *numbered[pair.size], lost)
         yield from self._own_trees(g, at, pairs, lost)
         for pair in pairs:
             yield self._line(g, pair)
@@ -308,14 +314,14 @@ class SearchProof:
 
     def _support(self, number: int) -> Support:
         """Return a support of the search's pool."""
-        return self.chosen.of_columns(self.found.cells.pool.supports[number])
+        return self.chosen.support_terms(self.found.cells.pool.supports[number])
 
-    def _reported(self, g: int, t: int) -> bool:
+    def _is_reported(self, g: int, t: int) -> bool:
         return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
 
     def _wants(self, g: int, pair: PairStatements) -> bool:
         """Return True if a pair needs further statements."""
-        return not pair.closed if self._reported(g, pair.index) else bool(pair.low.sum() < self.goal)
+        return not pair.has_upper_bound if self._is_reported(g, pair.index) else bool(pair.low.sum() < self.goal)
 
     # -- trees on all rows -------------------------------------------------------------------------------------------
 
@@ -335,11 +341,11 @@ class SearchProof:
 
     def _tries(self, g: int, at: ScoresAt, pair: PairStatements, lost: float) -> list[float]:
         """Return thresholds for the size of a pair, in falling order."""
-        if self._reported(g, pair.index) and not self.folds.single:
+        if self._is_reported(g, pair.index) and not self.folds.single:
             return [NO_THRESHOLD]  # its folds have separate trees
         best = self._best(g, pair.index).upper
-        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
-        if self._reported(g, pair.index):
+        best = (best if np.isfinite(best) else float(at.full_data_problem.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
+        if self._is_reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
         steps = FURTHER if self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS else FURTHER[::3]
@@ -348,15 +354,15 @@ class SearchProof:
     def _affordable(
         self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
     ) -> list[threshold_trees.ProofTree]:
-        keeper, count = self.kept.at(-1, g), max(map(len, tries.values()))
+        keeper, count = self.kept.select_trees(-1, g), max(map(len, tries.values()))
         for i in range(count - 1):
             above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
             try:
                 most = LISTED_TOGETHER if self.folds.single else FEW_LISTED, LIST_NODES
-                return self._prove(at.whole, above, lost, keeper, most)
+                return self._prove(at.full_data_problem, above, lost, keeper, most)
             except threshold_trees.TooLarge:
                 continue
-        return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
+        return self._prove(at.full_data_problem, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
 
     def _least_threshold(self, pair: PairStatements, lost: float) -> float:
         """Return the smallest T on all rows for which the training-loss bounds sum to the bound; inf if none does."""
@@ -389,11 +395,11 @@ class SearchProof:
         most: tuple[int, int] = threshold_trees.TREE_MOST,
     ) -> list[threshold_trees.ProofTree]:  # fmt: skip
         in_units = {size: value * self.unit for size, value in above.items()}
-        return prove_chosen(problem, self.chosen, in_units, self.units, lost, most, kept)
+        return prove_term_thresholds(problem, self.chosen, in_units, self.units, lost, most, kept)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _by_list(
+    def _solve_by_list(
         self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         """Solve the folds whose thresholds the list reaches."""
@@ -408,7 +414,7 @@ class SearchProof:
             pair.tighten(covered, low, high)
             pair.parts.append({"by": "list", "tree": number, "folds": covered.tolist()})
 
-    def _by_loss(
+    def _bound_by_loss(
         self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         """Bound the unsolved folds by their training loss."""
@@ -433,7 +439,7 @@ class SearchProof:
         statement |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
         pair.parts.append(statement | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
-    def _lost(self, problem: SparseProblem, all_rows: float) -> float:
+    def _rounding_error_bound(self, problem: SparseProblem, all_rows: float) -> float:
         """Return the amount that floats may lose in a fold: at least that on all rows, whose units the checker uses."""
         by_ridge = problem.q <= threshold_trees.MOST_PATH_COLUMNS
         return max(4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if by_ridge else 0.0)
@@ -452,12 +458,12 @@ class SearchProof:
             if not wanted:
                 continue
             problem = at.problem(fold)
-            lost = self._lost(problem, all_rows)
+            lost = self._rounding_error_bound(problem, all_rows)
             above = {pair.size: float(pair.value[fold]) * (1.0 + KEEP_RTOL) + 2.0 * lost for pair in wanted}
-            for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
+            for tree in self._prove(problem, above, lost, self.kept.select_trees(fold, g)):
                 for pair in wanted:
                     if pair.size in tree.above:
-                        self._by_own(pair, at, fold, tree, lost)
+                        self._solve_by_fold_tree(pair, at, fold, tree, lost)
                         chosen[pair.index][0].append(fold)
                         chosen[pair.index][1].append(self.trees)
                 yield self._tree(tree, fold, g)
@@ -466,7 +472,7 @@ class SearchProof:
             if folds:
                 pair.parts.append({"by": "own", "folds": folds, "trees": trees})
 
-    def _by_own(
+    def _solve_by_fold_tree(
         self, pair: PairStatements, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         if pair.size not in tree.listed:
@@ -482,9 +488,9 @@ class SearchProof:
         per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
         if low * (1.0 - EXCLUDED_RTOL) >= self.goal:  # a clear exclusion need not be stated to the last digit
             low *= 1.0 - EXCLUDED_RTOL
-        high = float(pair.high.sum()) if pair.closed else None
+        high = float(pair.high.sum()) if pair.has_upper_bound else None
         self.least = min(self.least, low)
-        if self._reported(g, pair.index) and high is not None:
+        if self._is_reported(g, pair.index) and high is not None:
             self.upper = high
         return {"kind": "pair", "gamma": g, "tau": pair.index, "parts": pair.parts,
                 "lower": low * per_row * (1.0 - CROSSING_RTOL),

@@ -20,14 +20,14 @@ from sparsecv_mio.proofs.threshold_trees import (
     TooLarge,
     TreeKeeper,
     Units,
-    bars_of,
+    leaf_cutoffs,
     prove_thresholds,
 )
 
 MOST_TERM_NODES = 1 << 15  # maximum number of nodes of a tree: about a minute
 
 
-def prove_chosen(
+def prove_term_thresholds(
     problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], units: Units, margin: float,
     most: tuple[int, int] = TREE_MOST, kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
@@ -50,12 +50,12 @@ def prove_chosen(
     kept : TreeKeeper, optional
         Store of trees made before, to which new ones are added.
     """
-    if chosen.single:
+    if chosen.has_single_column_terms:
         return prove_thresholds(problem, above, units, margin, most, kept)
     stored = kept.find(above)
     if stored is not None:
         return [stored]
-    return [kept.keep(prove_terms(problem, chosen, above, bars_of(above, units, margin), most))]
+    return [kept.keep(prove_terms(problem, chosen, above, leaf_cutoffs(above, units, margin), most))]
 
 
 def prove_terms(

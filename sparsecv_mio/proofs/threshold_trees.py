@@ -26,7 +26,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, No
 from sparsecv_mio.kernels.path_tree import LISTED, new_levels, prove
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
-from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
+from sparsecv_mio.trees.blocks import BlockPart, centred_part, gather_blocks, has_correlated_columns
 from sparsecv_mio.trees.normal_form import ROOT_ACCURACY
 from sparsecv_mio.units import ACCURATE_RTOL
 
@@ -82,7 +82,7 @@ class StatedBlocks:
     said: dict[str, Any]
 
     @classmethod
-    def of(cls, M: FloatArray, step: FloatArray, square: float) -> StatedBlocks | None:
+    def from_matrix(cls, M: FloatArray, step: FloatArray, square: float) -> StatedBlocks | None:
         """Return blocks of M; None if they would gain little, or M is nearly singular.
 
         Parameters
@@ -94,9 +94,9 @@ class StatedBlocks:
         square : float
             Square of the unit of objectives in units of the file.
         """
-        if not FEWEST_COLUMNS <= len(M) <= PATH_TREE_COLUMNS or not tied(M):
+        if not FEWEST_COLUMNS <= len(M) <= PATH_TREE_COLUMNS or not has_correlated_columns(M):
             return None
-        member = gathered(M, PROVED_BLOCK)
+        member = gather_blocks(M, PROVED_BLOCK)
         split = centred_part(M, member)
         if split is None:
             return None
@@ -156,7 +156,7 @@ class PointTree(ABC, Generic[Pointed]):
         """Return the bound of a point at a node."""
 
     @abstractmethod
-    def _rounded(self, b: FloatArray, bits: int) -> Pointed:
+    def _round_point(self, b: FloatArray, bits: int) -> Pointed:
         """Return a point as integers with a given number of bits times a power of two."""
 
     @abstractmethod
@@ -198,14 +198,14 @@ class PointTree(ABC, Generic[Pointed]):
             self.nodes.append(j)
             still_free, more = free.copy(), inside.copy()
             still_free[j], more[j] = False, True
-            without, here = b.copy(), self._rounded(b, self.bits_of_children)
+            without, here = b.copy(), self._round_point(b, self.bits_of_children)
             without[j] = 0.0
             waiting += [(inside, still_free, without, here), (more, still_free, b, here)]
         return True
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> Pointed | None:
         """Return a point rounded to as few bits as close the node; None if no number of bits does."""
-        rounded = (self._rounded(b, bits) for bits in self.bits)
+        rounded = (self._round_point(b, bits) for bits in self.bits)
         return next((point for point in rounded if self._bound(point, inside, free, room) >= self.bar), None)
 
     def _close(self, point: Pointed) -> None:
@@ -216,7 +216,7 @@ class PointTree(ABC, Generic[Pointed]):
         self.nodes.append(-2 - point.number)
 
 
-def in_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, FloatArray]:
+def round_to_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, FloatArray]:
     """Return an exponent and integers with a given number of bits: `b` is about `2^exponent integers unit`."""
     scaled = b / unit
     top = float(np.abs(scaled).max(initial=0.0))
@@ -252,7 +252,7 @@ class PerspectiveProof(PointTree[_DualPoint]):
         self.step = self.unit_of * self.root  # value of an integer 1 in the coordinates of the form
         self.reach = BEYOND_BAR * max(p.yy - self.bar, 0.0)
         M = G + np.eye(p.q)
-        self.stated = StatedBlocks.of(M, self.step, self.square)
+        self.stated = StatedBlocks.from_matrix(M, self.step, self.square)
         self.tables = None if self.stated is None else self.stated.part.tables(np.arange(p.q), p.yy, self.size)
         self.curved = self.form.G if self.tables is None else self.tables.G
         if self.tables is not None:
@@ -299,8 +299,8 @@ class PerspectiveProof(PointTree[_DualPoint]):
         )
         return best_b, best_g, bool(dual >= self.bar)
 
-    def _rounded(self, b: FloatArray, bits: int) -> _DualPoint:
-        exponent, whole = in_bits(b, self.step, bits)
+    def _round_point(self, b: FloatArray, bits: int) -> _DualPoint:
+        exponent, whole = round_to_bits(b, self.step, bits)
         rounded = np.ldexp(whole, exponent) * self.step
         used = np.flatnonzero(whole)
         product = rounded[used] @ self.curved[used]
@@ -363,7 +363,7 @@ class Units:
     point: FloatArray
 
     @classmethod
-    def of(cls, data: StandardData) -> Units:
+    def from_data(cls, data: StandardData) -> Units:
         """Return units in which the entries of points have similar sizes."""
         exponent = np.rint(np.log2(data.y_unit / data.divisor)).astype(np.int64)
         return cls(data.loss_unit, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
@@ -390,7 +390,7 @@ class ProofTree:
         }  # fmt: skip
 
     @classmethod
-    def of_line(cls, line: Mapping[str, Any]) -> ProofTree:
+    def from_line(cls, line: Mapping[str, Any]) -> ProofTree:
         """Return the tree of a line made by `line`."""
         listed: dict[int, list[tuple[int, ...]]] = {}
         for support in line["listed"]:
@@ -438,7 +438,7 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
     return (4.0 * off * (1.0 + total) + problem.q * off * off * largest) * problem.size / share**2
 
 
-def bars_of(above: Mapping[int, float], units: Units, margin: float) -> dict[int, float]:
+def leaf_cutoffs(above: Mapping[int, float], units: Units, margin: float) -> dict[int, float]:
     """Return the values that leaves must reach by size, in the problem's units: see `prove_thresholds`."""
     return {tau: value / units.square * (1.0 + ACCURATE_RTOL) + margin for tau, value in above.items()}
 
@@ -474,7 +474,7 @@ def prove_thresholds(
     TooLarge
         If a tree would be larger.
     """
-    bars = bars_of(above, units, margin)
+    bars = leaf_cutoffs(above, units, margin)
     if problem.q <= RIDGE_FIRST_COLUMNS:
         stored = kept.find(above)
         if stored is not None:

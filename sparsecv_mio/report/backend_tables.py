@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import FitRecord
-from sparsecv_mio.digits import ends_of, interval_digits, several, shown
+from sparsecv_mio.digits import format_interval, format_number, interval_digits, several
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import with_inert_words, write_text
-from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
+from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.report.layout import cell, pair, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
@@ -52,7 +52,7 @@ class BackendRow:
 def describe_backends() -> list[BackendRow]:
     """Return the facts about every registered backend."""
     rows = []
-    for name in (*BACKENDS, *of_packages()):
+    for name in (*BACKENDS, *find_package_backends()):
         try:
             backend = get_backend(name)
         except BackendUnavailable as error:  # the backend belongs to another package
@@ -108,15 +108,15 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
     console.print(Text.assemble((f"{word}: ", f"bold {colour}"), pair(record.tau, record.gamma)))
-    ends = ends_of(record.lower, record.upper, digits)
+    ends = format_interval(record.lower, record.upper, digits)
     losses = LOSS_WORDS[record.loss].losses
-    say(console, f"objective {shown(record.objective, digits)} ({losses} plus penalty)")
+    say(console, f"objective {format_number(record.objective, digits)} ({losses} plus penalty)")
     among = "" if box is None else " of such models"
-    say(console, f"minimum objective{among}: in {ends} (certified, relative gap {shown(record.gap, 2)})")
+    say(console, f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})")
     if record.side is not None and (words := record.side.words()):
         say(console, f"models compared: {words}")
     say_of_link(console, record)
-    adjusted = adjusted_for(record)
+    adjusted = adjustment_columns(record)
     print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
     say_codes(console, record.data)
     for line in scatter_lines(record, record, data):
@@ -127,7 +127,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:
-        allowance = shown(record.allowance, 3)
+        allowance = format_number(record.allowance, 3)
         say(console, f"allowance {allowance}: subtracted from the bound of the solver to cover its tolerances", "dim")
 
 
@@ -153,8 +153,13 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
     lines = []
     for row in rows:
         which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend
-        work = shown(row.seconds, 3), row.nodes, row.cuts
-        ends = shown(row.objective, 9), shown(row.lower, 9), shown(row.gap, 2), shown(row.true_gap, 2)
+        work = format_number(row.seconds, 3), row.nodes, row.cuts
+        ends = (
+            format_number(row.objective, 9),
+            format_number(row.lower, 9),
+            format_number(row.gap, 2),
+            format_number(row.true_gap, 2),
+        )
         lines.append((*which, row.status.partition(":")[0], *work, *ends, row.same_support))
     names = (*COLUMNS, "gap", "true gap", "agrees")
     print_table(console, names, lines, text=("data", "backend", "status"))
@@ -173,9 +178,9 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
             continue
         seconds = [row.seconds for row in ran]
         counts = sum(row.status in SOLVED for row in ran), len(mine)
-        times = shown(float(np.median(seconds)), 3), shown(float(np.sum(seconds)), 3)
+        times = format_number(float(np.median(seconds)), 3), format_number(float(np.sum(seconds)), 3)
         agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
-        lines.append((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree))
+        lines.append((name, *counts, *times, format_number(max(row.true_gap for row in ran), 2), agree))
     names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
     print_table(console, names, lines, text=("backend",))
 
@@ -193,7 +198,12 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
     lines += [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
     for row in rows:
         which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend, row.formulation
-        work = shown(row.seconds, 3), shown(row.setup_seconds, 3), row.nodes, row.cuts
-        ends = shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2)
+        work = format_number(row.seconds, 3), format_number(row.setup_seconds, 3), row.nodes, row.cuts
+        ends = (
+            format_number(row.objective, 10),
+            format_number(row.lower, 10),
+            format_number(row.gap, 2),
+            format_number(row.true_gap, 2),
+        )
         lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, row.same_support)))} |")
     return "\n".join(lines) + "\n"

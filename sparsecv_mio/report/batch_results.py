@@ -13,10 +13,10 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.results import settings_columns, varying
-from sparsecv_mio.digits import aligned
+from sparsecv_mio.digits import format_with_zeros
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import markdown_text, tex
-from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, literal, panels, titled
+from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, literal, panels, set_integer_ticks, write_title
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def summarise(
     settings = [name for name in settings_columns(frame) if name not in over]
     if pooled := varying(frame, cell, settings):
         how = "name them in --rows or --columns, or choose with --where"
-        notes = (*notes, f"cells take runs together that differ in {settings_counted(pooled)}: {how}")
-    notes = (*notes, *meant(frame, values), *unreported(frame, values))
+        notes = (*notes, f"cells take runs together that differ in {list_settings(pooled)}: {how}")
+    notes = (*notes, *describe_losses(frame, values), *describe_missing_values(frame, values))
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +102,7 @@ def summarise(
     return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
 
 
-def meant(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
+def describe_losses(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
     """Yield notes on the loss behind the errors, if searches and peers use another loss than squared error.
 
     Parameters
@@ -119,7 +119,7 @@ def meant(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
             yield f"{', '.join(errors)} with loss {loss}: {LOSS_WORDS[loss].cv_error}"
 
 
-def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
+def describe_missing_values(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
     """Yield the reason why an estimator lacks a value that others have: it reports none, or all its runs failed.
 
     Parameters
@@ -142,12 +142,12 @@ def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
             yield f"{MISSING}: {', '.join(silent)} {'reports' if len(silent) == 1 else 'report'} no {value}"
 
 
-def settings_counted(settings: Mapping[str, int]) -> str:
+def list_settings(settings: Mapping[str, int]) -> str:
     """Return a list of settings in words, each with the number of its values.
 
     Examples
     --------
-    >>> settings_counted({"seed": 2, "method": 3})
+    >>> list_settings({"seed": 2, "method": 3})
     'seed (2 values), method (3)'
     """
     first, *others = (f"{name} ({count}" for name, count in settings.items())
@@ -223,12 +223,12 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
     return TableCells(add(centre, mean), spread, count, cells.values, cells.notes)
 
 
-def best_of(value: str, word: str = "auto") -> str:
+def optimum_kind(value: str, word: str = "auto") -> str:
     """Return whether the smallest or the largest value is the best: min, max or none.
 
     Examples
     --------
-    >>> best_of("test_error"), best_of("f1"), best_of("tau")
+    >>> optimum_kind("test_error"), optimum_kind("f1"), optimum_kind("tau")
     ('min', 'max', 'none')
     """
     if word != "auto":
@@ -311,7 +311,7 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
         for value in cells.values:
             columns = [column for column in row.index if column[1] == value]
             most = max(int(count[column]) for column in columns)
-            winner = _winner([float(row[column]) for column in columns], best_of(value, best))
+            winner = _winner([float(row[column]) for column in columns], optimum_kind(value, best))
             winning = None if winner is None else _text(winner, digits, value in whole)
             for column in columns:
                 text, error = plain[column], float(spread[column])
@@ -334,7 +334,7 @@ def _are_whole(cells: TableCells, value: str) -> bool:
 
 
 def _text(number: float, digits: int, whole: bool) -> str:
-    return f"{number:.0f}" if whole and np.isfinite(number) else aligned(number, digits)
+    return f"{number:.0f}" if whole and np.isfinite(number) else format_with_zeros(number, digits)
 
 
 def _winner(numbers: list[float], word: str) -> float | None:
@@ -384,7 +384,7 @@ def profiles(tables: Mapping[str, pd.DataFrame], value: str) -> Figure:
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
         draw_profile(ax, table, value, names)
-        titled(ax, f"{title} ({len(table)} problems)".strip())
+        write_title(ax, f"{title} ({len(table)} problems)".strip())
     _legend(figure)
     return figure
 
@@ -454,7 +454,7 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: 
         ax.invert_yaxis()
         ax.set_xlabel(literal(words or value))
         _spread(ax, np.concatenate(runs) if runs else np.zeros(0), "x")
-        titled(ax, title)
+        write_title(ax, title)
     return figure
 
 
@@ -498,12 +498,12 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
         ax.set(xlabel=literal(against), ylabel=literal(values[0]) if len(values) == 1 else "")
         _spread(ax, np.array(sorted(across)), "x")
         _spread(ax, np.concatenate(seen) if seen else np.zeros(0), "y")
-        titled(ax, title)
+        write_title(ax, title)
     _legend(figure)
     return figure
 
 
-def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+def distinguishing_settings(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """Return the settings that distinguish runs without merely repeating them.
 
     Parameters
@@ -526,7 +526,7 @@ def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     return chosen
 
 
-def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series], words: str) -> Figure:
+def add_pooling_note(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series], words: str) -> Figure:
     """Return a figure with a note on the settings in which pooled runs differ.
 
     Parameters
@@ -537,7 +537,7 @@ def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series],
         Name of the pooled quantity.
     """
     if pooled := varying(frame, cells, settings_columns(frame)):
-        text = f"{words} takes runs together that differ in {settings_counted(pooled)}"
+        text = f"{words} takes runs together that differ in {list_settings(pooled)}"
         figure.suptitle(literal(text), fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
     return figure
 
@@ -575,7 +575,7 @@ def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
     if finite.min() > 0.0 and finite.max() > LOGARITHMIC_RATIO * finite.min():
         getattr(ax, f"set_{which}scale")("log")
     elif np.all(finite == np.round(finite)):
-        counted(getattr(ax, f"{which}axis"))
+        set_integer_ticks(getattr(ax, f"{which}axis"))
     ax.grid(axis="both", color=FAINT, linewidth=0.5)
     ax.set_axisbelow(True)
 

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, FACTORS_TOGETHER, MOST_CORRELATED, ColumnFacts, Inspection
-from sparsecv_mio.digits import aligned, ends_of, first_named, quoted_name, several, shown
+from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.files import argument
-from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, marked, pair, print_table, say
+from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, mark_estimate, pair, print_table, say
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.words import Loss, Within
 
@@ -63,7 +63,9 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
 
 
 def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
-    sizes = ["" if value is None else shown(value, 5) for value in (one.least, one.mean, one.largest, one.spread)]
+    sizes = [
+        "" if value is None else format_number(value, 5) for value in (one.least, one.mean, one.largest, one.spread)
+    ]
     notes = (["the target"] if target else []) + list(one.notes)
     return one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)
 
@@ -79,7 +81,7 @@ def _findings(found: Inspection) -> list[str]:
             "rows; `predict --interval` needs a record without this option"
         )
     for names in found.factors:
-        levels = first_named([quoted_name(name) for name in names])
+        levels = abbreviate_list([quoted_name(name) for name in names])
         lines.append(
             f"{levels} add up to 1 in every row: they are levels of one factor; drop one as the reference level"
         )
@@ -181,11 +183,11 @@ def print_bounds(
     full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
         say(console, "Corollary 2.7 of the paper as printed: these are estimates, not valid bounds")
-        _print_all(console, table.gammas, full, lambda g: _print_printed(console, table, g))
+        _print_all(console, table.gammas, full, lambda g: _print_paper_bounds(console, table, g))
         return
     least = table.minimum()
     g, t = table.best()
-    say(console, f"minimum CV error over the grid: in {ends_of(least.lower, least.upper)} (certified)")
+    say(console, f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)")
     lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
     low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
     known = math.isfinite(least.upper)
@@ -198,7 +200,7 @@ def print_bounds(
         return
     console.print()
     if full:
-        _print_all(console, table.gammas, True, lambda place: _print_certified(console, table, place))
+        _print_all(console, table.gammas, True, lambda place: _print_certified_bounds(console, table, place))
     else:
         which = "gamma with the smallest upper bound for each tau" if known else "smallest gamma for each tau"
         console.print(which, style="bold")
@@ -217,7 +219,7 @@ def print_bounds(
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
     """Print a table for every gamma; without `full`, for the middle one only."""
     for place in range(len(gammas)) if full else [len(gammas) // 2]:
-        say(console, f"gamma = {shown(gammas[place])} (ridge weight)")
+        say(console, f"gamma = {format_number(gammas[place])} (ridge weight)")
         table(place)
     if not full:
         say(console, f"{several(len(gammas) - 1, 'more gamma')}: add --full, or --json FILE", "dim")
@@ -234,18 +236,18 @@ def _print_summary(console: Console, table: BoundsTable) -> None:
 
 
 def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
-    ends, estimate = table.cv_interval(g, t), aligned(table.cv_estimate(g, t), BOUND_DIGITS)
-    lower, upper = aligned(ends.lower, BOUND_DIGITS), aligned(ends.upper, BOUND_DIGITS)
-    return lower, upper, marked(estimate, True), f"{table.decided(g, t)}/{table.folds}"
+    ends, estimate = table.cv_interval(g, t), format_with_zeros(table.cv_estimate(g, t), BOUND_DIGITS)
+    lower, upper = format_with_zeros(ends.lower, BOUND_DIGITS), format_with_zeros(ends.upper, BOUND_DIGITS)
+    return lower, upper, mark_estimate(estimate, True), f"{table.decided(g, t)}/{table.folds}"
 
 
-def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
+def _print_certified_bounds(console: Console, table: BoundsTable, g: int) -> None:
     rows = [(tau, *_numbers_of_pair(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
     chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds solved", "bound")
     styles = ["bold" if (g, t) == chosen else "" for t in range(len(rows))]
     print_table(console, names, rows, text=("bound",), styles=styles)
 
 
-def _print_printed(console: Console, table: PrintedTable, g: int) -> None:
+def _print_paper_bounds(console: Console, table: PrintedTable, g: int) -> None:
     rows = [(tau, *table.cv_estimates(g, t)) for t, tau in enumerate(table.taus)]
     print_table(console, ("tau", "lower (estimate)", "upper (estimate)", "estimate"), rows)

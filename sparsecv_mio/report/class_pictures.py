@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality
-from sparsecv_mio.certificate.read_back import folds_again, has_weights, in_classes, weighted_and_dealt
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss, apply_weights_and_folds, folds_again, has_weights
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
@@ -45,7 +45,7 @@ class PredictedClasses:
     weights: FloatArray
 
     @classmethod
-    def of(cls, record: Record, data: Dataset) -> PredictedClasses:
+    def from_record(cls, record: Record, data: Dataset) -> PredictedClasses:
         """Return the predictions for the rows of a record, from the models of its folds.
 
         Parameters
@@ -66,9 +66,9 @@ class PredictedClasses:
         spec = record.folds.spec.removesuffix(WEIGHTED)
         if spec.startswith(FROM_PYTHON):
             raise BadInput("the folds of this record came from Python: held-out rows cannot be told from their data")
-        rows = in_classes(record, data)
+        rows = adapt_to_record_loss(record, data)
         if has_weights(record.data, rows):
-            rows, plan = weighted_and_dealt(record.data, record.folds, rows)
+            rows, plan = apply_weights_and_folds(record.data, record.folds, rows)
         else:
             plan = folds_again(record.folds, rows)
         scored, chance = predictions_by_fold(record, rows, plan)
@@ -118,12 +118,13 @@ class Reliability:
     high: FloatArray
 
     @classmethod
-    def of(cls, rows: PredictedClasses) -> Reliability:
+    def from_predictions(cls, rows: PredictedClasses) -> Reliability:
         """Return the reliability curve of held-out rows.
 
         Examples
         --------
-        >>> found = Reliability.of(PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3)))
+        >>> rows = PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3))
+        >>> found = Reliability.from_predictions(rows)
         >>> found.counts.tolist(), found.predicted.round(2).tolist(), found.observed.tolist()
         ([2, 1], [0.35, 1.0], [0.5, 1.0])
         """
@@ -169,7 +170,7 @@ def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes; the dot marks the threshold at probability 1/2.
     """
-    return draw_roc(record, PredictedClasses.of(record, data), ax)
+    return draw_roc(record, PredictedClasses.from_record(record, data), ax)
 
 
 def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
@@ -189,12 +190,12 @@ def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> A
     matplotlib Axes
         The axes; bars are Wilson's 95% intervals, and the dashed line is perfect calibration.
     """
-    return draw_calibration(record, PredictedClasses.of(record, data), ax)
+    return draw_calibration(record, PredictedClasses.from_record(record, data), ax)
 
 
 def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve of predicted rows."""
-    ax = figures.axes_of(ax, (4.8, 4.6))
+    ax = figures.prepare_axes(ax, (4.8, 4.6))
     false, true = rows.roc()
     ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
     ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc(rows)}", zorder=3)
@@ -209,8 +210,8 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=f"share of {negative} taken for {positive}",
            ylabel=f"share of {positive} found")  # fmt: skip
     ax.set_aspect("equal")
-    figures.titled(ax, f"ROC curve of held-out rows{' (estimate)' if record.estimate else ''}")
-    figures.legend_below(ax)
+    figures.write_title(ax, f"ROC curve of held-out rows{' (estimate)' if record.estimate else ''}")
+    figures.draw_outer_legend(ax)
     return ax
 
 
@@ -222,7 +223,7 @@ def shown_auc(rows: PredictedClasses) -> str:
 
 def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of predicted rows."""
-    ax, points = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
+    ax, points = figures.prepare_axes(ax, (4.8, 4.6)), Reliability.from_predictions(rows)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
     ends = np.abs(np.array([points.low, points.high]) - points.observed)
     ax.errorbar(points.predicted, points.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
@@ -235,6 +236,8 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean probability of {positive}, by tenths",
            ylabel=f"share that is {positive}")  # fmt: skip
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
-    figures.titled(ax, f"calibration of held-out rows, their counts below{' (estimate)' if record.estimate else ''}")
-    figures.legend_below(ax)
+    figures.write_title(
+        ax, f"calibration of held-out rows, their counts below{' (estimate)' if record.estimate else ''}"
+    )
+    figures.draw_outer_legend(ax)
     return ax

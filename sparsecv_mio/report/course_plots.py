@@ -47,7 +47,7 @@ class TraceCourse:
     estimate: FloatArray
 
     @classmethod
-    def of(cls, head: Moment, moments: Sequence[Moment]) -> TraceCourse:
+    def from_moments(cls, head: Moment, moments: Sequence[Moment]) -> TraceCourse:
         """Return the arrays of the lines of a trace."""
         taus, gammas = len(head["taus"]), head["gammas"]
         shape = (len(moments), 1 if gammas is None else len(gammas), taus)
@@ -63,14 +63,14 @@ class TraceCourse:
         return cls(head, moments, seconds, lower, upper, low, high, np.where(np.isfinite(estimate), estimate, np.nan))
 
     @property
-    def moving(self) -> bool:
+    def is_descent(self) -> bool:
         """True if the trace is that of a descent, which moves gamma."""
         return self.head["gammas"] is None
 
     @property
-    def estimated(self) -> bool:
+    def has_estimated_upper(self) -> bool:
         """True if the upper curve is an estimate."""
-        return self.moving and not any(moment["upper"] is not None for moment in self.moments)
+        return self.is_descent and not any(moment["upper"] is not None for moment in self.moments)
 
     @property
     def top(self) -> float:
@@ -81,7 +81,7 @@ class TraceCourse:
         finite = self.estimate[-1][np.isfinite(self.estimate[-1])]
         guess = float(finite.min()) if finite.size else float(self.low[-1].max())
         last = self.upper[-1] if np.isfinite(self.upper[-1]) else guess or 1.0
-        shown = np.concatenate((self.high[-1][:0] if self.estimated else self.high[-1], finite))
+        shown = np.concatenate((self.high[-1][:0] if self.has_estimated_upper else self.high[-1], finite))
         highest = float(np.max(shown[np.isfinite(shown)], initial=last))
         return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
 
@@ -102,18 +102,20 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     """
     from matplotlib.figure import Figure
 
-    course = TraceCourse.of(head, moments)
+    course = TraceCourse.from_moments(head, moments)
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     course_axes, right = figure.subplots(1, 2, width_ratios=(5, 6))
     _course(course_axes, course)
     _taus(right, course)
     now, low, high = moments[-1], course.lower[-1], course.upper[-1]
-    gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
-    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
+    gap = (
+        f"gap {max(high - low, 0.0) / high:.2g}" if not course.has_estimated_upper and 0.0 < high < np.inf else "gap ?"
+    )
+    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.has_estimated_upper else [gap])]
     figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=figures.INK)
     for axes in (course_axes, right):
         figures.tidy(axes)
-        figures.legend_below(axes)
+        figures.draw_outer_legend(axes)
     figures.save(figure, out)
 
 
@@ -123,10 +125,10 @@ def _course(axes: Axes, course: TraceCourse) -> None:
     last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
     began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
     axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
-    word = "estimate" if course.estimated else "upper bound"
+    word = "estimate" if course.has_estimated_upper else "upper bound"
     axes.step(t, high, where="post", color=figures.UPPER, linewidth=1.8, label=word)
     axes.plot(t[-1:], high[-1:], "o", color=figures.UPPER, markersize=4, clip_on=False)
-    if course.moving:
+    if course.is_descent:
         _moves(axes, course)
         return
     axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=figures.LOWER, alpha=0.10, linewidth=0)
@@ -142,7 +144,7 @@ def _course(axes: Axes, course: TraceCourse) -> None:
         else:
             axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
     axes.set(ylim=(0.0, course.top))
-    figures.titled(axes, "best pair of the grid")
+    figures.write_title(axes, "best pair of the grid")
 
 
 def _moves(axes: Axes, course: TraceCourse) -> None:
@@ -154,8 +156,8 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
     for at in np.flatnonzero(np.diff(steps) > 0).tolist():
         axes.axvline(float(course.seconds[at + 1]), color=figures.FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
-    word = "estimate" if course.estimated else "certified upper bound"
-    figures.titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
+    word = "estimate" if course.has_estimated_upper else "certified upper bound"
+    figures.write_title(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
 
 
 def _taus(axes: Axes, course: TraceCourse) -> None:
@@ -168,7 +170,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
         )
     low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
-    if not course.moving and first < len(course.moments) - 1:
+    if not course.is_descent and first < len(course.moments) - 1:
         _bars_by_tau(
             axes,
             taus,
@@ -178,7 +180,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
             0.45,
             "interval at the start",
         )
-    if not course.estimated:
+    if not course.has_estimated_upper:
         _bars_by_tau(axes, taus, low, np.minimum(high, top), figures.LOWER, 0.3, "certified interval")
         axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
         inside = high <= top
@@ -199,11 +201,11 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     axes.set(ylim=(0.0, top), xlabel="tau (features)")
     figures.whole_numbers(axes, taus.tolist())
     title = "interval of every tau, at its best gamma"
-    if course.moving:
+    if course.is_descent:
         title = f"every tau at gamma = {course.moments[-1]['gamma']:.4g}"
     elif len(course.head["gammas"]) == 1:
         title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
-    figures.titled(axes, title)
+    figures.write_title(axes, title)
 
 
 def _bars_by_tau(

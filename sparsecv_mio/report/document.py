@@ -131,7 +131,7 @@ def text_of(document: Document, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=markdown_text, tex=tex, svg=svg_of)
+    environment.filters.update(md=markdown_text, tex=tex, svg=draw_svg)
     text = (
         environment.get_template(f"report.{kind}.jinja")
         .render(document=document, version=__version__)
@@ -156,7 +156,7 @@ def tex(text: str) -> str:
     return "".join(LATEX_SPECIAL.get(letter, letter) for letter in " ".join(text.split())).replace("--", "-{}-")
 
 
-def svg_of(picture: Picture) -> str:
+def draw_svg(picture: Picture) -> str:
     """Return a figure as an SVG element for HTML, with transparent background and the colour of the text.
 
     Parameters
@@ -178,10 +178,10 @@ def svg_of(picture: Picture) -> str:
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
 
-    def own(tag: re.Match[str]) -> str:
+    def rewrite_tag(tag: re.Match[str]) -> str:
         # figures on one page must not share element names
         named = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", tag[0])
         return named.replace(INK, "currentColor").replace("#ffffff", "var(--card)")
 
-    svg = TAG.sub(own, svg)  # only in tags, since texts hold names of the data
+    svg = TAG.sub(rewrite_tag, svg)  # only in tags, since texts hold names of the data
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

@@ -95,7 +95,7 @@ def missing_letters() -> Iterator[list[str]]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
+def prepare_axes(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
     """Return the given axes, or those of a new pyplot figure, in the common style."""
     if ax is None:
         import matplotlib.pyplot as plt
@@ -114,18 +114,18 @@ def tidy(ax: Axes) -> None:
     ax.yaxis.label.set(color=INK, size=10)
 
 
-def titled(ax: Axes, title: str) -> None:
+def write_title(ax: Axes, title: str) -> None:
     """Write a title above the left edge of axes."""
     ax.set_title(literal(title), fontsize=10, color=INK, loc="left", wrap=True)
 
 
 def whole_numbers(ax: Axes, values: Sequence[int]) -> None:
     """Set ticks of the horizontal axis at integers only, with half a step of margin."""
-    counted(ax.xaxis)
+    set_integer_ticks(ax.xaxis)
     ax.set_xlim(min(values) - 0.6, max(values) + 0.6)
 
 
-def counted(axis: Axis) -> None:
+def set_integer_ticks(axis: Axis) -> None:
     """Set ticks of an axis at integers only."""
     from matplotlib.ticker import MaxNLocator
 
@@ -147,7 +147,7 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
 
-def legend_below(ax: Axes) -> None:
+def draw_outer_legend(ax: Axes) -> None:
     """Put the legend below the axes, where it hides no data; do nothing without labels."""
     from matplotlib.transforms import ScaledTranslation
 

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.digits import CONTROLS, UNKNOWN, quoted_name, several, shown
+from sparsecv_mio.digits import CONTROLS, UNKNOWN, format_number, quoted_name, several
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.parts import DataInfo
@@ -43,10 +43,10 @@ def pair(tau: int, gamma: float) -> str:
     >>> pair(8, 0.0072)
     'tau = 8 features, gamma = 0.0072 (ridge weight)'
     """
-    return f"tau = {several(tau, 'feature')}, gamma = {shown(gamma)} (ridge weight)"
+    return f"tau = {several(tau, 'feature')}, gamma = {format_number(gamma)} (ridge weight)"
 
 
-def marked(number: str, estimate: bool) -> str:
+def mark_estimate(number: str, estimate: bool) -> str:
     """Return a formatted number, with the prefix of an estimate if it is a known estimate."""
     return f"{ESTIMATE}{number}" if estimate and number != UNKNOWN else number
 
@@ -76,7 +76,7 @@ GAPS = (3, 2)  # spaces between two columns; the wide gap if the table fits
 LEAST_TEXT, LEAST_WORD = 10, 16  # minimum width of a text column; length up to which words are not broken
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return names as a list."""
     return ", ".join(map(quoted_name, names))
 
@@ -97,8 +97,8 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return listed(value) or "(intercept alone)"
-    return shown(value) if isinstance(value, float) else str(value)
+        return join_names(value) or "(intercept alone)"
+    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def print_table(
@@ -124,7 +124,7 @@ def print_table(
     layouts = ((gap, _widths(console.width - 2 - gap * (len(heads) - 1), heads, lines, text)) for gap in GAPS)
     gap, widths = next(((gap, fitting) for gap, fitting in layouts if fitting is not None), (0, None))
     if widths is None:
-        _print_stacked(console, heads, lines, styles)
+        _print_stacked_rows(console, heads, lines, styles)
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
     for head, width in zip(heads, widths, strict=True):
@@ -165,7 +165,7 @@ def _least_text(cells: Sequence[str]) -> int:
     return min(max((len(cell) for cell in cells), default=1), max(LEAST_TEXT, min(words, LEAST_WORD)))
 
 
-def _print_stacked(
+def _print_stacked_rows(
     console: Console, heads: Sequence[str], lines: Sequence[Sequence[str]], styles: Sequence[str]
 ) -> None:
     console.print()

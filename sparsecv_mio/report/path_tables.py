@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.accuracy import Scatter
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.digits import aligned, interval_digits, quoted_name, several, shown
+from sparsecv_mio.digits import format_number, format_with_zeros, interval_digits, quoted_name, several
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_codes, say_of_link
-from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
+from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, overdispersion_note
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import LOSS_WORDS, Intercept
 
@@ -60,7 +60,7 @@ def print_path(
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
-        ends = f"{shown(record.surface.low)} to {shown(record.surface.high)}"
+        ends = f"{format_number(record.surface.low)} to {format_number(record.surface.high)}"
         console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
         _print_surface(console, record.surface)
         gammas = []
@@ -71,7 +71,7 @@ def print_path(
             rows, data, record.data.intercept != Intercept.NONE, record
         )  # fmt: skip
         least = f", the smallest of {len(gammas)}" if short else ""
-        say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
+        say(console, f"\nbest subsets on all rows, gamma = {format_number(gamma)} (ridge weight{least})")
         _print_models(console, rows, fits, record, record.path if short else ())
         if not short:
             _print_ratios(console, rows, record, data)
@@ -89,11 +89,11 @@ def _print_models(
 ) -> None:  # fmt: skip
     """Print a row for each size: its model or, for several gammas in `path`, its subset at the smallest gamma."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
-    adjusted = adjusted_for(record)
+    adjusted = adjustment_columns(record)
     criteria_of: list[Criteria | GlmCriteria] = [*fits]
     for row, fit in zip_longest(rows, criteria_of):
         good = [] if fit is None else _shares(fit._asdict())
-        lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits, adjusted))))
+        lines.append((row.tau, *good, *(_gamma_cells(row, path) if path else _model_cells(row, digits, adjusted))))
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
     shares = _heads(fits)
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
@@ -128,7 +128,7 @@ def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> No
         return
     say(console, f"scatter: {PEARSON}", "dim")
     least = min(there, key=lambda scatter: scatter.ratio)
-    for line in over(least):
+    for line in overdispersion_note(least):
         say(console, line)
 
 
@@ -137,7 +137,7 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
     if not (word := LOSS_WORDS[record.loss].ratio):
         return
     say(console, f"{word}s of the features", "bold")
-    adjusted, of_models = adjusted_for(record), [row for row in rows if row.coefficients]
+    adjusted, of_models = adjustment_columns(record), [row for row in rows if row.coefficients]
     lines = [(row.tau, *model_of_ratios(record.loss, row, data, adjusted)) for row in of_models]
     heads = [f"{word}s per unit", *([] if data is None else [f"{word}s per standard deviation"])]
     print_table(console, ("tau", *heads), lines, text=heads)
@@ -147,22 +147,27 @@ def _shares(fit: Mapping[str, Any]) -> list[str]:
     """Return criteria as text; fractions have four decimals."""
     shares, scatter = ("r_squared", "adjusted", "mcfadden"), fit.get("scatter")
     numbers = {name: value for name, value in fit.items() if name != "scatter"}
-    told = [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in numbers.items()]
-    return told if scatter is None else [*told, shown(scatter.ratio, 4)]
+    told = [f"{value:.4f}" if name in shares else format_number(value, 5) for name, value in numbers.items()]
+    return told if scatter is None else [*told, format_number(scatter.ratio, 4)]
 
 
-def _of_model(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
+def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
     """Return the last cells of a row; chosen features of the model come before adjustment columns."""
     names = sorted(row.coefficients, key=lambda name: name in adjusted)
     model = "".join(f"  {row.coefficients[name]:+.5g} {quoted_name(name)}" for name in names)
-    return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{shown(row.intercept, 5)}{model}"
+    return (
+        format_with_zeros(row.objective, digits),
+        format_with_zeros(row.lower, digits),
+        row.proved,
+        f"{format_number(row.intercept, 5)}{model}",
+    )
 
 
-def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
+def _gamma_cells(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
     """Return the gamma up to which the subset at the smallest gamma is best, and the number of proved gammas."""
     mine = [path_row for path_row in path if path_row.tau == row.tau]
     alike = list(takewhile(lambda one: one.support == row.support, mine))
-    return shown(alike[-1].gamma, 4), f"{sum(path_row.proved for path_row in mine)}/{len(mine)}", row.support
+    return format_number(alike[-1].gamma, 4), f"{sum(path_row.proved for path_row in mine)}/{len(mine)}", row.support
 
 
 def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
-from sparsecv_mio.digits import quoted_name, shown
+from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.words import LOSS_WORDS, Intercept, Loss
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def ratio(coefficient: float, step: float = 1.0) -> str:
     """
     exponent = coefficient * step
     if abs(exponent) > 600.0:
-        return f"e^{shown(exponent, 4)}"
+        return f"e^{format_number(exponent, 4)}"
     finer = 2 - math.floor(math.log10(abs(exponent))) if exponent else 4  # two digits of the difference from 1
-    return shown(math.exp(exponent), min(max(4, finer), 12))
+    return format_number(math.exp(exponent), min(max(4, finer), 12))
 
 
 def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
@@ -96,19 +96,19 @@ def scatter_lines(
     from sparsecv_mio.fits.criteria import glm_criteria  # squared-error loss does not need this import
 
     (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
-    line = f"on all rows: deviance {shown(fit.deviance)}"
+    line = f"on all rows: deviance {format_number(fit.deviance)}"
     line += "" if math.isnan(fit.mcfadden) else f", share of the deviance explained {fit.mcfadden:.4f}"
     if fit.scatter is None or math.isnan(fit.scatter.ratio):
         return [line]
-    return [f"{line}, {PEARSON} {shown(fit.scatter.ratio, 4)}", *over(fit.scatter)]
+    return [f"{line}, {PEARSON} {format_number(fit.scatter.ratio, 4)}", *overdispersion_note(fit.scatter)]
 
 
-def over(scatter: Scatter) -> list[str]:
+def overdispersion_note(scatter: Scatter) -> list[str]:
     """Return a note on counts with a dispersion well above that of the Poisson distribution, or nothing.
 
     Examples
     --------
-    >>> over(Scatter(1.04, 0.1)), over(Scatter(2.25, 0.1))[0][:79]
+    >>> overdispersion_note(Scatter(1.04, 0.1)), overdispersion_note(Scatter(2.25, 0.1))[0][:79]
     ([], 'the counts are overdispersed (a Poisson model has 1): the certified half devian')
     """
     if not scatter.is_wide:

@@ -14,10 +14,10 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.read_back import AnyRecord, in_classes, weighted_again
+from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, weighted_again
 from sparsecv_mio.certificate.records import Continuous, PathRow, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, draw_calibration, draw_roc
@@ -25,7 +25,7 @@ from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibrat
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.ratios import spreads
 from sparsecv_mio.report.record_tables import best_by_tau
-from sparsecv_mio.report.reference_levels import against, references_of
+from sparsecv_mio.report.reference_levels import against, requested_references
 from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
     BadInput
         If the data differ from those of the record.
     """
-    data = weighted_again(record.data, in_classes(record, data))
+    data = weighted_again(record.data, adapt_to_record_loss(record, data))
     if data.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
     return data
 
 
-def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
+def compute_path(record: Record, data: Dataset, seconds: float) -> PathRecord:
     """Return the full-data best subsets of the tried sizes, at the gamma of the model of the record.
 
     Parameters
@@ -98,8 +98,10 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(continuous.low, continuous.high))
     if np.isfinite(top):
         ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
-    figures.titled(ax, f"CV error, every gamma from {shown(continuous.low, 3)} to {shown(continuous.high, 3)}")
-    figures.legend_below(ax)
+    figures.write_title(
+        ax, f"CV error, every gamma from {format_number(continuous.low, 3)} to {format_number(continuous.high, 3)}"
+    )
+    figures.draw_outer_legend(ax)
     return ax
 
 
@@ -144,9 +146,9 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
             ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=figures.INK, linewidth=0.6)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
-    figures.counted(ax.yaxis)
+    figures.set_integer_ticks(ax.yaxis)
     ax.set_ylim(taus[0] - 0.6, taus[-1] + 0.6)
-    figures.titled(ax, "best subset of every size: a colour changes where the subset does")
+    figures.write_title(ax, "best subset of every size: a colour changes where the subset does")
     return ax
 
 
@@ -181,7 +183,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes; bands are certified intervals, and bars are one standard error over the folds to each side.
     """
-    ax = figures.axes_of(ax)
+    ax = figures.prepare_axes(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
     rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
@@ -192,14 +194,17 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
     if by_gamma:
         figures.places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
-        figures.titled(ax, f"CV error at tau = {rows[0].tau}")
+        figures.write_title(ax, f"CV error at tau = {rows[0].tau}")
     else:
         figures.whole_numbers(ax, at.tolist())
         one_gamma = len({row.gamma for row in record.table}) == 1
-        figures.titled(
-            ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one_gamma else "CV error, every tau at its best gamma"
+        figures.write_title(
+            ax,
+            f"CV error, gamma = {format_number(rows[0].gamma, 4)}"
+            if one_gamma
+            else "CV error, every tau at its best gamma",
         )
-    figures.legend_below(ax)
+    figures.draw_outer_legend(ax)
     return ax
 
 
@@ -300,7 +305,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes; pairs without a CV error are empty.
     """
-    ax = figures.axes_of(ax)
+    ax = figures.prepare_axes(ax)
     spot = _spots(ax, record)
     _map(ax, _values(spot, {(row.gamma, row.tau): row.cv_error for row in record.table if math.isfinite(row.cv_error)}))
     _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
@@ -331,7 +336,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    ax, best_pair = figures.axes_of(ax), record.certificate
+    ax, best_pair = figures.prepare_axes(ax), record.certificate
     best, others = (
         best_pair.upper,
         [row for row in record.table if (row.gamma, row.tau) != (best_pair.gamma, best_pair.tau)],
@@ -341,7 +346,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     values = _values(spot, above)
     colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step at the best pair
     extend = "max" if float(np.nanmax(values, initial=0.0)) > PER_CENT_STEPS[-1] else "neither"
-    _coloured(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
+    _draw_colours(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
               norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
     worse = sum(row.lower > best for row in others)
     for colour, many, label in (
@@ -377,8 +382,8 @@ def _finish(ax: Axes, record: Record, spot: Spots, title: str) -> None:
     for pair, marker, label in _choices(record):
         if pair[:2] in spot:
             _mark(ax, *spot[pair[:2]], marker, label)
-    figures.titled(ax, title)
-    figures.legend_below(ax)
+    figures.write_title(ax, title)
+    figures.draw_outer_legend(ax)
 
 
 def _map(ax: Axes, errors: Any) -> None:
@@ -392,12 +397,12 @@ def _map(ax: Axes, errors: Any) -> None:
     most = float(np.nanmax(worse))
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
     words, extend = "% above the least" if least > 0.0 else "CV error", "max" if most > end else "neither"
-    _coloured(
+    _draw_colours(
         ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_BOXES
     )
 
 
-def _coloured(ax: Axes, values: Any, words: str, extend: str = "neither", **how: Any) -> None:
+def _draw_colours(ax: Axes, values: Any, words: str, extend: str = "neither", **how: Any) -> None:
     """Draw an array of numbers as colours, with a colour bar."""
     rows, columns = (np.arange(count + 1) - 0.5 for count in values.shape)
     figure = ax.get_figure()
@@ -437,13 +442,13 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
         The axes. Features on which folds differ come first, and features of the full-data model are highlighted. If
         there are very many features, the last ones are omitted.
     """
-    decided, open_ = times_chosen(record.chosen_folds)
+    decided, open_ = selection_counts(record.chosen_folds)
     order = {name: place for place, name in enumerate(record.data.names)}
     count = len(record.chosen_folds)
     times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
     every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order[name]))
     names = every[:MOST_FEATURES]
-    ax = figures.axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
     decided_counts, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
@@ -457,19 +462,19 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not proved the best")
     _name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
-    ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_not_counted(record)}")
-    figures.titled(ax, f"folds that choose each feature, tau = {record.tau}{_not_shown(names, every)}")
-    figures.legend_below(ax)
+    ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_sign_note(record)}")
+    figures.write_title(ax, f"folds that choose each feature, tau = {record.tau}{_omission_note(names, every)}")
+    figures.draw_outer_legend(ax)
     return ax
 
 
-def _not_counted(record: Record) -> str:
+def _sign_note(record: Record) -> str:
     limits = record.request.restrictions
     signed = limits is not None and bool(limits.nonnegative or limits.nonpositive)
     return "; not where its sign holds a feature at zero" if signed else ""
 
 
-def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
+def selection_counts(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     """Return, by feature, the number of folds that choose it: folds with a proved support, and other folds."""
     decided, others = Counter[str](), Counter[str]()
     count = np.bincount(folds.which, minlength=len(folds.supports))
@@ -481,7 +486,7 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     return decided, others
 
 
-def _not_shown(names: Sequence[str], every: Sequence[str]) -> str:
+def _omission_note(names: Sequence[str], every: Sequence[str]) -> str:
     """Return the number of omitted features for a title, or an empty text."""
     return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
 
@@ -517,10 +522,10 @@ def plot_coefficients(
     matplotlib Axes
         The axes; without data, the colours of a path are relative to the largest coefficient of each feature.
     """
-    size, references = record.refit.tau if isinstance(record, Record) else None, references_of(record)
+    size, references = record.refit.tau if isinstance(record, Record) else None, requested_references(record)
     if data is not None:
         data = fitted_rows(record, data)
-        record = path_at(record, data, PATH_SECONDS) if isinstance(record, Record) else record
+        record = compute_path(record, data, PATH_SECONDS) if isinstance(record, Record) else record
     record = against(record, references)
     if not isinstance(record, PathRecord):
         return _draw_model(record, ax, data)
@@ -531,7 +536,7 @@ def plot_coefficients(
     place = next((k for k, row in enumerate(rows) if row.tau == size), None)
     if place is not None:
         ax.axvspan(place - 0.5, place + 0.5, facecolor="none", edgecolor=figures.INK, linewidth=1.2, label="the model")
-        figures.legend_below(ax)
+        figures.draw_outer_legend(ax)
     return ax
 
 
@@ -550,7 +555,7 @@ def _units(data: Dataset | None) -> str:
     return "standardised coefficient" if data.classes is None else "log odds per standard deviation"
 
 
-def _used(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str]:
+def _order_features(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str]:
     """Return the features of a path, the most frequent first, then those of small models."""
     used = [name for name in columns if any(row.coefficients.get(name) for row in rows)]
     taus = {name: [row.tau for row in rows if name in row.coefficients] for name in used}
@@ -558,9 +563,9 @@ def _used(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str]:
 
 
 def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
-    every = _used(rows, columns)
+    every = _order_features(rows, columns)
     names = every[:MOST_FEATURES]
-    ax = figures.axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
+    ax = figures.prepare_axes(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     if data is not None:
         unit = standard_units(names, data)
@@ -571,11 +576,11 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
     if names:
         words = _units(data) if data is not None else "share of the row's largest"
-        _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
+        _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
-    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}{_not_shown(names, every)}")
+    figures.write_title(ax, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}{_omission_note(names, every)}")
     return ax
 
 
@@ -584,12 +589,20 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
     unit = dict.fromkeys(every, 1.0) if data is None else standard_units(every, data)
     every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))
     names = every[:MOST_FEATURES]
-    ax = figures.axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     values = np.array([record.coefficients[name] * unit[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
-        ax.annotate(shown(value, 3), (value, place), xytext=(3 if value >= 0.0 else -3, 0), textcoords="offset points",
-                    ha="left" if value >= 0.0 else "right", va="center", fontsize=8, color=figures.INK)  # fmt: skip
+        ax.annotate(
+            format_number(value, 3),
+            (value, place),
+            xytext=(3 if value >= 0.0 else -3, 0),
+            textcoords="offset points",
+            ha="left" if value >= 0.0 else "right",
+            va="center",
+            fontsize=8,
+            color=figures.INK,
+        )
     ax.axvline(0.0, color=figures.INK, linewidth=0.8)
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
@@ -597,7 +610,7 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
     _name_rows(ax, names, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel(_units(data))
-    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}{_not_shown(names, every)}")
+    figures.write_title(ax, f"model, tau = {tau}, gamma = {format_number(gamma, 4)}{_omission_note(names, every)}")
     return ax
 
 
@@ -616,10 +629,10 @@ def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tupl
         raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
     if data is None:
         raise BadInput(f"panel {panel}: held-out rows are predicted again, give the data of the record with --data")
-    return record, PredictedClasses.of(record, data)
+    return record, PredictedClasses.from_record(record, data)
 
 
-def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
+def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
     """Return a figure with one panel of a record.
 
     Parameters
@@ -650,7 +663,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
         raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
     if panel == "sources" and isinstance(record, Record) and not record.work.course:
         raise BadInput("panel sources: this record does not hold how the gap fell")
-    features, coefficients = _rows_shown(record, data)
+    features, coefficients = _n_panel_features(record, data)
     rows = {"features": features, "coefficients": coefficients}.get(panel)
     height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, BAR_ROWS), MOST_FEATURES)
     figure = Figure(figsize=(7.5, height), layout="constrained")
@@ -661,7 +674,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
     return figure
 
 
-def _rows_shown(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
+def _n_panel_features(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
     """Return the numbers of features in the panels of features and of coefficients."""
     of_folds = record.chosen_folds.supports if isinstance(record, Record) else ()
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
@@ -686,7 +699,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    rows = _rows_shown(record, data)
+    rows = _n_panel_features(record, data)
     if not isinstance(record, Record):
         height = 1.9 + 0.26 * min(max(rows[1], BAR_ROWS), MOST_FEATURES)
         figure = Figure(figsize=(8.0, height), layout="constrained")
@@ -733,4 +746,4 @@ def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses |
     """Return the held-out rows of a logistic record; None without data or if the folds cannot be rebuilt."""
     if data is None or record.classes is None or record.folds.spec.startswith(FROM_PYTHON):
         return None
-    return PredictedClasses.of(record, data)
+    return PredictedClasses.from_record(record, data)

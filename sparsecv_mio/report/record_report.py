@@ -10,22 +10,22 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
+from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, several, share
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
-from sparsecv_mio.report.layout import listed, marked
+from sparsecv_mio.report.layout import join_names, mark_estimate
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
-from sparsecv_mio.report.reference_levels import against, factor_lines, references_of
+from sparsecv_mio.report.reference_levels import against, factor_lines, requested_references
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
 INCHES = 4.8  # width of a figure in inches
@@ -50,7 +50,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         from sparsecv_mio.report.record_plots import fitted_rows
 
         data = fitted_rows(record, data)
-    record = against(record, references_of(record))
+    record = against(record, requested_references(record))
     if isinstance(record, Record):
         body = _search_sections(record, data)
     else:
@@ -81,7 +81,7 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
     return text_of(report_of(record, name, data, file), kind)
 
 
-def format_of(path: str) -> str:
+def report_format(path: str) -> str:
     """Return the format of a report, `html`, `md` or `latex`, from the suffix; raise `BadInput` for others."""
     ending = ENDINGS.get(Path(path).suffix.lower())
     if ending is None:
@@ -106,21 +106,21 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
     BadInput
         If the file cannot be written, or has another suffix.
     """
-    kind = format_of(os.fspath(path))
+    kind = report_format(os.fspath(path))
     write_text(path, [report_text(record, kind, "RECORD", data, "DATA")], "report", through=True)
 
 
 def _answer(record: AnyRecord) -> str:
     if isinstance(record, Record):
-        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
-        model = f"tau = {several(record.tau, 'feature')}, gamma = {shown(record.gamma)}"
+        root = mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate)
+        model = f"tau = {several(record.tau, 'feature')}, gamma = {format_number(record.gamma)}"
         if record.classes is not None:
-            error = marked(shown(record.cv_error), record.estimate)
+            error = mark_estimate(format_number(record.cv_error), record.estimate)
             measures = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
             predicted = f"the model predicts the probability that {record.data.target} is {record.classes.positive}"
             return f"{measures}; {predicted}{_whose(record)}"
         if record.counts is not None:
-            error = marked(shown(record.cv_error), record.estimate)
+            error = mark_estimate(format_number(record.cv_error), record.estimate)
             return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}{_whose(record)}"
         error = f"{model}: predicts {record.data.target} on held-out rows with a root mean squared error of {root}"
         seen = " (an estimate, likely too low)" if record.seen_folds else ""
@@ -130,12 +130,12 @@ def _answer(record: AnyRecord) -> str:
         within = " within the restrictions" if record.request.restrictions else ""
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     if isinstance(record, CommonRecord):
-        model = f"{several(record.tau, 'feature')} common to all folds, gamma = {shown(record.gamma)}"
+        model = f"{several(record.tau, 'feature')} common to all folds, gamma = {format_number(record.gamma)}"
         if record.loss is not Loss.SQUARED:
-            return f"{model}: CV error {shown(record.cv_error)} of {record.data.target}, {record.beside_error}"
-        error = f"on held-out rows with a root mean squared error of {shown(record.rmse)}"
+            return f"{model}: CV error {format_number(record.cv_error)} of {record.data.target}, {record.beside_error}"
+        error = f"on held-out rows with a root mean squared error of {format_number(record.rmse)}"
         return f"{model}: predicts {record.data.target} {error}"
-    return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
+    return f"the best subset of {record.tau} features on all rows, gamma = {format_number(record.gamma)}"
 
 
 def _whose(record: Record) -> str:
@@ -144,7 +144,7 @@ def _whose(record: Record) -> str:
         return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
     squares = record.loss is Loss.SQUARED  # the page also has their square root
-    errors = "" if within is None else shown(math.sqrt(within.error) if squares else within.error)
+    errors = "" if within is None else format_number(math.sqrt(within.error) if squares else within.error)
     own = "" if within is None else f", whose error by averages made within every fold is {errors}"
     return f"; this is the error of the pair, but predictions come from the averaged model of {size}{own}"
 
@@ -180,36 +180,40 @@ def _folds(record: Record | CommonRecord) -> Section:
     return Section("Folds", (Facts(facts),))
 
 
-def _beside_common(record: CommonRecord) -> tuple[str, str]:
+def _comparison_error(record: CommonRecord) -> tuple[str, str]:
     """Return the CV error with which the common subset is compared."""
     if record.classes is not None:
-        return "log loss of the class frequencies alone", shown(record.classes.null_error)
+        return "log loss of the class frequencies alone", format_number(record.classes.null_error)
     if record.counts is not None:
-        return "half deviance of the mean rate alone", shown(record.counts.null_error)
-    return "RMSE, the root of the CV error", shown(record.rmse)
+        return "half deviance of the mean rate alone", format_number(record.counts.null_error)
+    return "RMSE, the root of the CV error", format_number(record.rmse)
 
 
 def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best common subset that come before the data."""
     digits, ask = interval_digits([(record.lower, record.upper)]), record.request
-    low, high, done = shown(record.lower, digits), shown(record.upper, digits), record.status == "proved"
+    low, high, done = (
+        format_number(record.lower, digits),
+        format_number(record.upper, digits),
+        record.status == "proved",
+    )
     error = LOSS_WORDS[record.loss].cv_error
     facts = (
-        ("status", "certified" if done else f"{record.status}: not certified, gap {shown(record.gap, 2)}"),
-        *_compared(record),
+        ("status", "certified" if done else f"{record.status}: not certified, gap {format_number(record.gap, 2)}"),
+        *_comparison_facts(record),
         ("features, tau", str(record.tau)),
-        ("ridge weight, gamma", shown(record.gamma)),
-        (f"CV error ({error}) of one subset for all folds", shown(record.cv_error, digits)),
+        ("ridge weight, gamma", format_number(record.gamma)),
+        (f"CV error ({error}) of one subset for all folds", format_number(record.cv_error, digits)),
         (
             "minimum CV error over all subsets of these sizes",
-            f"in {ends_of(record.lower, record.upper, digits)} (certified)",
+            f"in {format_interval(record.lower, record.upper, digits)} (certified)",
         ),
-        _beside_common(record),
+        _comparison_error(record),
     )
     sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
     search = (
-        ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
-        ("taus", sizes), ("requested gap", shown(ask.gap)), ("time limit", record_words.limit_words(ask)),
+        ("gammas", f"{len(ask.gammas)}, {format_number(min(ask.gammas))} to {format_number(max(ask.gammas))}"),
+        ("taus", sizes), ("requested gap", format_number(ask.gap)), ("time limit", record_words.limit_words(ask)),
         ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
     )  # fmt: skip
     sure = [f"No subset common to all folds, of these sizes and gammas, has a CV error below {low}."]
@@ -237,7 +241,10 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
 def _common_table(
     rows: Sequence[CommonRow], caption: str, chosen: int | None, digits: int, folded: bool = False
 ) -> ReportTable:
-    lines = [(str(row.tau), shown(row.gamma), aligned(row.cv_error, digits), listed(row.support)) for row in rows]
+    lines = [
+        (str(row.tau), format_number(row.gamma), format_with_zeros(row.cv_error, digits), join_names(row.support))
+        for row in rows
+    ]
     return ReportTable(caption, ("tau", "gamma", "CV error", "features"), tuple(lines), chosen=chosen, folded=folded)
 
 
@@ -252,41 +259,43 @@ def _sentences_if_any(lines: Sequence[str]) -> tuple[Sentences, ...]:
 def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     certificate, own = record.certificate, record.own_row
     digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
-    error = marked(shown(record.cv_error, digits), record.estimate)
+    error = mark_estimate(format_number(record.cv_error, digits), record.estimate)
     if own is not None and record_tables.own_line(record, digits):
-        error += f", in {ends_of(own.lower, own.upper, digits)} (certified)"
-    ends = f"in {ends_of(certificate.lower, certificate.upper, digits)} (certified)"
+        error += f", in {format_interval(own.lower, own.upper, digits)} (certified)"
+    ends = f"in {format_interval(certificate.lower, certificate.upper, digits)} (certified)"
     if record.least is not None:
-        least = marked(shown(certificate.cv_error, digits), certificate.estimate)
-        ends = f"{least} at tau = {certificate.tau}, gamma = {shown(certificate.gamma)}, {ends}"
-    certified = f"certified, gap {shown(certificate.gap, 2)}"
+        least = mark_estimate(format_number(certificate.cv_error, digits), certificate.estimate)
+        ends = f"{least} at tau = {certificate.tau}, gamma = {format_number(certificate.gamma)}, {ends}"
+    certified = f"certified, gap {format_number(certificate.gap, 2)}"
     proof = certified if record.status == "proved" else f"{record.status}: not {certified}"
     facts = [
         ("status" if record.least is None else "status of the minimum CV error", proof),
-        *_compared(record),
+        *_comparison_facts(record),
         ("features, tau", str(record.tau)),
-        ("ridge weight, gamma", shown(record.gamma)),
+        ("ridge weight, gamma", format_number(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
         (f"CV error ({LOSS_WORDS[record.loss].cv_error})", error),
         ("minimum CV error over the grid", ends),
     ]
     if record.counts is not None:
-        facts.append(("half deviance of the mean rate alone", shown(record.counts.null_error)))
+        facts.append(("half deviance of the mean rate alone", format_number(record.counts.null_error)))
     elif record.classes is None:
-        facts.append(("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)))
+        facts.append(
+            ("RMSE, its square root", mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate))
+        )
     else:
         facts += _class_facts(record, record.classes)
     if record.mae is not None:
-        facts.append(("MAE of held-out rows", marked(shown(record.mae), record.estimate)))
+        facts.append(("MAE of held-out rows", mark_estimate(format_number(record.mae), record.estimate)))
     if record.r_squared is not None and record.classes is not None:
-        explained = marked(share(record.r_squared), record.estimate)
+        explained = mark_estimate(share(record.r_squared), record.estimate)
         facts.append(("share of the log loss explained (McFadden R^2)", explained))
     elif record.r_squared is not None and record.counts is not None:
-        facts.append(("share of the deviance explained", marked(share(record.r_squared), record.estimate)))
+        facts.append(("share of the deviance explained", mark_estimate(share(record.r_squared), record.estimate)))
     elif record.r_squared is not None:
-        facts.append(("R^2 of held-out rows", marked(share(record.r_squared), record.estimate)))
+        facts.append(("R^2 of held-out rows", mark_estimate(share(record.r_squared), record.estimate)))
     if record.refined is not None:
-        facts.append(("gamma refined at this tau", shown(record.refined.gamma)))
+        facts.append(("gamma refined at this tau", format_number(record.refined.gamma)))
     return tuple(facts)
 
 
@@ -294,37 +303,37 @@ def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
     """Return the classes and the quality of held-out predictions, of which only the log loss is certified."""
     facts = [
         ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
-        ("log loss of the class frequencies alone", shown(classes.null_error)),
+        ("log loss of the class frequencies alone", format_number(classes.null_error)),
     ]
     if classes.accuracy is not None:
-        facts.append(("accuracy of held-out rows", marked(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
+        facts.append(("accuracy of held-out rows", mark_estimate(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
     for words, value in (("AUC of held-out rows", classes.auc), ("Brier score of held-out rows", classes.brier)):
         if value is not None:
-            facts.append((words, marked(f"{value:.4f}", record.estimate)))
+            facts.append((words, mark_estimate(f"{value:.4f}", record.estimate)))
     return facts
 
 
-def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str]]:
-    return [("models compared", words)] if (words := record_tables.compared(record)) else []
+def _comparison_facts(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str]]:
+    return [("models compared", words)] if (words := record_tables.describe_model_space(record)) else []
 
 
 def proved_sentences(record: Record) -> list[str]:
     """Return a sentence for each statement that a record of a search certifies."""
     best, own = record.certificate, record.own_row
     digits = interval_digits([(best.lower, best.upper)])
-    words = record_tables.compared(record)
+    words = record_tables.describe_model_space(record)
     lines = [f"Models compared: {words}. The following statements are about these models."] if words else []
-    lines += _bounds_proved(record, digits)
+    lines += _state_bounds(record, digits)
     if words := record_words.fold_models(record):
         lines.append(f"The fold models of the reported pair are {words}.")
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
-        lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
+        lines.append(f"The CV error of the reported pair is at most {format_number(own.upper, digits)}.")
     if record.status == "proved":
-        gap = f"up to a relative gap of {shown(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
+        gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
         lines.append(f"Therefore {_least_pair(record)} has the minimum CV error, {gap}.")
     if record.least is not None and record.is_settled:
         lines.append(f"The reported pair is the choice of {record.rule}.")
-    lines.append(_fits_decided(record, bool(lines)))
+    lines.append(_describe_progress(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
@@ -335,22 +344,22 @@ def proved_sentences(record: Record) -> list[str]:
 def _least_pair(record: Record) -> str:
     """Return the name of the pair with the minimum CV error."""
     least = record.least
-    return "the reported pair" if least is None else f"tau = {least.tau}, gamma = {shown(least.gamma)}"
+    return "the reported pair" if least is None else f"tau = {least.tau}, gamma = {format_number(least.gamma)}"
 
 
-def _bounds_proved(record: Record, digits: int) -> list[str]:
+def _state_bounds(record: Record, digits: int) -> list[str]:
     """Return the certified statements on the minimum CV error over the requested pairs."""
     best, interval = record.certificate, record.continuous
     where = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
     if interval is not None:
-        where = f"of any tau at any gamma from {shown(interval.low)} to {shown(interval.high)}"
-    lines = [f"No CV error {where} is below {shown(best.lower, digits)}."] if best.lower > 0.0 else []
+        where = f"of any tau at any gamma from {format_number(interval.low)} to {format_number(interval.high)}"
+    lines = [f"No CV error {where} is below {format_number(best.lower, digits)}."] if best.lower > 0.0 else []
     if math.isfinite(best.upper):
-        lines.append(f"The minimum CV error {where} is at most {shown(best.upper, digits)}.")
+        lines.append(f"The minimum CV error {where} is at most {format_number(best.upper, digits)}.")
     return lines
 
 
-def _fits_decided(record: Record, more_is_said: bool) -> str:
+def _describe_progress(record: Record, more_is_said: bool) -> str:
     """Return a sentence on the number of solved subproblems."""
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
@@ -378,7 +387,7 @@ def open_sentences(record: Record) -> list[str]:
         others = f"{len(record_words.open_rows(record)):,} other pairs"
         lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
     if not record.refit.proved:
-        ends = ends_of(record.refit.lower, record.refit.upper)
+        ends = format_interval(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the full-data model uses the best subset{within}: the minimum objective is in {ends}.")
     if not record.is_settled:
@@ -388,7 +397,7 @@ def open_sentences(record: Record) -> list[str]:
     if record.classes is not None:
         lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
     nested = "" if record.nested is None else (
-        f" The nested CV error, {shown(record.nested.error)}, is not minimised, but it is an estimate too."
+        f" The nested CV error, {format_number(record.nested.error)}, is not minimised, but it is an estimate too."
     )  # fmt: skip
     between = "" if record.continuous is not None else " Values of gamma between those of the grid are not covered."
     lines.append(
@@ -418,9 +427,7 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
     words = "Number of folds that select each feature at the reported pair; features on which folds differ come first"
     words += "." if all(record.chosen_folds.decided) else ". Pale bars: the best subset of the fold is not certified."
     size = INCHES, _height(len(features))
-    pictures.append(
-        Picture("features", words + _about_signs(record), size, partial(record_plots.plot_features, record))
-    )
+    pictures.append(Picture("features", words + _sign_note(record), size, partial(record_plots.plot_features, record)))
     return (*pictures, *_curves(record, rows), _coefficients(record, data))
 
 
@@ -435,7 +442,7 @@ def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Senten
     try:
         if data is None:
             raise BadInput("add --data to include them")
-        return PredictedClasses.of(record, data)
+        return PredictedClasses.from_record(record, data)
     except BadInput as error:
         return Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))
 
@@ -460,7 +467,7 @@ def _calibration(record: Record, rows: PredictedClasses | Sentences | None) -> t
     """Return the numbers of the reliability curve."""
     if not isinstance(rows, PredictedClasses) or record.classes is None:
         return ()
-    points = Reliability.of(rows)
+    points = Reliability.from_predictions(rows)
     columns = points.predicted, points.observed, points.low, points.high
     lines = tuple((f"{count:,}", *(f"{number:.3f}" for number in numbers))
                   for count, *numbers in zip(points.counts.tolist(), *columns, strict=True))  # fmt: skip
@@ -475,8 +482,15 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
         return ()
     words = "Best subset of each size as a function of gamma; the colour changes where the subset changes."
     size = INCHES, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
-    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of_piece(surface, piece))
-                 for piece in surface.pieces)  # fmt: skip
+    rows = tuple(
+        (
+            str(piece.tau),
+            format_number(piece.low),
+            format_number(piece.high),
+            record_tables.subsets_of_piece(surface, piece),
+        )
+        for piece in surface.pieces
+    )
     caption = "Best subset on each piece; several subsets are tied, or cross within 1e-9 of their objectives."
     table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
     return Picture("surface", words, size, partial(record_plots.plot_surface, record)), table
@@ -504,7 +518,7 @@ def _height(rows: int) -> float:
     return 1.7 + 0.23 * min(max(rows, record_plots.BAR_ROWS), record_plots.MOST_FEATURES)
 
 
-def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
+def _sign_note(record: Record | FitRecord | CommonRecord) -> str:
     """Return the reason why a feature of every model may count in fewer folds."""
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
@@ -520,9 +534,9 @@ def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...
 
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
-    adjusted = adjusted_for(record)
+    adjusted = adjustment_columns(record)
     names = sorted(record.coefficients, key=lambda name: name in adjusted)
-    rows = [[name, shown(record.coefficients[name])] for name in names]
+    rows = [[name, format_number(record.coefficients[name])] for name in names]
     head = ["feature", _coefficient_head(record)]
     heads, cells = ratio_columns(record.loss, record.coefficients, data)
     head += heads
@@ -532,18 +546,18 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     elif data is not None:
         unit = record_plots.standard_units(list(record.coefficients), data)
         for row in rows:
-            row.append(shown(unit[row[0]] * record.coefficients[row[0]], 3))
+            row.append(format_number(unit[row[0]] * record.coefficients[row[0]], 3))
         head.append("standardised")
     if search is not None:
-        decided, others = record_plots.times_chosen(search.chosen_folds)
+        decided, others = record_plots.selection_counts(search.chosen_folds)
         for row in rows:
             times = f"{decided[row[0]] + others[row[0]]:,} of {several(len(search.chosen_folds), 'fold')}"
             row.append("adjusted for" if row[0] in adjusted else times)
         head.append("selected in")
-    rows.append(["(intercept)", shown(record.intercept), *[""] * (len(head) - 2)])
-    where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
+    rows.append(["(intercept)", format_number(record.intercept), *[""] * (len(head) - 2)])
+    where = "" if search is None else f", tau = {search.refit.tau}, gamma = {format_number(search.refit.gamma)}"
     return ReportTable(
-        f"Model refitted on all rows{where}.{_about_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1
+        f"Model refitted on all rows{where}.{_sign_note(record)}", tuple(head), tuple(map(tuple, rows)), words=1
     )
 
 
@@ -557,7 +571,9 @@ def _average_section(record: Record) -> tuple[ReportTable, ...]:
     if record.average is None:
         return ()
     model = record.average.model
-    rows = [(name, shown(value)) for name, value in {**model.coefficients, "(intercept)": model.intercept}.items()]
+    rows = [
+        (name, format_number(value)) for name, value in {**model.coefficients, "(intercept)": model.intercept}.items()
+    ]
     head = ("feature", _coefficient_head(record))
     return (ReportTable("The averaged model, which is used for predictions.", head, tuple(rows), words=1),)
 
@@ -583,14 +599,14 @@ def _pairs(
     lines = []
     for row in rows:
         scored = math.isfinite(row.cv_error)
-        error, root = aligned(row.cv_error, digits), shown(math.sqrt(row.cv_error)) if scored else "?"
-        width = "" if row.standard_error is None else shown(row.standard_error, 3)
+        error, root = format_with_zeros(row.cv_error, digits), format_number(math.sqrt(row.cv_error)) if scored else "?"
+        width = "" if row.standard_error is None else format_number(row.standard_error, 3)
         variance_explained = (
-            [marked(share(1.0 - row.cv_error / spread), row.estimate) if scored else "?"] if spread else []
+            [mark_estimate(share(1.0 - row.cv_error / spread), row.estimate) if scored else "?"] if spread else []
         )
-        ends = aligned(row.lower, digits), aligned(row.upper, digits)
-        lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width,
-                      *([marked(root, row.estimate)] if root_too else []), *variance_explained, *ends,
+        ends = format_with_zeros(row.lower, digits), format_with_zeros(row.upper, digits)
+        lines.append((str(row.tau), format_number(row.gamma), mark_estimate(error, row.estimate), width,
+                      *([mark_estimate(root, row.estimate)] if root_too else []), *variance_explained, *ends,
                       f"{row.folds_decided:,}/{row.folds:,}", row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 
@@ -604,18 +620,18 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     if data.class_weight is not None:
         facts.append(("class weight", f"{data.class_weight}: both classes have equal weight"))
     if data.reading is not None:
-        facts.append(("read with", _read_with(data.reading)))
+        facts.append(("read with", _describe_reading(data.reading)))
         facts += [(f"codes of {column}", codes) for column, codes in data.reading.code_texts.items()]
     facts += [("scale of the penalty", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
 
 
-def _read_with(read: ReadingInfo) -> str:
+def _describe_reading(read: ReadingInfo) -> str:
     facts = [f"missing values: {read.na}", f"{several(read.left_out, 'row')} dropped"]
     filled = "" if read.filled is None else f" of {several(len(read.filled), 'column')}"
     facts += [f"missing values{filled} imputed by the {read.na}"] if read.means else []
     facts += [f"{several(len(read.marked), 'column')} with an indicator of missing values"] if read.marked else []
-    unranked = set(read.levels) - set(read.ranked)
+    unranked = set(read.levels) - set(read.ranked_levels)
     facts += [f"{several(len(unranked), 'text column')} encoded as {read.encode}"] if unranked else []
     facts += [f"dates as {', '.join(read.dates)}"] if read.dates else []
     facts += [f"missing-value codes: {', '.join(read.na_values)}"] if read.na_values else []
@@ -630,9 +646,9 @@ def _read_with(read: ReadingInfo) -> str:
 def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
     ask, work = record.request, record.work
     facts = [
-        ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
+        ("gammas", f"{len(ask.gammas)}, {format_number(min(ask.gammas))} to {format_number(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
-        ("requested gap", shown(ask.gap)),
+        ("requested gap", format_number(ask.gap)),
         ("time limit", record_words.limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("subproblems", record_tables.subproblems_line(record)),
@@ -674,9 +690,9 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
     picture = Section("Picture", (*_surface(record), _coefficients(record, data), *stated))
     if isinstance(record, FitRecord):
         facts = (
-            ("objective", shown(record.objective)),
-            ("certified", f"in {ends_of(record.lower, record.upper)}"),
-            ("gap", shown(record.gap, 3)),
+            ("objective", format_number(record.objective)),
+            ("certified", f"in {format_interval(record.lower, record.upper)}"),
+            ("gap", format_number(record.gap, 3)),
             ("backend", f"{record.backend} {record.formulation}"),
             ("seconds", f"{record.seconds:.3f}"),
             *((("models compared", words),) if record.side is not None and (words := record.side.words()) else ()),
@@ -689,15 +705,24 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
     sure = sum(row.proved for row in record.path)
     within = " within the restrictions" if record.request.restrictions else ""
     first = f"{sure} of {len(record.path)} subsets are the best of their size{within} at their gamma."
-    said: list[Block] = [Facts(tuple(_compared(record)))] if record.request.restrictions else []
+    said: list[Block] = [Facts(tuple(_comparison_facts(record)))] if record.request.restrictions else []
     said.append(Sentences((first,), True))
     if sure < len(record.path):
         words = (
             f"The other {len(record.path) - sure} subsets: the minimum objective is between `lower` and `objective`."
         )
         said.append(Sentences((words,), False))
-    rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
-                  "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
+    rows = tuple(
+        (
+            str(row.tau),
+            format_number(row.gamma),
+            format_with_zeros(row.objective, 6),
+            format_with_zeros(row.lower, 6),
+            "yes" if row.proved else "no",
+            join_names(row.support),
+        )
+        for row in record.path
+    )
     head = ("tau", "gamma", "objective", "lower", "certified", "features")
     losses = LOSS_WORDS[record.loss].losses
     table = ReportTable(f"Objective: {losses} on the training rows plus the penalty.", head, rows)

@@ -12,10 +12,19 @@ from rich.text import Text
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import accuracy, fit_records, records
-from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, quoted_name, several, share, shown
-from sparsecv_mio.model_space import NONE, factors_of, word_of_factor, words_of_terms
+from sparsecv_mio.digits import (
+    abbreviate_list,
+    format_interval,
+    format_number,
+    format_with_zeros,
+    interval_digits,
+    quoted_name,
+    several,
+    share,
+)
+from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.source_tables import print_plan, print_sources
@@ -82,7 +91,7 @@ def print_answer(
         _print_outer_folds(console, record.nested)
     layout.say(console, best_gamma_title(record), "bold")
     rows = _print_taus(console, record, full)
-    for line in _marks_explained(record, rows):
+    for line in _explain_marks(record, rows):
         layout.say(console, line, "dim")
     if full:
         layout.say(console, methods_line(record.work.engine))
@@ -97,36 +106,36 @@ def meaning(
 ) -> tuple[str, str]:
     """Return the title of the answer, with the status in brackets, and a colour."""
     title, _, colour = MEANING[record.status]
-    reason = _why_not_certified(record)
+    reason = _uncertified_reason(record)
     return (f"{title} ({reason}; not certified)" if reason else title), colour
 
 
-def _why_not_certified(
+def _uncertified_reason(
     record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
 ) -> str:
-    return "search ended without a proof" if record_words.ended_by_itself(record) else MEANING[record.status][1]
+    return "search ended without a proof" if record_words.has_stopped_early(record) else MEANING[record.status][1]
 
 
 def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
-    reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _why_not_certified(record)
+    reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _uncertified_reason(record)
     colour, gap = MEANING[record.status][2], gap_in_words(record.request.gap)
-    pairs = record_words.pairs_left(record)
+    pairs = record_words.n_unsolved_pairs(record)
     if pairs:
         colour = MEANING["limit"][2]
     if least is None:
         word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
         console.print(Text.assemble((f"{word}: ", f"bold {colour}"), reported))
     else:
-        error = layout.marked(shown(least.cv_error, _digits(record)), least.estimate)
+        error = layout.mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
-        word = f"minimum CV error {_searched_over(record)} ({status})"
+        word = f"minimum CV error {_search_space(record)} ({status})"
         at = layout.pair(least.tau, least.gamma)
         console.print(Text.assemble((f"{word}: ", f"bold {colour}"), f"{error} at {at}"))
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
         console.print(Text.assemble((f"reported by {record.rule} ({settled}): ", f"bold {colour}"), reported))
     if pairs:
-        ended = record_words.what_ended(record)
+        ended = record_words.stop_reason(record)
         layout.say(console, f"{ended}: {pairs:,} of {len(record.table):,} pairs are not solved, as --gap 0 requests")
 
 
@@ -164,19 +173,19 @@ def print_restrictions(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> None:
     """Print which models were compared, unless all were."""
-    if words := compared(record):
+    if words := describe_model_space(record):
         layout.say(console, f"models compared: {words}")
 
 
-def compared(
+def describe_model_space(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> str:
     """Return a description of the compared models; empty if all subsets of the columns of the file were compared."""
-    limits, adjusted = record.request.restrictions, adjusted_for(record)
+    limits, adjusted = record.request.restrictions, adjustment_columns(record)
     said = [limits.words(record.data.p)] if limits else []
     if not (limits and limits.count):
-        factors = factors_of(name for name in record.data.names if name not in adjusted)
-        words = first_named([word_of_factor(columns) for columns in factors])
+        factors = find_factors(name for name in record.data.names if name not in adjusted)
+        words = abbreviate_list([word_of_factor(columns) for columns in factors])
         said += [f"each level of {words} counts as a feature"] if factors else []
     return "; ".join(said)
 
@@ -184,7 +193,7 @@ def compared(
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = _digits(record)
-    error = layout.marked(shown(record.cv_error, digits), record.estimate)
+    error = layout.mark_estimate(format_number(record.cv_error, digits), record.estimate)
     meaning = LOSS_WORDS[record.loss].cv_error
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
@@ -204,14 +213,16 @@ def _error_lines(record: records.Record) -> list[str]:
     lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
-        better_error = layout.marked(shown(better.cv_error, digits), better.estimate)
+        better_error = layout.mark_estimate(format_number(better.cv_error, digits), better.estimate)
         lines.append(
-            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {better_error} in "
-            f"{ends_of(better.lower, better.upper, digits)}"
+            f"refined at the same tau: gamma = {format_number(better.gamma)}, CV error {better_error} in "
+            f"{format_interval(better.lower, better.upper, digits)}"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
-        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
+        path = " -> ".join(
+            f"({format_number(step.gamma, 4)}, {step.tau}) {format_number(step.cv_error)}" for step in taken
+        )
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau), with CV errors: {path}; {several(refused, 'move')} rejected")
     return lines
@@ -219,23 +230,23 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the minimum CV error of the grid, and on that of the reported pair."""
-    scope, certificate = _searched_over(record), record.certificate
+    scope, certificate = _search_space(record), record.certificate
     own = own_line(record, digits)
-    if _says_nothing(record):
+    if _is_trivial(record):
         return [f"minimum CV error {scope}: no certified bound yet"]
-    ends = ends_of(certificate.lower, certificate.upper, digits)
-    lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {shown(certificate.gap, 2)})"]
+    ends = format_interval(certificate.lower, certificate.upper, digits)
+    lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
     loosest = record.loosest
     if loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma):
-        where = f"tau = {loosest.tau}, gamma = {shown(loosest.gamma)}"
+        where = f"tau = {loosest.tau}, gamma = {format_number(loosest.gamma)}"
         lines.append(f"the lower bound is set by {where} (not yet excluded)")
     return list(filter(None, (own, *lines) if record.least is not None else (*lines, own)))
 
 
-def _searched_over(record: records.Record) -> str:
+def _search_space(record: records.Record) -> str:
     """Return the set of pairs over which the minimum CV error is certified."""
     if (continuous := record.continuous) is not None:
-        return f"over every gamma from {shown(continuous.low)} to {shown(continuous.high)}"
+        return f"over every gamma from {format_number(continuous.low)} to {format_number(continuous.high)}"
     return "over every tau at this gamma" if record.descent else "over the grid"
 
 
@@ -256,8 +267,8 @@ def own_line(record: records.Record, digits: int) -> str:
     if not math.isfinite(row.upper) and not row.lower > 0.0:
         return "CV error of this pair: no certified bound yet"
     if not math.isfinite(row.upper):
-        return f"CV error of this pair: at least {shown(row.lower, digits)} (certified)"
-    return f"CV error of this pair: in {ends_of(row.lower, row.upper, digits)} (certified)"
+        return f"CV error of this pair: at least {format_number(row.lower, digits)} (certified)"
+    return f"CV error of this pair: in {format_interval(row.lower, row.upper, digits)} (certified)"
 
 
 def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
@@ -265,13 +276,13 @@ def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
     if isinstance(found, accuracy.ClassQuality):
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
-        return f"log loss {shown(found.log_loss)}, {right}"
+        return f"log loss {format_number(found.log_loss)}, {right}"
     if isinstance(found, accuracy.CountQuality):
         of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
         explained = f"share of the deviance explained {of_null}"
-        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, {explained}"
+        return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
     explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
-    return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
+    return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 
 def error_lines(
@@ -285,20 +296,20 @@ def error_lines(
     lines, averaged = [f"errors: {error_line(found)}{alike}"], getattr(record, "average", None) is not None
     of_pair = " of the best pair, not of the averaged model" if averaged else ""
     if isinstance(record, records.Record) and record.classes is not None:
-        error = layout.marked(shown(record.cv_error), record.estimate)
+        error = layout.mark_estimate(format_number(record.cv_error), record.estimate)
         lines.append(f"in cross-validation: log loss {error}{of_pair}, {record.accuracy_line()}")
     elif isinstance(record, records.Record) and record.counts is not None:
-        error = layout.marked(shown(record.cv_error), record.estimate)
+        error = layout.mark_estimate(format_number(record.cv_error), record.estimate)
         lines.append(f"in cross-validation: half deviance {error}{of_pair}, {record.accuracy_line()}")
     elif isinstance(record, records.Record):
-        root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
-        square = f"the square root of the CV error {shown(record.cv_error)}"
+        root = layout.mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate)
+        square = f"the square root of the CV error {format_number(record.cv_error)}"
         lines.append(f"in cross-validation: RMSE {root}, {square}{of_pair}")
     elif isinstance(record, fit_records.CommonRecord):
-        root = f"RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
+        root = f"RMSE {format_number(record.rmse)}, the square root of {format_number(record.cv_error)}"
         losses = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
         loss = losses.get(record.loss)
-        lines.append(f"in cross-validation: {root if loss is None else f'{loss} {shown(record.cv_error)}'}")
+        lines.append(f"in cross-validation: {root if loss is None else f'{loss} {format_number(record.cv_error)}'}")
     return lines
 
 
@@ -313,7 +324,7 @@ def coverage_lines(
         Record of the model.
     """
     low, high = ends.T
-    lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
+    lines = [f"intervals of level {level:g} (CV+): {format_number(float((high - low).mean()))} wide on average"]
     if y is not None:
         lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of the targets lie in their intervals"
     if record is not None and (words := record.likely("too narrow")):
@@ -324,20 +335,20 @@ def coverage_lines(
 def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, in comparison with the minimised CV error."""
     done, k = len(nested.folds), nested.outer.k
-    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
+    spread = "" if nested.standard_error is None else f", standard error {format_number(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
     averaged = sum(outer.average is not None for outer in nested.folds)
     missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; a single pair in the others)"
     models = f" with its averaged model{missing}" if averaged else ""
-    lines = [f"nested CV error of the whole procedure{models}: {shown(nested.error)}{spread}, over {of}"]
+    lines = [f"nested CV error of the whole procedure{models}: {format_number(nested.error)}{spread}, over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
-        lines.append(f"the nested CV error is {much} than the CV error of this pair, {shown(record.cv_error)}")
+        lines.append(f"the nested CV error is {much} than the CV error of this pair, {format_number(record.cv_error)}")
     if nested.classes is not None:
         quality = nested.classes
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
-        ends = ends_of(quality.lower, quality.upper)
+        ends = format_interval(quality.lower, quality.upper)
         lines.append(f"in the outer folds: {measures}; log loss of these models in {ends} (certified)")
     return lines
 
@@ -353,7 +364,7 @@ def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     layout.print_table(console, ("outer fold", "tau", "gamma", "CV error of the pair", on_it, "status"), rows)
 
 
-def _says_nothing(record: records.Record) -> bool:
+def _is_trivial(record: records.Record) -> bool:
     """Return True if the interval of the minimum CV error is trivial: from 0 to an unknown number."""
     return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
@@ -366,7 +377,9 @@ def _estimate_lines(record: records.Record) -> list[str]:
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
-        where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        where = (
+            f", all at gamma = {format_number(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        )
         lines.append(f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no estimate")
     return lines
 
@@ -404,14 +417,14 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
     refit = record.refit
     proof = "subset certified optimal"
     if not refit.proved:
-        proof = f"subset not certified, training objective in {ends_of(refit.lower, refit.upper)}"
+        proof = f"subset not certified, training objective in {format_interval(refit.lower, refit.upper)}"
     console.print()
     for line in rule_lines(record):
         layout.say(console, line)
     same = (refit.tau, refit.gamma) == (record.tau, record.gamma)
-    where = "" if same else f" at tau = {refit.tau}, gamma = {shown(refit.gamma)}"
+    where = "" if same else f" at tau = {refit.tau}, gamma = {format_number(refit.gamma)}"
     layout.say(console, f"model refitted on all rows{where} ({proof})")
-    loss, adjusted = record.loss, adjusted_for(record)
+    loss, adjusted = record.loss, adjustment_columns(record)
     print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
     layout.say_codes(console, record.data)
     for line in scatter_lines(record, record, data):
@@ -436,7 +449,9 @@ def rule_lines(record: records.Record) -> list[str]:
     one_se, least = record.one_se, record.certificate
     if one_se is None:
         return record_words.choice_lines(record)
-    cutoff = layout.marked(f"{shown(least.cv_error)} + {shown(one_se.standard_error)}", least.estimate)
+    cutoff = layout.mark_estimate(
+        f"{format_number(least.cv_error)} + {format_number(one_se.standard_error)}", least.estimate
+    )
     within = f"a CV error of at most {cutoff} (the minimum plus its standard error)"
     if not one_se.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
@@ -492,7 +507,7 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
         layout.say(console, f"{several(count, 'more ' + what)}: add --full, or --json FILE", "dim")
 
 
-def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
+def _explain_marks(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
     if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
@@ -536,7 +551,7 @@ def best_gamma_title(record: records.Record) -> str:
     return "best gamma for each tau" + ("" if record.least is None else f" (for tau = {record.tau} the reported one)")
 
 
-def sizes_around(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
+def select_sizes(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
     """Return the sizes to show: all if they are few, otherwise the chosen ones, their neighbours and powers of two.
 
     Parameters
@@ -548,7 +563,7 @@ def sizes_around(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
 
     Examples
     --------
-    >>> sizes_around(range(1, 41), [6])
+    >>> select_sizes(range(1, 41), [6])
     [1, 2, 4, 5, 6, 7, 8, 16, 32, 40]
     """
     if len(taus) <= MAX_SIZES:
@@ -566,14 +581,20 @@ def _print_taus(console: Console, record: records.Record, full: bool) -> list[re
     """Print the best row of each tau, or of selected taus if there are many; return the printed rows."""
     every = best_by_tau(record)
     taus = [row.tau for row in every]
-    kept = set(taus if full else sizes_around(taus, {record.tau, record.certificate.tau}))
+    kept = set(taus if full else select_sizes(taus, {record.tau, record.certificate.tau}))
     rows = [row for row in every if row.tau in kept]
     digits = interval_digits((row.lower, row.upper) for row in rows)
     lines = [
-        (row.tau, row.gamma, layout.marked(aligned(row.cv_error, digits), row.estimate),
-         aligned(row.lower, digits), aligned(row.upper, digits), f"{row.folds_decided:,}/{row.folds:,}")
+        (
+            row.tau,
+            row.gamma,
+            layout.mark_estimate(format_with_zeros(row.cv_error, digits), row.estimate),
+            format_with_zeros(row.lower, digits),
+            format_with_zeros(row.upper, digits),
+            f"{row.folds_decided:,}/{row.folds:,}",
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for row in rows]
     layout.print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds solved"), lines, styles=styles)
     _say_left_out(console, len(every) - len(rows), "size")
@@ -628,7 +649,7 @@ def methods_line(engine: str) -> str:
 
 def subsets_of_piece(surface: fit_records.Surface, piece: fit_records.SurfacePiece) -> str:
     """Return the best subsets of a piece as text; several if they are tied or cross."""
-    return " or ".join(layout.listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
+    return " or ".join(layout.join_names(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
@@ -652,7 +673,7 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         for words in _bounded_fields(report, full):
             console.print(Text.assemble(("bounded    ", "green"), words))
         for words in report.reread:
-            console.print(Text.assemble(("only read  ", "yellow"), words if full else _fields_named(words)))
+            console.print(Text.assemble(("only read  ", "yellow"), words if full else _describe_fields(words)))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
 
@@ -675,7 +696,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     return [f"{count} more fields are within their bounds (--full lists fields and bounds)"] if bounded else []
 
 
-def _fields_named(fields: str) -> str:
+def _describe_fields(fields: str) -> str:
     """Return a list of fields, with those of the request last and without its name."""
     names = fields.split(", ")
     options = [name.removeprefix("request.") for name in names if name.startswith("request.")]
@@ -687,7 +708,9 @@ FEW_REPLACEMENTS = 5  # replacements printed for a size without --full
 VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
-def print_near(console: Console, record: fit_records.NearRecord, brief: bool = False, full: bool = False) -> None:
+def print_near_optimal(
+    console: Console, record: fit_records.NearRecord, brief: bool = False, full: bool = False
+) -> None:
     """Print a near-optimal list: the models of every size, and the features that all or none of them have.
 
     Parameters
@@ -705,7 +728,7 @@ def print_near(console: Console, record: fit_records.NearRecord, brief: bool = F
     if not record.models:
         word = word.replace("best answer so far", "no model yet")
     console.print(
-        Text.assemble((f"{word}: ", f"bold {colour}"), f"gamma = {shown(record.gamma)} (ridge weight){chosen}")
+        Text.assemble((f"{word}: ", f"bold {colour}"), f"gamma = {format_number(record.gamma)} (ridge weight){chosen}")
     )
     print_restrictions(console, record)
     layout.say(console, f"models within {100.0 * record.within:g}% of the minimum {objective}")
@@ -733,7 +756,7 @@ def _print_size(
     count = several(size.models, "model")
     layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
-        by_itself = record_words.ended_by_itself(record)
+        by_itself = record_words.has_stopped_early(record)
         limit = "no model was evaluated before the limit; give a longer --time-limit"
         layout.say(
             console, "rounding error exceeds the value of every model; give a larger --gamma" if by_itself else limit
@@ -744,10 +767,10 @@ def _print_size(
     _print_near_models(console, VALUE[record.by], models, factors, full)
     if len(models) > KEPT_ROWS and not full:
         _say_left_out(console, len(models) - KEPT_ROWS, "model")
-    below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
+    below = "" if size.complete else f" with a {VALUE[record.by]} below {format_number(size.complete_to)}"
     if size.always or size.never or size.complete:
-        layout.say(console, f"in every model{below}: {_features_named(words_of_terms(size.always, factors))}")
-        layout.say(console, f"in none{below}: {_features_named(words_of_terms(size.never, factors))}")
+        layout.say(console, f"in every model{below}: {_describe_features(words_of_terms(size.always, factors))}")
+        layout.say(console, f"in none{below}: {_describe_features(words_of_terms(size.never, factors))}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [
@@ -770,7 +793,7 @@ def _print_near_models(
     for model, support in list(zip(models, supports, strict=True))[: None if full else KEPT_ROWS]:
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
         own = [name for name in support if name not in shared]
-        rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
+        rows.append((format_with_zeros(model.value, digits), excess, layout.join_names(own) or "-"))
     name = "features" if not shared else f"features in addition to the {len(shared)} of all these models"
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
@@ -779,18 +802,18 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     """Return the value up to which the list is complete, and the reason for this limit."""
     value = VALUE[record.by]
     if size.complete:
-        return f"certified to be all models with a {value} up to {shown(size.threshold)}"
+        return f"certified to be all models with a {value} up to {format_number(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to include all models with a {value} below {shown(size.complete_to)}"
-    cut = "cut short by rounding error" if record_words.ended_by_itself(record) else "cut short by the limit"
+        return f"{best}, certified to include all models with a {value} below {format_number(size.complete_to)}"
+    cut = "cut short by rounding error" if record_words.has_stopped_early(record) else "cut short by the limit"
     if size.models and size.complete_to > size.best:
-        return f"{cut}, certified to include all models with a {value} below {shown(size.complete_to)}"
-    return f"{cut}: models that are not listed may have a {value} as low as {shown(size.lower)}"
+        return f"{cut}, certified to include all models with a {value} below {format_number(size.complete_to)}"
+    return f"{cut}: models that are not listed may have a {value} as low as {format_number(size.lower)}"
 
 
-def _features_named(names: tuple[str, ...]) -> str:
-    return first_named([quoted_name(name) for name in names]) or "no feature"
+def _describe_features(names: tuple[str, ...]) -> str:
+    return abbreviate_list([quoted_name(name) for name in names]) or "no feature"
 
 
 def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:
@@ -822,11 +845,13 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     console.print(Text.assemble((f"{word}: ", f"bold {colour}"), layout.pair(record.tau, record.gamma)))
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])
-    layout.say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, {record.beside_error}")
-    ends = ends_of(record.lower, record.upper, digits)
-    gap = f"(certified, relative gap {shown(record.gap, 2)})"
+    layout.say(
+        console, f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"
+    )
+    ends = format_interval(record.lower, record.upper, digits)
+    gap = f"(certified, relative gap {format_number(record.gap, 2)})"
     layout.say(console, f"minimum CV error over all subsets of these sizes: in {ends} {gap}")
-    adjusted = adjusted_for(record)
+    adjusted = adjustment_columns(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
     layout.say_codes(console, record.data)
     layout.say(console, record_words.common_stability(record))
@@ -835,7 +860,9 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     console.print()
     layout.say(console, "best gamma for each tau", "bold")
     best = best_common_by_tau(record)
-    rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
+    rows = [
+        (row.tau, format_number(row.gamma, 4), format_with_zeros(row.cv_error, digits), row.support) for row in best
+    ]
     styles = ["bold" if row.tau == record.tau else "" for row in best]
     layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
     layout.say(

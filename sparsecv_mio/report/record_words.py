@@ -9,14 +9,14 @@ from functools import partial
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
-from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
+from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, interval_digits, quoted_name, several
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
-from sparsecv_mio.report.layout import marked
+from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import LOSS_WORDS, Model, Within
 
 
-def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
+def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
     """Return a description of a part of the grid.
 
     Parameters
@@ -35,7 +35,7 @@ def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]
 
     Examples
     --------
-    >>> covered(9, 1.0, range(1, 31)), covered(None, 0.5, [1, 2])
+    >>> describe_region(9, 1.0, range(1, 31)), describe_region(None, 0.5, [1, 2])
     ('tau 1:9 at every gamma, every tau at gamma >= 1', 'every tau at gamma >= 0.5')
     """
     if up_to_tau == max(taus):
@@ -71,16 +71,16 @@ def region_lines(record: Record) -> list[str]:
 
     No lines are returned for a fully certified grid, for a descent, and for records without this information.
     """
-    rows = open_rows(record) if _of_regions(record) else []
-    return [*proved_region(record), *certified_so_far(record), *([_not_excluded(record, rows)] if rows else [])]
+    rows = open_rows(record) if _has_open_pairs(record) else []
+    return [*proved_region(record), *certified_so_far(record), *([_open_pairs_line(record, rows)] if rows else [])]
 
 
 def proved_region(record: Record) -> list[str]:
     """Return a line on the region in which the best pair is certified, if there is one."""
     region = record.region
-    if region is None or not _of_regions(record):
+    if region is None or not _has_open_pairs(record):
         return []
-    where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
+    where = describe_region(region.up_to_tau, region.from_gamma, record.request.taus)
     return [f"certified for {where}: {_best_of_region(record, region)}"]
 
 
@@ -94,15 +94,15 @@ def certified_so_far(record: Record) -> list[str]:
     region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
     if region is None:
         return [f"certified so far: {counts}; the choice is not yet certified within {share} at any gamma"]
-    where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
-    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {shown(region.upper)}"
+    where = describe_region(region.up_to_tau, region.from_gamma, record.request.taus)
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {format_number(region.upper)}"
     return [
         f"certified so far: {counts}",
         f"certified within {share} for {where}: no pair there is more than {share} better than {pair}",
     ]
 
 
-def _of_regions(record: Record) -> bool:
+def _has_open_pairs(record: Record) -> bool:
     """Return True if a record states its open pairs: not for a fully certified grid or a descent."""
     return record.status != "proved" and not record.descent and any(row.status for row in record.table)
 
@@ -116,14 +116,14 @@ def _best_of_region(record: Record, region: Region) -> str:
     if (region.gamma, region.tau) == (best.gamma, best.tau):
         which = "the reported pair" if record.least is None else "the pair with the minimum CV error"
         return f"{which} is the best of them" if inside else f"no pair there is better than {which}"
-    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {shown(region.cv_error)}"
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {format_number(region.cv_error)}"
     own = {(row.gamma, row.tau): row.status for row in record.table}
     decided = own.get((region.gamma, region.tau)) == "decided"
     which = "the best solved pair, " if decided and best.estimate else ""
     return f"the best of them is {pair}" if inside else f"no pair there is better than {which}{pair}"
 
 
-def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
+def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
     """Return a line on the pairs that cannot be excluded."""
     pairs = several(len(rows), "other pair")
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
@@ -143,7 +143,7 @@ def _estimate(reported: float, best: float) -> str:
 def stability_lines(record: Record) -> list[str]:
     """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not."""
     stable = record.stability
-    return [*_chosen_in(record), _change(record, stable) if stable is not None else _no_change(record)]
+    return [*_selection_lines(record), _change(record, stable) if stable is not None else _no_change(record)]
 
 
 def _no_change(record: Record) -> str:
@@ -170,7 +170,7 @@ def common_stability(record: CommonRecord) -> str:
     )
 
 
-def _chosen_in(record: Record) -> list[str]:
+def _selection_lines(record: Record) -> list[str]:
     """Return lines on how many folds choose each feature of the model, and on other features that folds choose."""
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
@@ -187,11 +187,11 @@ def _chosen_in(record: Record) -> list[str]:
     besides = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name not in model]
     if common:
         parts = [f"all {fitted} select {common} of the {several(len(model), 'feature')} of this model"]
-        parts += [f"the other features are selected less often: {first_named(some)}"] if some else []
+        parts += [f"the other features are selected less often: {abbreviate_list(some)}"] if some else []
     else:
         none = f"no feature of this model is in all {fitted}"
-        parts = [f"{none}: {first_named(some)}" if some else none]
-    parts += [f"features that are not in this model: {first_named(besides)}"] if besides else []
+        parts = [f"{none}: {abbreviate_list(some)}" if some else none]
+    parts += [f"features that are not in this model: {abbreviate_list(besides)}"] if besides else []
     return [f"{head}: {'; '.join(parts)}"]
 
 
@@ -202,10 +202,10 @@ def _is_in_time_order(record: Record) -> bool:
 
 def _change(record: Record, stable: Stability) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
-    value = marked(shown(stable.instability, 4), stable.estimate)
+    value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
     losses = LOSS_WORDS[record.loss].losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
-    ends = f", certified in {ends_of(stable.instability_lower, stable.instability_upper, 4)}"
+    ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     held_out = "fitting only the rows before it" if _is_in_time_order(record) else "holding it out"
     change = f"{held_out} changes the {losses} by {value} on average"
     return f"most influential fold: {stable.fold + 1}; {change}{share}{ends if stable.estimate else ''}"
@@ -246,7 +246,7 @@ def average_lines(record: Record) -> list[str]:
     lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{own}")
     if within is not None:
         why = "optimistic, because its weights used the held-out rows; --nested K gives an unbiased estimate"
-        lines.append(f"error of averaged models made within every fold: {shown(within.error)} ({why})")
+        lines.append(f"error of averaged models made within every fold: {format_number(within.error)} ({why})")
     return lines
 
 
@@ -258,35 +258,37 @@ def choice_lines(record: Record) -> list[str]:
         return [unknown] if record.request.stability else []
     chosen = stable.chosen
     digits = interval_digits([(chosen.lower, chosen.upper)])
-    certified = ends_of(chosen.lower, chosen.upper, digits)
+    certified = format_interval(chosen.lower, chosen.upper, digits)
     proof = "certified" if chosen.proved else "not certified"
-    criterion = f"the pair with the minimum of CV error + {shown(chosen.weight)} x instability"
-    return [f"stable pair: {criterion} ({proof}); the minimum is in {certified}", *_weights_tried(chosen)]
+    criterion = f"the pair with the minimum of CV error + {format_number(chosen.weight)} x instability"
+    return [f"stable pair: {criterion} ({proof}); the minimum is in {certified}", *_weight_lines(chosen)]
 
 
-def _weights_tried(chosen: StableChoice) -> list[str]:
+def _weight_lines(chosen: StableChoice) -> list[str]:
     """Return lines on the weights that nested cross-validation tried."""
     if chosen.outer is None:
         return []
-    errors = ", ".join(f"{shown(weighed.weight)}: {shown(weighed.error, 4)}" for weighed in chosen.tried)
+    errors = ", ".join(
+        f"{format_number(weighed.weight)}: {format_number(weighed.error, 4)}" for weighed in chosen.tried
+    )
     done, k = len(chosen.tried[0].folds), chosen.outer.k
     folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
-    return [f"weight {shown(chosen.weight)} chosen by nested CV over {folds}; error of each weight: {errors}"]
+    return [f"weight {format_number(chosen.weight)} chosen by nested CV over {folds}; error of each weight: {errors}"]
 
 
 def fold_models(record: Record) -> str:
     """Return how close the models of the folds are to the optimum; empty if unknown or uninformative."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
-    return f"within {_per_cent_up(gap)} of the minimum training objective in each of the {record.folds.k} folds"
+    return f"within {_format_share(gap)} of the minimum training objective in each of the {record.folds.k} folds"
 
 
-def _per_cent_up(share: float) -> str:
+def _format_share(share: float) -> str:
     """Return a share below 1 in per cent, rounded up to two digits.
 
     Examples
     --------
-    >>> _per_cent_up(0.01101), _per_cent_up(0.25), _per_cent_up(3e-9)
+    >>> _format_share(0.01101), _format_share(0.25), _format_share(3e-9)
     ('1.2%', '25%', '0.01%')
     """
     share = max(share, 1e-4)
@@ -294,14 +296,14 @@ def _per_cent_up(share: float) -> str:
     return f"{math.ceil(100.0 * share / digit - 1e-9) * digit:.3g}%"
 
 
-def pairs_left(record: Record) -> int:
+def n_unsolved_pairs(record: Record) -> int:
     """Return the number of unsolved pairs of a proved record, if all were to be solved (`--gap 0`)."""
     if record.status != "proved" or record.request.gap > 0.0 or record.descent or record.continuous is not None:
         return 0
     return sum(row.folds_decided < row.folds for row in record.table)
 
 
-def what_ended(record: Record) -> str:
+def stop_reason(record: Record) -> str:
     """Return the reason why a run ended with unsolved pairs."""
     limit = _search_limit(record)
     if limit is not None and record.work.seconds >= WHOLE_LIMIT * limit:
@@ -335,7 +337,7 @@ def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> fl
     return limit
 
 
-def ended_by_itself(record: Record | PathRecord | NearRecord | CommonRecord) -> bool:
+def has_stopped_early(record: Record | PathRecord | NearRecord | CommonRecord) -> bool:
     """Return True if a run without a proof ended before its time limit, so a longer one would not help."""
     limit = _search_limit(record)
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
@@ -347,7 +349,7 @@ def hints(record: Record) -> list[str]:
     It cannot be extended beyond tau = p or the number of rows of a training set. If some pairs have no CV error, a hint
     proposes a search that tries them. If a limit came before the proof, a hint names options that would complete it.
     """
-    if ended_by_itself(record) and not record.descent:
+    if has_stopped_early(record) and not record.descent:
         easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
         budget = record.request.mio_budget
         if budget is not None and record.work.mios >= budget:
@@ -370,8 +372,9 @@ def _weight_hint(record: Record) -> str:
     chosen = None if record.stability is None else record.stability.chosen
     if chosen is None or chosen.outer is None or chosen.weight < max(one.weight for one in chosen.tried):
         return ""
-    more = f"--stability {shown(3.0 * chosen.weight)} --nested {chosen.outer.k}"
-    return f"the weight {shown(chosen.weight)} is the largest one tried; {more} computes the error of a larger weight"
+    more = f"--stability {format_number(3.0 * chosen.weight)} --nested {chosen.outer.k}"
+    weight = format_number(chosen.weight)
+    return f"the weight {weight} is the largest one tried; {more} computes the error of a larger weight"
 
 
 def _accuracy_hint(record: Record) -> str:
@@ -478,7 +481,9 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
-    natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
+    natural = max(
+        1, min((record.request.restrictions or NONE).n_selectable_features(record.data.p), record.data.n - held_out - 1)
+    )
     best = record.certificate.tau
     below = max(size for size in taus if size < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:

@@ -10,7 +10,7 @@ from sparsecv_mio.certificate.factor_levels import References
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import quoted_name
-from sparsecv_mio.model_space import names_joined, word_of_factor
+from sparsecv_mio.model_space import abbreviate_names, word_of_factor
 from sparsecv_mio.report.layout import say
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ def with_reference(record: Shown, levels: References) -> Shown:
     return replace(record, **{name: replace(asked, reference=tuple(levels))})  # type: ignore[type-var]
 
 
-def references_of(record: Any) -> References:
+def requested_references(record: Any) -> References:
     """Return the columns of each factor with a requested reference level, by this level."""
-    asked = _asked(record)
+    asked = _request(record)
     wanted = () if asked is None or asked.reference is None else asked.reference
     return {name: columns for name in wanted for columns in _factors(record) if name in columns}
 
 
-def _asked(record: Any) -> Any:
+def _request(record: Any) -> Any:
     return record.side if isinstance(record, FitRecord) else record.request
 
 
 def _factors(record: Any) -> tuple[tuple[str, ...], ...]:
     """Return the columns of each factor that enters as one feature."""
-    asked = _asked(record)
+    asked = _request(record)
     return () if asked is None or asked.restrictions is None else asked.restrictions.count
 
 
@@ -64,10 +64,10 @@ def factor_lines(record: Any) -> list[str]:
     models = record.path if isinstance(record, PathRecord) else [record]
     used = {name for model in models for name in model.coefficients}
     factors = [columns for columns in _factors(record) if used.intersection(columns)]
-    references, lines = references_of(record), list[str]()
+    references, lines = requested_references(record), list[str]()
     shown = [level for level, columns in references.items() if columns in factors]
     if shown:
-        levels = names_joined(shown)
+        levels = abbreviate_names(shown)
         lines.append(
             f"coefficients are differences from {levels}, whose effect is in the intercept; the record has deviations"
         )
@@ -75,7 +75,7 @@ def factor_lines(record: Any) -> list[str]:
         columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)
     ]
     if deviations and record.data.intercept != "none":
-        words = names_joined(list(map(word_of_factor, deviations)))
+        words = abbreviate_names(list(map(word_of_factor, deviations)))
         lines.append(
             f"coefficients of {words} are deviations: two levels differ by the difference of their coefficients; "
             f"--reference {quoted_name(deviations[0][0])} shows differences from a level"
@@ -86,7 +86,7 @@ def factor_lines(record: Any) -> list[str]:
 def _is_coded(columns: Sequence[str], record: Any) -> bool:
     """Return True if one level of a factor is in no model, so that it is the reference of the others."""
     word = word_of_factor(tuple(columns))
-    return any(name.startswith(f"{word}=") for name in _asked(record).restrictions.force_out)
+    return any(name.startswith(f"{word}=") for name in _request(record).restrictions.force_out)
 
 
 def against(record: Shown, references: References) -> Shown:
@@ -104,15 +104,15 @@ def against(record: Shown, references: References) -> Shown:
     if not references:
         return record
     if isinstance(record, PathRecord):
-        return replace(record, path=tuple(_shifted(row, references) for row in record.path))
-    shifted = _shifted(record, references)
+        return replace(record, path=tuple(_shift_coefficients(row, references) for row in record.path))
+    shifted = _shift_coefficients(record, references)
     if isinstance(record, Record) and record.average is not None:
-        average = replace(record.average, model=_shifted(record.average.model, references))
+        average = replace(record.average, model=_shift_coefficients(record.average.model, references))
         shifted = replace(shifted, average=average)
     return shifted
 
 
-def _shifted(model: Any, references: References) -> Any:
+def _shift_coefficients(model: Any, references: References) -> Any:
     coefficients, intercept = dict(model.coefficients), model.intercept
     for level, columns in references.items():
         shift = coefficients.get(level, 0.0)
@@ -121,7 +121,7 @@ def _shifted(model: Any, references: References) -> Any:
     return replace(model, coefficients=coefficients, intercept=intercept)
 
 
-def printed(printer: Callable[[Console, Shown], None], record: Shown) -> Callable[[Console], None]:
+def make_printer(printer: Callable[[Console, Shown], None], record: Shown) -> Callable[[Console], None]:
     """Return a function that prints a record with coefficients relative to its reference levels, and a note.
 
     Parameters
@@ -133,7 +133,7 @@ def printed(printer: Callable[[Console, Shown], None], record: Shown) -> Callabl
     """
 
     def show(console: Console) -> None:
-        printer(console, against(record, references_of(record)))
+        printer(console, against(record, requested_references(record)))
         for line in factor_lines(record):
             say(console, line)
 

@@ -102,6 +102,6 @@ def plot_sources(record: Record, ax: Axes) -> Axes:
         named.add(step.source)
         before = step
     ax.set(xlabel="seconds", ylabel="relative gap", ylim=(-0.02, 1.04), xlim=(0.0, None))
-    figures.titled(ax, "Relative gap of the grid, by the bounding method at work")
-    figures.legend_below(ax)
+    figures.write_title(ax, "Relative gap of the grid, by the bounding method at work")
+    figures.draw_outer_legend(ax)
     return ax

@@ -43,9 +43,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.certificate.json_text import read_as
+from sparsecv_mio.certificate.json_text import read_json_value
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
-from sparsecv_mio.search.cells import Archive, parsed
+from sparsecv_mio.search.cells import Archive, parse_json
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import REPORT_SHARE
 
@@ -69,7 +69,7 @@ class Account:
     gap_closed: float = 0.0
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """True if the source did nothing and had no gain."""
         return not (self.problems or self.nodes or self.decided or self.ruled_out or self.gap_closed)
 
@@ -116,7 +116,7 @@ class Accounts:
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
     @contextmanager
-    def of(self, source: str, n_slices: int = 1) -> Iterator[None]:
+    def book_work(self, source: str, n_slices: int = 1) -> Iterator[None]:
         """Book the work within the context to a source; a source inside another one is booked separately.
 
         Parameters
@@ -128,7 +128,7 @@ class Accounts:
         """
         with self._lock:
             self._book_cost()
-            self._turn_to(source)
+            self._switch_source(source)
             self._open.append(source)
             self._account(source).slices += n_slices
         try:
@@ -138,7 +138,7 @@ class Accounts:
                 self._book_cost()
                 self._open.pop()
                 if self._open:
-                    self._turn_to(self._open[-1])
+                    self._switch_source(self._open[-1])
 
     def took(self, source: str, cpu_seconds: float) -> None:
         """Move the cost of worker threads from other work to a source, after the booking thread waited for them.
@@ -170,7 +170,7 @@ class Accounts:
             self._book_cost()
             self._book_gain()
             busy = {name: account for name, account in self._accounts.items() if name != OTHER_WORK}
-            idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
+            idle = [busy.pop(name) for name, account in list(busy.items()) if account.is_idle]
             unnamed = replace(self._account(OTHER_WORK))
             unnamed.seconds += sum(account.seconds for account in idle)
             unnamed.cpu_seconds += sum(account.cpu_seconds for account in idle)
@@ -191,7 +191,7 @@ class Accounts:
         with self._lock:
             return self._accounts.setdefault(str(source), Account())
 
-    def _turn_to(self, source: str) -> None:
+    def _switch_source(self, source: str) -> None:
         """Book the gain, unless the same source goes on and looks would take more than their share of the time."""
         if source != self._last or time.monotonic() >= self._look_due:
             self._book_gain()
@@ -257,29 +257,29 @@ class Accounts:
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless `stored` holds accounts."""
-        _accounts_in(stored)
+        _read_accounts(stored)
 
     def restore(self, stored: Archive) -> None:
         """Add the accounts of a stored run; the stored progress of subproblems is not booked as gain."""
         with self._lock:
             self._clocks, self._known = self._clocks_now(), self._standing(self._known.out)
-            for before in _accounts_in(stored):
+            for before in _read_accounts(stored):
                 account = self._account(before.source)
                 for field in fields(Account):
                     setattr(account, field.name, getattr(account, field.name) + getattr(before, field.name))
 
 
-def _accounts_in(stored: Archive) -> list[SourceWork]:
+def _read_accounts(stored: Archive) -> list[SourceWork]:
     """Return the accounts of a checkpoint."""
-    return read_as(parsed(stored["accounts"]), list[SourceWork], "accounts")
+    return read_json_value(parse_json(stored["accounts"]), list[SourceWork], "accounts")
 
 
-def added(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:
+def merge_accounts(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:
     """Return the sum of two tables of sources: the cost and gain of each source in both.
 
     Examples
     --------
-    >>> [(work.source, work.nodes) for work in added([SourceWork("a", nodes=1)], [SourceWork("a", nodes=2)])]
+    >>> [(work.source, work.nodes) for work in merge_accounts([SourceWork("a", nodes=1)], [SourceWork("a", nodes=2)])]
     [('a', 3)]
     """
     by_source = {work.source: work for work in table}

@@ -11,16 +11,16 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import shown
+from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.cells import places_in
-from sparsecv_mio.thresholds import PART_COLUMNS, by_rows
+from sparsecv_mio.search.cells import locate_supports
+from sparsecv_mio.thresholds import PART_COLUMNS, has_large_matrices
 from sparsecv_mio.trees.allowed_supports import Family
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 
@@ -36,11 +36,11 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
     folds : int
         Number of folds.
     """
-    kinds = data.restrictions.beyond_forcing
-    if kinds and by_rows(data, folds):
-        raise BadInput(f"{shown(kinds[0])}: is not for {data.q} features, whose products are never formed")
+    kinds = data.restrictions.side_constraints
+    if kinds and has_large_matrices(data, folds):
+        raise BadInput(f"{option_name(kinds[0])}: is not for {data.q} features, whose products are never formed")
     for tau in taus if kinds else []:
-        Family.some(data.q, tau, constraints_of(data))
+        Family.require_support(data.q, tau, constraints_of(data))
 
 
 def solve_any(
@@ -68,9 +68,9 @@ def solve_any(
     expired : callable
         Function that returns True to end the search with its present supports.
     """
-    if not data.restrictions.beyond_forcing:
+    if not data.restrictions.side_constraints:
         return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
-    return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
+    return solve_with_constraints(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
 
 
 def solve_all_rows(
@@ -95,14 +95,14 @@ def solve_all_rows(
     """
     if problem is not None:
         return solve_any(data, problem, taus, starts, effort, expired)
-    whole = all_rows_of(data, gamma, expired)
+    whole = make_full_data_fold(data, gamma, expired)
     whole.search(taus)
     each = [solve_by_rows(data, whole, tau, gamma, expired, effort) for tau in taus]
     cells = {tau: solved.by_size[tau] for tau, solved in zip(taus, each, strict=True)}
     return BestSubsets(cells, sum(solved.nodes for solved in each), all(solved.finished for solved in each))
 
 
-def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
+def make_full_data_fold(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
     """Return the rows of the full data at a gamma, none held out. O(n^2 q).
 
     Parameters
@@ -115,7 +115,7 @@ def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -
         Function that returns True to end computations on the rows early.
     """
     rows = np.arange(data.n)
-    return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
+    return WideFold(WideRows.from_data(data, rows, rows[:0], gamma), expired)
 
 
 def solve_by_rows(
@@ -144,13 +144,13 @@ def solve_by_rows(
         seen = replace(branched, lower=max(branched.lower, seen.lower))
     support = whole.incumbent(tau)
     start = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = BestSubset.unproved(tau, start, lower=seen.lower)
+    cell = BestSubset.from_bounds(tau, start, lower=seen.lower)
     if len(seen.columns) > PART_COLUMNS or expired():
         return BestSubsets({tau: cell}, nodes, False)
     small = data.only(seen.columns)
     problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-    starts = places_in(seen.columns, [support] if support is not None else [])
-    result = solve_path(problem, [tau], starts=starts, effort=effort, expired=expired).in_columns(seen.columns)
+    starts = locate_supports(seen.columns, [support] if support is not None else [])
+    result = solve_path(problem, [tau], starts=starts, effort=effort, expired=expired).map_to_columns(seen.columns)
     cell = result.by_size[tau]
     if not cell.complete:
         result.by_size[tau] = replace(cell, lower=max(cell.lower, seen.lower))

@@ -37,29 +37,29 @@ from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
-from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.readers import read_dataset, resolve_target
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.table_facts import about_answer
+from sparsecv_mio.data.table_facts import collect_answer_warnings
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
-from sparsecv_mio.declared_options import OF_TABLES, keywords_are, shown
+from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
-from sparsecv_mio.search.first_use import first_use_of, start_clock
+from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
-from sparsecv_mio.search.observers import staged
-from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated, merged_options
-from sparsecv_mio.search.outer_models import ScoredOutside, scored_by, scored_outside
+from sparsecv_mio.search.observers import make_stage_reporter
+from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
+from sparsecv_mio.search.outer_models import ScoredOutside, score_model, scored_outside
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.slices import Hands, workers_of
+from sparsecv_mio.slices import Hands, open_workers
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Loss, Model, Scale, Within
 
@@ -94,9 +94,9 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
         return search_with_nested_weight(question, deadline)
     question = replace(question, options=options.within(question.dataset))
     if every is not None:
-        return _over_interval(question, every, grid, deadline)
-    record = (_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline)
-    return _with_refined(record, question, deadline) if options.refine else record
+        return _solve_interval(question, every, grid, deadline)
+    record = (_solve_fold_specific_data if question.options.within_folds else _solve_grid)(question, grid, deadline)
+    return _refine_gamma(record, question, deadline) if options.refine else record
 
 
 def _start_clock(question: Question) -> Deadline:
@@ -109,11 +109,11 @@ def _start_clock(question: Question) -> Deadline:
         answer(asked, Deadline(None, stop))
 
     options, hooks = question.options, question.hooks
-    needs = first_use_of("search", options, question.dataset, search_tiny)
+    needs = make_first_use("search", options, question.dataset, search_tiny)
     return start_clock(options, hooks.stop, hooks.began, needs, hooks.progress)
 
 
-def answer_without(
+def answer_outer_fold(
     question: Question, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
 ) -> tuple[Dataset, Record]:
     """Return the rows outside of an outer fold, and the record of a model that is chosen from them.
@@ -136,7 +136,7 @@ def answer_without(
     rows, ours = outer.train_rows(fold), question.hooks
     training = question.dataset.take(rows)
     stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
-    hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
+    hooks = Hooks(make_stage_reporter(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
     options = replace(question.options, refine=False, **changes)
     inner = inner_folds(question.folds, rows, training)
     try:
@@ -147,7 +147,7 @@ def answer_without(
         raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
 
 
-def over_outer_folds(
+def solve_outer_folds(
     outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done], done: list[Done]
 ) -> None:
     """Append the models without each outer fold to `done`, as long as there is time for the next one.
@@ -170,7 +170,7 @@ def over_outer_folds(
         if seconds < GRACE or deadline.stop.is_set():
             break
         with suppress(OutOfTime):
-            made = model(fold, deadline.then(None if seconds == math.inf else seconds / (outer.k - fold)))
+            made = model(fold, deadline.next_part(None if seconds == math.inf else seconds / (outer.k - fold)))
             if made and not deadline.stop.is_set():  # a stopped search may choose another model than the procedure
                 done.append(made)
         if len(done) <= fold:
@@ -193,7 +193,7 @@ def models_of_weights(
     deadline : Deadline, optional
         Deadline of the search.
     """
-    training, record = answer_without(given, outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
+    training, record = answer_outer_fold(given, outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
         return []
     test, models = given.dataset.take(outer.scored_rows(fold)), []
@@ -226,14 +226,14 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     limit, done = deadline.limit, list[list[OuterModel]]()
     outer = outer_folds(OUTER, given.folds, given.dataset, "stability nested")
     until = math.inf if limit is None else deadline.began + limit * OUTER / (OUTER + MAIN_SHARE)
-    over_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer), done)
+    solve_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer), done)
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
     before, chosen_by = deadline.seconds, replace(given, options=replace(given.options, stability=(weight,)))
     if limit is None:
         record = answer(chosen_by, deadline)
     else:  # the outer folds took their part of the limit
-        record = answer(chosen_by, deadline.then(max(limit - before, GRACE)))
+        record = answer(chosen_by, deadline.next_part(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if not tried:
@@ -276,6 +276,8 @@ def cross_validate(
     Minimises `h(gamma, tau) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b^(-N_j)(gamma, tau))^2` over the grid, where
     `b^(-N)` solves `min ||y - Xb||^2 + (gamma/2)||b||^2, ||b||_0 <= tau` on the rows outside N (theory section 0).
 
+    Parameters
+    ----------
     dataset : Dataset
         Data to model.
     folds : FoldPlan, str, int, splitter, labels or pairs
@@ -321,7 +323,7 @@ def cross_validate(
     ('proved', 2, ('x1', 'x3'))
     """
     options, hooks = merged_options(options, hooks, keywords, "cross_validate")
-    for words in describe_deprecated(options) if hooks.began is None else ():  # a command says it itself
+    for words in describe_deprecated_options(options) if hooks.began is None else ():  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
     dataset = options.in_classes(dataset)
     question = Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks)
@@ -330,14 +332,14 @@ def cross_validate(
 
 def _with_notes(record: Record, question: Question) -> Record:
     """Return a record with warnings about data that make its answer look better, or larger, than it is."""
-    notes = about_answer(question.dataset, question.folds, record.coefficients, record.intercept)
+    notes = collect_answer_warnings(question.dataset, question.folds, record.coefficients, record.intercept)
     return replace(record, warnings=(*record.warnings, *notes))
 
 
-def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
+def _solve_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     """Search a grid, and average its near-optimal pairs if the model is an average."""
     average = asked.options.model is Model.AVERAGE
-    searching = deadline.first(1.0 - MODEL_SHARE) if average else deadline
+    searching = deadline.first_part(1.0 - MODEL_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _hands(asked.options, hooks) as hands:
         running = RunningSearch(replace(asked, hooks=hooks), grid, searching, hands)
@@ -349,10 +351,10 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
         hooks.found(running.reported)
     del running  # frees its subproblems, which may take as much memory as the data
     if average:
-        enough = deadline.left >= GRACE and not deadline.stop.is_set()
+        enough = deadline.remaining_seconds >= GRACE and not deadline.stop.is_set()
         clock = deadline if enough else Deadline(GRACE, None)
-        unaveraged = partial(_without_average, record)
-        averaged = run_within_limit(partial(_averaged, record, reported, clock), clock, unaveraged)
+        unaveraged = partial(_note_missing_average, record)
+        averaged = run_within_limit(partial(_average_model, record, reported, clock), clock, unaveraged)
         record = replace(averaged, work=replace(record.work, seconds=deadline.seconds))
     return with_mae(record, data, asked.folds, _after_search(deadline))
 
@@ -361,51 +363,51 @@ def _after_search(deadline: Deadline) -> float:
     """Return the number of seconds for computations on an answer after its certificate."""
     if deadline.stop.is_set():
         return GRACE
-    return max(deadline.left, GRACE, 0.0 if deadline.limit is None else LATE_SHARE * deadline.limit)
+    return max(deadline.remaining_seconds, GRACE, 0.0 if deadline.limit is None else LATE_SHARE * deadline.limit)
 
 
-def _over_own_rows(asked: Question, grid: Grid, deadline: Deadline) -> Record:
+def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     """Search a grid with fold-specific preprocessing, and fit the model of the full data."""
     from sparsecv_mio.search.model_of_all_rows import with_model
 
     options = asked.options
     data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-    own = RowsOfFolds.of(asked.dataset, asked.folds, options.within_folds, options.scale, options.intercept)
+    own = RowsOfFolds.from_dataset(asked.dataset, asked.folds, options.within_folds, options.scale, options.intercept)
     plain = replace(options, scale=Scale.NONE, scale_within=Within.ALL, na_within=Within.ALL)
-    searching = deadline.first(1.0 - MODEL_SHARE)
-    record = _over_grid(replace(asked, dataset=own.dataset, folds=own.folds, options=plain), grid, searching)
-    clock = deadline.then(None if deadline.limit is None else max(deadline.left, GRACE))
+    searching = deadline.first_part(1.0 - MODEL_SHARE)
+    record = _solve_grid(replace(asked, dataset=own.dataset, folds=own.folds, options=plain), grid, searching)
+    clock = deadline.next_part(None if deadline.limit is None else max(deadline.remaining_seconds, GRACE))
     made = run_within_limit(
-        partial(with_model, record, data, asked.folds, options, clock.expired), clock,
+        partial(with_model, record, data, asked.folds, options, clock.has_expired), clock,
         partial(with_model, record, data, asked.folds, options, None),
     )  # fmt: skip
     return replace(made, work=replace(made.work, seconds=deadline.seconds))
 
 
-def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
+def _average_model(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
     """Return the record with the averaged model; under a limit a separate thread computes it, which may compile."""
     if snapshot is None or not np.isfinite(record.cv_error):
-        return _without_average(record)
+        return _note_missing_average(record)
     from sparsecv_mio.search.average import with_average, with_own_error
 
-    until = time.monotonic() + clock.left / 2.0  # the trees have half of it
+    until = time.monotonic() + clock.remaining_seconds / 2.0  # the trees have half of it
 
-    def expired() -> bool:
-        return clock.expired() or time.monotonic() > until
+    def has_expired() -> bool:
+        return clock.has_expired() or time.monotonic() > until
 
-    def over() -> bool:
-        return clock.abandoned.is_set() or clock.left <= 0.0
+    def is_over() -> bool:
+        return clock.abandoned.is_set() or clock.remaining_seconds <= 0.0
 
     try:
-        averaged = with_average(record, snapshot, expired, over)
+        averaged = with_average(record, snapshot, has_expired, is_over)
     except OutOfTime:
-        return _without_average(record)
+        return _note_missing_average(record)
     if not averaged.request.own_error:
         return averaged
-    return with_own_error(averaged, snapshot, clock.expired)
+    return with_own_error(averaged, snapshot, clock.has_expired)
 
 
-def _without_average(record: Record) -> Record:
+def _note_missing_average(record: Record) -> Record:
     """Return a record with a warning that there is no average."""
     return replace(record, warnings=(*record.warnings, NOT_AVERAGED))
 
@@ -419,20 +421,20 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
         raise BadInput(
             f"--scheduler: not supported with a backend; leave out --scheduler or --backend {options.backend}"
         )
-    return workers_of(hooks.scheduler, hooks.lost or _warn)
+    return open_workers(hooks.scheduler, hooks.lost or _warn)
 
 
-def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
+def _solve_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
     """Search an interval of gamma, and the single gamma with the best CV error."""
     from sparsecv_mio.search.gamma_partition import IntervalSearch, solve_interval
 
-    def at(gamma: float, deadline: Deadline) -> Record:
+    def solve_gamma(gamma: float, deadline: Deadline) -> Record:
         return answer(replace(asked, gammas=[gamma]), deadline)
 
-    return solve_interval(IntervalSearch(asked, every, grid.taus.tolist(), deadline), at)
+    return solve_interval(IntervalSearch(asked, every, grid.taus.tolist(), deadline), solve_gamma)
 
 
-def _with_refined(record: Record, asked: Question, deadline: Deadline) -> Record:
+def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record:
     """Return the record with the best gamma between the neighbours of the reported gamma, at the reported tau.
 
     Without a better gamma, or if no interval of gamma can be searched, the reported gamma stays.
@@ -447,14 +449,20 @@ def _with_refined(record: Record, asked: Question, deadline: Deadline) -> Record
         given.scale, given.intercept, gap=given.gap or SearchOptions.gap, threads=given.threads,
         restrictions=given.restrictions, scale_within=given.scale_within, na_within=given.na_within,
     )  # fmt: skip
-    hooks, seconds = Hooks(staged(asked.hooks.progress, "refine")), max(record.work.seconds, LEAST_REFINE_SECONDS)
-    if deadline.expired():
+    hooks, seconds = (
+        Hooks(make_stage_reporter(asked.hooks.progress, "refine")),
+        max(record.work.seconds, LEAST_REFINE_SECONDS),
+    )
+    if deadline.has_expired():
         return replace(record, refined=here)
     try:
         every = GammaInterval(min(low, record.gamma or low), max(high, record.gamma))
         check_interval(every, options, hooks)
         question = replace(asked, gammas=every, taus=(record.tau,), options=options, hooks=hooks)
-        found = answer(question, deadline.then(seconds if deadline.limit is None else min(seconds, deadline.left)))
+        found = answer(
+            question,
+            deadline.next_part(seconds if deadline.limit is None else min(seconds, deadline.remaining_seconds)),
+        )
     except BadInput as error:
         return replace(record, refined=here, warnings=(*record.warnings, f"refine: without effect; {error}"))
     except OutOfTime:
@@ -485,12 +493,12 @@ OuterFold = tuple[NestedFold, ScoredOutside]
 
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
     """Choose a model without an outer fold, and score it on that fold."""
-    training, record = answer_without(given, outer, fold, deadline, "nested")
+    training, record = answer_outer_fold(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
     if given.options.loss is not Loss.SQUARED and record.average is None:
         scored = scored_outside(training, test, record.support, record.gamma, given.options)
     else:
-        scored = scored_by(record.predictor, test, given.options.loss)
+        scored = score_model(record.predictor, test, given.options.loss)
     return NestedFold(
         fold=fold,
         gamma=record.gamma,
@@ -533,7 +541,7 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
-        raise BadInput(f"nested: does not go with {shown(options.by_folds[0])} folds: leave out one or the other")
+        raise BadInput(f"nested: does not go with {option_name(options.by_folds[0])} folds: leave out one or the other")
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)
     outer = outer_folds(count, folds, dataset)
@@ -542,13 +550,13 @@ def nested_cross_validate(
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
     with suppress(KeyboardInterrupt):
-        over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
+        solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if not done:  # the work of the record took the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
-    return replace(record, nested=nested_of(record, outer, done, dataset))
+    return replace(record, nested=summarise_outer_folds(record, outer, done, dataset))
 
 
-def nested_of(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
+def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
     """Return the error of the procedure over the outer folds that are done.
 
     Parameters
@@ -660,7 +668,7 @@ def solve(
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
-    dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
+    dataset, plan = _read_and_split(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
@@ -668,7 +676,7 @@ def solve(
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
 
 
-def _dealt(
+def _read_and_split(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, reading: Mapping[str, Any],
     dealing: tuple[AnyFolds, int], weights: str | None, options: SearchOptions,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
@@ -710,7 +718,7 @@ def _dataset(
             "BestSubsetRidgeCV().fit(X, y)"
         )
     if isinstance(data, str | Path):
-        return read_dataset(data, target_of(data, target), aux=aux, two_words=two_words, **reading)
+        return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
     if target is None:
         raise BadInput("target is missing: name the column to predict")
     return Dataset.from_frame(data, target, aux=aux, two_words=two_words, **reading)

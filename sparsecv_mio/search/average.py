@@ -22,10 +22,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
-from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
+from sparsecv_mio.problem.glm_objective import approximate_by_squares, weighted_losses
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
-from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
@@ -37,10 +37,10 @@ from sparsecv_mio.problem.training_moments import (
 from sparsecv_mio.search.all_rows import solve_all_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
-from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
+from sparsecv_mio.search.first_supports import FoldSearch, make_seed_table
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
 from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
@@ -105,7 +105,7 @@ def _errors_by_moments(
     for fold, moments in training_moments(narrow, folds, wanted.tolist()):
         problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
         supports = [tables[i] for i in numbers[:, fold].tolist()]
-        V, r = problem.about(narrow, rows)
+        V, r = problem.centre_rows(narrow, rows)
         squares = (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
         said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
         wrong = ~(np.abs(sums - said) <= CROSSING_RTOL * said)
@@ -138,12 +138,12 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
     return beta
 
 
-def with_all_columns(data: StandardData, grid: Grid) -> bool:
+def uses_all_columns(data: StandardData, grid: Grid) -> bool:
     """Return True if fits of all columns enter the average: no tau is that large, and restrictions allow them."""
-    return data.choice.max_tau > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
+    return data.choice.max_tau > int(grid.taus[-1]) and not data.restrictions.side_constraints
 
 
-def distances_in(
+def compute_distances(
     snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
 ) -> FloatArray:
     """Return the distance of every pair from the best one, in standard errors; inf if a fold has no support yet.
@@ -175,7 +175,7 @@ def distances_in(
     step = max(1, BLOCK_NUMBERS // data.n)
     for places in (scored[i : i + step] for i in range(0, len(scored), step)):
         distances[places] = distances_of_pairs(errors(places), least, *counted)
-    if not with_all_columns(data, context.grid):
+    if not uses_all_columns(data, context.grid):
         return distances
     whole, more = _losses_of_all_columns(context, expired), np.full(len(context.grid.gammas), np.inf)
     if whole is not None:
@@ -227,7 +227,7 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
     features = data.features_of(every)
     if data.loss is not Loss.SQUARED:
         for i in whole.tolist():
-            cell, gamma = BestSubset.unproved(data.choice.max_tau, every), float(gammas[i - len(gammas) * len(taus)])
+            cell, gamma = BestSubset.from_bounds(data.choice.max_tau, every), float(gammas[i - len(gammas) * len(taus)])
             _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap)
             fits_made[i] = PairFit(features, coefficients, level, proved=True)
     elif len(whole):
@@ -294,12 +294,12 @@ class Projection:
 
     def __init__(self, data: StandardData, mean: MeanModel, allowed: float, most: int) -> None:
         place = {name: j for j, name in enumerate(data.names)}
-        aim = in_curvature(data.dataset, data.loss, mean.predictions(data.dataset))
+        aim = approximate_by_squares(data.dataset, data.loss, mean.predictions(data.dataset))
         self.allowed, self.cells, total = allowed, dict[int, BestSubset](), data.dataset.weight_of(slice(0, data.n))
         self.intercept = None if len(data.forced) else _intercept_alone(aim, data.intercept, allowed * total)
         if self.intercept is not None:
             return
-        together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
+        together = () if data.restrictions.side_constraints else np.flatnonzero(mean.coefficients).tolist()
         whole = tuple(data.dataset.names[j] for j in together)  # empty if restrictions may not allow this support
         tried = dict.fromkeys((*mean.supports, whole))
         supports = ([place[name] for name in names if name in place] for names in tried)  # a constant has no column
@@ -313,16 +313,16 @@ class Projection:
         self._refitted = dict[tuple[int, ...], float]()
 
     @property
-    def near_enough(self) -> bool:
+    def is_near_enough(self) -> bool:
         """True if a known model differs from the mean model by at most the allowed loss."""
-        return self.intercept is not None or self._missed(self.size()) <= self.allowed
+        return self.intercept is not None or self._projection_error(self.size()) <= self.allowed
 
     def size(self) -> int:
         """Return the smallest size found whose subset has at most the allowed loss; the largest size if none has."""
-        near = [size for size in self.sizes if self._missed(size) <= self.allowed]
+        near = [size for size in self.sizes if self._projection_error(size) <= self.allowed]
         return near[0] if near else self.sizes[-1]
 
-    def _missed(self, size: int) -> float:
+    def _projection_error(self, size: int) -> float:
         if size not in self.cells:
             return np.inf
         cell = self.cells[size]
@@ -338,14 +338,14 @@ class Projection:
         """Find a support of every size."""
         if self.intercept is not None:
             return
-        if not by_rows(self.data, 1):
+        if not has_large_matrices(self.data, 1):
             self.problem = row_moments(self.data, slice(0, self.data.n)).problem(self.data, AVERAGE_GAMMA)
-        if self.problem is not None and not self.data.restrictions.beyond_forcing:
+        if self.problem is not None and not self.data.restrictions.side_constraints:
             self._search(self.problem, expired)
         else:
             for size in self.sizes:
                 self._solve([size], FIRST_LOOK, expired)
-                if self.near_enough:
+                if self.is_near_enough:
                     break
 
     def prove(self, expired: Callable[[], bool], effort: int) -> None:
@@ -359,20 +359,20 @@ class Projection:
         """Exchange columns of supports of all sizes as long as that lowers objectives."""
         forced, top = self.data.forced, self.data.choice.size(self.sizes[-1])
         search = FoldSearch(0, problem, np.array([problem.lam]), top)
-        seeds = seeds_of([np.setdiff1d(support, forced) for support in self.seeds], top)
+        seeds = make_seed_table([np.setdiff1d(support, forced) for support in self.seeds], top)
         search.learn(seeds, np.full(len(seeds), -1))
         search.sweep([0, 0], expired)
         for size in self.sizes:
             more = self.data.choice.size(size)
-            if search.known(0, more):
-                self._offer(problem, size, np.sort(np.append(forced, search.found()[0, more, :more])))
+            if search.has_support(0, more):
+                self._offer(problem, size, np.sort(np.append(forced, search.best_supports()[0, more, :more])))
 
     def _offer(self, problem: SparseProblem, size: int, support: IntArray) -> None:
         """Store a support with its objective from the moments, since the objective of a search may have lost digits."""
         fit = fit_from_moments(problem, [support])
         upper = float(fit.value[0] + fit.value_error[0])
         if np.isfinite(upper):
-            self.cells[size] = BestSubset.unproved(size, support, upper)
+            self.cells[size] = BestSubset.from_bounds(size, support, upper)
 
     def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
         """Store the bounds of the trees of some sizes; sizes that are solved are not repeated."""
@@ -405,7 +405,7 @@ def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> Path
     return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True) if alone <= allowed else None
 
 
-def projected(
+def project_mean_model(
     data: StandardData, mean: MeanModel, allowed: float, most: int, effort: int, expired: Callable[[], bool]
 ) -> tuple[PathRow, float | None]:
     """Return the smallest best subset that is near a mean model, and a lower bound for every smaller subset.
@@ -444,7 +444,7 @@ class _Pairs:
         """Return the index of a support in the record."""
         return self.supports.setdefault(names, len(self.supports))
 
-    def _place_of(self, number: int) -> int:
+    def _support_place(self, number: int) -> int:
         if number not in self.named:
             self.named[number] = self.place(self.data.features_of(self.cells.pool.supports[number]))
         return self.named[number]
@@ -456,7 +456,7 @@ class _Pairs:
         g, t = divmod(i, taus)
         if g < len(self.grid.gammas):
             tau, decided = int(self.grid.taus[t]), bool(self.cells.decided[g, t].all())
-            folds = tuple(map(self._place_of, self.cells.support[g, t].tolist())) if keep else ()
+            folds = tuple(map(self._support_place, self.cells.support[g, t].tolist())) if keep else ()
         else:
             g, tau, decided = i - len(self.grid.gammas) * taus, self.data.choice.max_tau, True
             folds = (
@@ -487,7 +487,7 @@ def with_average(
     """
     context, grid = snapshot.context, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
-    distances = distances_in(snapshot, best, expired, over)
+    distances = compute_distances(snapshot, best, expired, over)
     fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
     own = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
     fits[best[0] * len(grid.taus) + best[1]] = own
@@ -499,7 +499,7 @@ def with_average(
         mean = mean_model(context.data.dataset, fits, weights)
         aim = Projection(context.data, mean, allowed, int(grid.taus[-1]))
         aim.find(expired)
-        if aim.near_enough or max(fits) < first:
+        if aim.is_near_enough or max(fits) < first:
             break
         distances[first:] = np.inf  # no size of the grid is near an average that includes fits of all columns
         fits = {i: fit for i, fit in fits.items() if i < first}
@@ -538,11 +538,11 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
             here, str(context.data.scale), str(context.data.intercept), context.data.restrictions, context.data.loss
         )  # fmt: skip
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
-        model, _ = projected(training, mean, average.allowed, most, FIRST_LOOK, expired)
+        model, _ = project_mean_model(training, mean, average.allowed, most, FIRST_LOOK, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.coefficients]
         predictors = rows.X[:, columns] @ list(model.coefficients.values()) + model.intercept
-        total += float(losses_at(rows, context.data.loss, predictors).sum())
+        total += float(weighted_losses(rows, context.data.loss, predictors).sum())
         heft += rows.weight_of(slice(0, rows.n))
         fold_supports.append(model.support)
     place_of = {names: place for place, names in enumerate(dict.fromkeys((*supports, *fold_supports)))}
@@ -570,7 +570,7 @@ def _averages_by_moments(
     few, whole = ([pair for pair in pairs if (pair.tau > largest) is large] for large in (False, True))
     weights, gammas = _weights_and_gammas(few)
 
-    def put(fold: int, fit: tuple[dict[str, float], float], level: float = 0.0) -> None:
+    def add_fit(fold: int, fit: tuple[dict[str, float], float], level: float = 0.0) -> None:
         coefficients[fold, [column[name] for name in fit[0]]] += np.array(list(fit[0].values()))
         intercepts[fold] += fit[1] - level
 
@@ -579,13 +579,13 @@ def _averages_by_moments(
     for fold, moments in training_moments(narrow, folds):
         problem = moments.problem(narrow, 1.0)
         chosen = [narrow.support_of(supports[pair.folds[fold]]) for pair in few]
-        beta = weights @ moment_coefficients(problem, chosen, lam_of(gammas))
-        put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
+        beta = weights @ moment_coefficients(problem, chosen, gamma_to_lam(gammas))
+        add_fit(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
     weights, gammas = _weights_and_gammas(whole)
     for fold, fits in fits_without_folds(data, folds, gammas) if whole else ():
         own = fits.own or data
         _, level = own.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
-        put(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
+        add_fit(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
     return coefficients, intercepts
 
 

@@ -23,12 +23,12 @@ ALL_ROWS = -1  # instead of a fold: no row is held out
 NO_COLUMN = -1  # fills rows of a table beyond the size of their support
 
 
-def table_of(supports: Sequence[NDArray[np.integer]], width: int) -> IntArray:
+def make_support_table(supports: Sequence[NDArray[np.integer]], width: int) -> IntArray:
     """Return supports as the rows (m, width) of a table, `NO_COLUMN` beyond their size.
 
     Examples
     --------
-    >>> table_of([np.array([2, 5]), np.array([], dtype=int)], 3).tolist()
+    >>> make_support_table([np.array([2, 5]), np.array([], dtype=int)], 3).tolist()
     [[2, 5, -1], [-1, -1, -1]]
     """
     table = np.full((len(supports), width), NO_COLUMN, dtype=np.int64)
@@ -57,7 +57,7 @@ def missing_columns(support: IntArray, size: int, others: IntArray) -> IntArray:
     return others[~np.isin(others, support)][: max(size - len(support), 0)]
 
 
-def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
+def fill_support(support: IntArray, size: int, others: IntArray) -> IntArray:
     """Return a support with its :func:`missing_columns`, in ascending order.
 
     Parameters
@@ -76,18 +76,18 @@ def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
 
     Examples
     --------
-    >>> filled_up(np.array([1, 4]), 3, np.array([4, 3, 0])).tolist()
+    >>> fill_support(np.array([1, 4]), 3, np.array([4, 3, 0])).tolist()
     [1, 3, 4]
     """
     return np.sort(np.append(support, missing_columns(support, size, others))).astype(np.int64)
 
 
-def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]:
+def locate_supports(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]:
     """Return the supports that are subsets of some ascending columns, each as positions in these columns.
 
     Examples
     --------
-    >>> [support.tolist() for support in places_in(np.array([1, 4, 6]), [np.array([1, 6]), np.array([2, 4])])]
+    >>> [support.tolist() for support in locate_supports(np.array([1, 4, 6]), [np.array([1, 6]), np.array([2, 4])])]
     [[0, 2]]
     """
     return [np.searchsorted(columns, support) for support in supports if np.all(np.isin(support, columns))]
@@ -120,7 +120,7 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
             raise CorruptStore(f"its array {name} has shape {stored.shape}, not {model.shape}")
 
 
-def within(state: Arrays, name: str, low: float, high: float) -> None:
+def check_range(state: Arrays, name: str, low: float, high: float) -> None:
     """Raise `CorruptStore` unless every number of an array is in [low, high]; NaN never is.
 
     Parameters
@@ -136,15 +136,15 @@ def within(state: Arrays, name: str, low: float, high: float) -> None:
         raise CorruptStore(f"its array {name} holds numbers outside of {low:g} .. {high:g}")
 
 
-def counts_of(text: NDArray[Any]) -> dict[str, int]:
+def parse_counts(text: NDArray[Any]) -> dict[str, int]:
     """Return counts by name, stored as JSON; raise `CorruptStore` for anything else."""
-    counts = parsed(text)
+    counts = parse_json(text)
     if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
         raise CorruptStore("it holds no counts where counts belong")
     return counts
 
 
-def parsed(text: NDArray[Any]) -> Any:
+def parse_json(text: NDArray[Any]) -> Any:
     """Return the JSON value of an array of text; raise `CorruptStore` if it is not JSON."""
     try:
         return json.loads(str(text))
@@ -152,12 +152,12 @@ def parsed(text: NDArray[Any]) -> Any:
         raise CorruptStore("it holds no JSON where JSON belongs") from None
 
 
-def prefixed(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+def add_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
     """Return a state with a prefix before its names."""
     return {f"{name}.{key}": value for key, value in state.items()}
 
 
-def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+def select_by_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
     """Return the arrays below a name, the inverse of `prefixed`; empty if there are none."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
@@ -343,7 +343,7 @@ class CellTable:
                 return
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
             self.nominal[where], self.support[where] = nominal, first
-            if self._keeps_values:
+            if self._has_stored_values:
                 self.value[where] = value
             self.decided[where] = self.final[where] = True
             self.branched[where] = bool(self.branched[where]) | branched
@@ -392,7 +392,7 @@ class CellTable:
             self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), errors))
             self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), errors))
             self._write(self.nominal, part, sure, errors)
-            if self._keeps_values:
+            if self._has_stored_values:
                 self._write(self.value, part, sure, value[sure])
             self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
             self._write(self.decided, part, sure, True)
@@ -406,13 +406,13 @@ class CellTable:
         return self.lower.has_rows_of_pairs
 
     @property
-    def _keeps_values(self) -> bool:
+    def _has_stored_values(self) -> bool:
         """True if `value` is a separate array, and not one inf for all subproblems."""
         return self.value.is_stored
 
     def _own_values(self) -> FoldTable:
         """Return `value` as an array that can be written to."""
-        if not self._keeps_values:
+        if not self._has_stored_values:
             new = make_table(self.value.shape, np.inf, by_pairs=self.has_rows_of_pairs)
             object.__setattr__(self, "value", new)
         return self.value
@@ -590,7 +590,7 @@ class CellTable:
             self._own_values()[pair] = np.where(decided, self.value[pair], values)
             del self.standard_errors[pair]
 
-    def show_again_by(self, shown: ShownAgain) -> None:
+    def set_recompute_function(self, shown: ShownAgain) -> None:
         """Set the function that computes the values of pairs stored as sums again."""
         object.__setattr__(self, "shown_again", shown)
 
@@ -648,7 +648,7 @@ class CellTable:
         """(G, T): True for pairs that show a held-out loss in every fold."""
         return self.nominal.finite_rows()
 
-    def shown_near(self, where: Where, other_folds: bool = True) -> list[IntArray]:
+    def neighbouring_supports(self, where: Where, other_folds: bool = True) -> list[IntArray]:
         """Return the distinct supports that a subproblem and its neighbours in tau and gamma, and by fold, show.
 
         Parameters
@@ -724,19 +724,19 @@ class CellTable:
         check_like(state, self.archive(), free)
         state = dict(state) | {name: getattr(self, name).unpack(name, state) for name in STORED}
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
-        within(state, "pool_sizes", 0, p)
-        within(state, "pool_columns", 0, p - 1)
-        within(state, "support", 0, len(sizes) - 1)
-        within(state, "lower", 0.0, np.finfo(float).max)
-        within(state, "tie_width", 0.0, np.finfo(float).max)
+        check_range(state, "pool_sizes", 0, p)
+        check_range(state, "pool_columns", 0, p - 1)
+        check_range(state, "support", 0, len(sizes) - 1)
+        check_range(state, "lower", 0.0, np.finfo(float).max)
+        check_range(state, "tie_width", 0.0, np.finfo(float).max)
         if self.has_rows_of_pairs:
             self._check_sums(state)
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
-        if ties.shape != (len(state["tie_width"]), 3) or not within_shape(ties, self.lower.shape):
+        if ties.shape != (len(state["tie_width"]), 3) or not is_within_shape(ties, self.lower.shape):
             raise CorruptStore("its array ties names cells that are not there")
         others = state["other_ties"]
-        if others.shape[1] != 4 or not within_shape(others, (*self.lower.shape, len(sizes))):
+        if others.shape[1] != 4 or not is_within_shape(others, (*self.lower.shape, len(sizes))):
             raise CorruptStore("its array other_ties names cells or supports that are not there")
         if not (state["lower"] <= state["upper"]).all():
             raise CorruptStore("its array lower is not below upper")
@@ -751,10 +751,10 @@ class CellTable:
         if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
             raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
         pairs = state["pairs_of_sums"]
-        if pairs.shape != (len(state["errors_of_sums"]), 2) or not within_shape(pairs, self.lower.shape[:2]):
+        if pairs.shape != (len(state["errors_of_sums"]), 2) or not is_within_shape(pairs, self.lower.shape[:2]):
             raise CorruptStore("its array pairs_of_sums names pairs that are not there")
 
 
-def within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
+def is_within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
     """Return True if (m, d) positions are in an array of that shape."""
     return bool(((places >= 0) & (places < shape)).all())

@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem.elimination import Eliminated, eliminated
+from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.cells import CellTable
@@ -77,7 +77,7 @@ class Context:
         return self.request.gap
 
     @property
-    def all_asked_for(self) -> bool:
+    def needs_all_pairs(self) -> bool:
         """True if pairs that cannot be best may have to be solved too: gap 0, or one-standard-error rule."""
         return self.gap == 0.0 or self.request.one_se
 
@@ -87,12 +87,12 @@ class Context:
         return self.request.stability or ()
 
     @property
-    def per_row(self) -> float:
+    def cv_error_factor(self) -> float:
         """Factor from sums of h_j in standard units to CV errors per row, by weight, in units of the file."""
-        return self.data.loss_unit / (self.scored.total or 1)
+        return self.data.loss_unit / (self.scored_weights.total or 1)
 
     @cached_property
-    def scored(self) -> Scored:
+    def scored_weights(self) -> Scored:
         """Weights of the rows that each fold scores."""
         return Scored.of(self.data.dataset, self.folds)
 
@@ -137,7 +137,7 @@ class BestOnAllRows:
         if not found:
             return
         nearest = [min(found, key=lambda gamma: abs(gamma - g)) for g in range(len(self.grid.gammas))]
-        self.best[:] = [found[g] if g in found else _unproved(found[gamma]) for g, gamma in enumerate(nearest)]
+        self.best[:] = [found[g] if g in found else _drop_bounds(found[gamma]) for g, gamma in enumerate(nearest)]
 
     def improve(self, g: int, found: BestSubsets) -> None:
         """Improve the bounds and supports of some taus of a gamma by another result.
@@ -150,16 +150,16 @@ class BestOnAllRows:
             Result on the full data at that gamma.
         """
         with self._lock:
-            self.best[g] = self.best[g].joined(found)
+            self.best[g] = self.best[g].merge(found)
 
-    def of_pairs(self, read: Callable[[BestSubset], float]) -> FloatArray:
+    def tabulate_subsets(self, read: Callable[[BestSubset], float]) -> FloatArray:
         """(G, T): values of `read` at the best support of every pair; no rows before the first supports are found."""
         taus = self.grid.taus.tolist()
         return np.array([[read(result.by_size[tau]) for tau in taus] for result in self.best]).reshape(-1, len(taus))
 
     def solved_pairs(self) -> BoolArray:
         """(G, T): pairs whose best subset of the full data is known."""
-        return np.asarray(self.of_pairs(lambda cell: cell.complete), dtype=bool)
+        return np.asarray(self.tabulate_subsets(lambda cell: cell.complete), dtype=bool)
 
     def lower_bounds(self) -> FloatArray:
         """(G, T): lower bounds on the optimum of the full data, with the implications between pairs; stored in `best`.
@@ -167,7 +167,7 @@ class BestOnAllRows:
         O(G T).
         """
         with self._lock:
-            lower = implied_lower_bounds(self.grid.gammas, self.of_pairs(lambda cell: cell.lower))
+            lower = implied_lower_bounds(self.grid.gammas, self.tabulate_subsets(lambda cell: cell.lower))
             self.raise_lower_bounds(lower)
         return lower
 
@@ -195,7 +195,7 @@ class BestOnAllRows:
             return made
 
     @property
-    def at_hand(self) -> bool:
+    def has_moments(self) -> bool:
         """True if the moments were computed; they never are if a search works by rows."""
         return ("moments", 0) in self._made
 
@@ -213,22 +213,24 @@ class BestOnAllRows:
         """Return the full data at the gamma with index `g`."""
         return self.base.with_gamma(float(self.grid.gammas[g]))
 
-    def eliminated(self, g: int) -> Eliminated:
+    def reduced_problem(self, g: int) -> Eliminated:
         """Return `problem(g)` without the forced columns."""
-        return self._once("eliminated", lambda: eliminated(self.problem(g)), g)
+        return self._once("eliminated", lambda: eliminate_forced_columns(self.problem(g)), g)
 
     def normal_form(self, g: int) -> NormalForm:
         """Return the normal form of `eliminated(g)`; O(q^3) the first time."""
-        return self._once("form", lambda: normal_form(self.eliminated(g).problem), g)
+        return self._once("form", lambda: normal_form(self.reduced_problem(g).problem), g)
 
-    def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
+    def ridge_solution(self, g: int) -> tuple[FloatArray, FloatArray, float]:
         """Return `(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
-        return self._once("solved", lambda: self.normal_form(g).solved(), g)
+        return self._once("solved", lambda: self.normal_form(g).solve_all_columns(), g)
 
 
-def _unproved(result: BestSubsets) -> BestSubsets:
+def _drop_bounds(result: BestSubsets) -> BestSubsets:
     """Return the supports of a result without its bounds, for another gamma or a fold."""
-    return BestSubsets({tau: BestSubset.unproved(tau, cell.support) for tau, cell in result.by_size.items()}, 0, False)
+    return BestSubsets(
+        {tau: BestSubset.from_bounds(tau, cell.support) for tau, cell in result.by_size.items()}, 0, False
+    )
 
 
 @dataclass
@@ -287,7 +289,7 @@ class SearchState:
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 
     @classmethod
-    def new(cls, context: Context) -> SearchState:
+    def from_context(cls, context: Context) -> SearchState:
         """Return the state before any work."""
         cells = CellTable.empty(
             *context.shape, values=bool(context.stability), by_pairs=context.data.loss is not Loss.SQUARED
@@ -335,7 +337,7 @@ class SearchState:
         if not values.has_rows_of_pairs and values.size <= CACHED_NUMBERS:
             return enough_on_all_rows(self.cells.lower[...], np.where(whole, values[...] + slip, np.inf), bars)
         for g, bar in enumerate(bars):  # one gamma at a time, to save memory
-            for t in _rows_of(by_sums[g], values):
+            for t in _row_indices(by_sums[g], values):
                 enough[g, t] = enough_on_all_rows(
                     self.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
                 )  # fmt: skip
@@ -365,12 +367,12 @@ class SearchState:
         grid = self.context.grid
         return self.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
 
-    def proved(self) -> bool:
+    def is_certified(self) -> bool:
         """Return True if the certificate is closed to the gap."""
-        return self.bounds().proved(self.context.gap)
+        return self.bounds().is_certified(self.context.gap)
 
 
-def _rows_of(by_sums: BoolArray, values: FoldTable) -> list[Any]:
+def _row_indices(by_sums: BoolArray, values: FoldTable) -> list[Any]:
     """Return the index of all sizes together; in tables with rows of pairs, the index of each size without a sum."""
     return np.flatnonzero(~by_sums).tolist() if values.has_rows_of_pairs else [slice(None)]
 
@@ -412,6 +414,6 @@ class Snapshot:
     doubts: tuple[str, ...] = ()
 
     @property
-    def scored(self) -> bool:
+    def has_scored_pair(self) -> bool:
         """True if some pair is scored in every fold, and supports of the full data are known."""
         return bool(self.best) and bool(self.cells.scored_pairs().any())

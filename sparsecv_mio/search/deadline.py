@@ -53,7 +53,7 @@ class TimeKept:
         self.answer: bool | None = None
         self.lock = threading.Lock()
 
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Return True if the part has begun and its work is wanted."""
         if time.monotonic() <= self.at:
             return False
@@ -100,33 +100,33 @@ class Deadline:
         self._limit_seen: float | None = None
 
     @classmethod
-    def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
+    def from_options(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
         """Return the deadline of some options."""
         return cls(options.time_limit, stop, began)
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True if the run should end with its present answer."""
-        return self.over() or (self._kept is not None and self._kept.begun())
+        return self.is_over() or (self._kept is not None and self._kept.has_begun())
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return True if the limit has expired, a stop was requested, or no thread waits any more."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
 
-    def over_for_grace(self) -> Callable[[], bool]:
+    def make_late_check(self) -> Callable[[], bool]:
         """Return a function that is True more than `GRACE` seconds after it first found the run over."""
         seen: list[float] = []
 
         def is_late() -> bool:
-            if not self.over():
+            if not self.is_over():
                 return False
             seen[1:] = [time.monotonic()]
             return seen[-1] - seen[0] > GRACE
 
         return is_late
 
-    def spare(self) -> bool:
+    def is_within_grace(self) -> bool:
         """Return True if the limit has not expired, or was first seen so recently that the work may still return."""
-        if not self.expired():
+        if not self.has_expired():
             return True
         if self._limit_seen is None:
             self._limit_seen = time.monotonic()
@@ -141,7 +141,7 @@ class Deadline:
         """Release the reserved time to the work that follows."""
         self._kept = None
 
-    def by_share(self, share: float) -> Deadline:
+    def shorten_to_share(self, share: float) -> Deadline:
         """Return a deadline at a share of the time limit."""
         earlier = self.sooner(1.0)
         if math.isfinite(self.at):
@@ -156,7 +156,7 @@ class Deadline:
         earlier.limited, earlier.abandoned, earlier._kept = self.limited, self.abandoned, self._kept
         return earlier
 
-    def first(self, share: float) -> Deadline:
+    def first_part(self, share: float) -> Deadline:
         """Return the deadline of a run that other runs follow: a share of the time limit, from its start."""
         first_share = Deadline(
             share * (self.at - self.began) if math.isfinite(self.at) else None, self.stop, self.began
@@ -164,7 +164,7 @@ class Deadline:
         first_share.limited = self.limited
         return first_share
 
-    def then(self, seconds: float | None) -> Deadline:
+    def next_part(self, seconds: float | None) -> Deadline:
         """Return the deadline, `seconds` from now, of a further run with the same stop event."""
         next_part = Deadline(seconds, self.stop)
         next_part.limited = self.limited or seconds is not None
@@ -174,7 +174,7 @@ class Deadline:
         """Return the reason why a run ended: its proof, a stop request, or the limit."""
         return "proved" if proved else "interrupted" if self.stop.is_set() else "limit"
 
-    def check_wanted(self) -> None:
+    def check_caller_waits(self) -> None:
         """Raise `OutOfTime` if no thread waits any more: the calling thread then builds the record undisturbed."""
         if self.abandoned.is_set():
             raise OutOfTime("the record was made without this search")
@@ -182,12 +182,12 @@ class Deadline:
     @property
     def share(self) -> float:
         """Share of the time limit that has passed; 1 after a stop, 0 without a limit."""
-        if self.over():
+        if self.is_over():
             return 1.0
         return (time.monotonic() - self.began) / (self.at - self.began) if math.isfinite(self.at) else 0.0
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Seconds until the limit, at least 0; inf without a limit."""
         return max(self.at - time.monotonic(), 0.0)
 
@@ -200,7 +200,7 @@ class Deadline:
 T = TypeVar("T")
 
 
-def prepared(data: T | None) -> T:
+def require_prepared_data(data: T | None) -> T:
     """Return the data in standard coordinates; raise `OutOfTime` if there is no data to build a record from yet."""
     if data is None:
         raise OutOfTime("no answer yet: the data were still being prepared; give more time")
@@ -268,7 +268,7 @@ def _wait(returned: threading.Event, deadline: Deadline, prepare: Callable[[floa
     over: float | None = None
     while not returned.wait(grace / 10.0):
         now = time.monotonic()
-        if over is None and deadline.over():
+        if over is None and deadline.is_over():
             over = max(min(now, deadline.at), called)
         if prepare is not None and (now >= ready_at or over is not None):
             prepare(deadline.at if over is None else now + 0.5 * grace)

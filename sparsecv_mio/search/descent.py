@@ -24,21 +24,21 @@ import numpy as np
 
 from sparsecv_mio import model_space
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.json_text import plain, read_as
+from sparsecv_mio.certificate.json_text import plain, read_json_value
 from sparsecv_mio.certificate.parts import SourceWork, Work
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import null_if_infinite
-from sparsecv_mio.problem.problem import lam_of
+from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.accounts import added
-from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
+from sparsecv_mio.search.accounts import merge_accounts
+from sparsecv_mio.search.cells import Archive, add_prefix, check_like, parse_json, select_by_prefix
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.observers import Progress, Signals, Watched, run_to_end, trace_line_of
+from sparsecv_mio.search.observers import Progress, Signals, Watched, finish_search, make_trace_line
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
 LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of gamma in the paper
@@ -89,7 +89,7 @@ class GammaCurve:
             problem = moments.problem(data, 1.0)
             support = place[np.asarray(supports[fold], dtype=np.int64)]
             rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
-            V, self.target[rows] = problem.about(data, folds.scored_rows(fold))
+            V, self.target[rows] = problem.centre_rows(data, folds.scored_rows(fold))
             if len(support) == 0:
                 continue
             root = np.sqrt(problem.weight[support])
@@ -103,10 +103,10 @@ class GammaCurve:
             self.part[rows, : len(support)] = turned * (vectors.T @ (problem.c[support] / root))
             self.pole[rows, : len(support)] = np.maximum(values, 0.0)
 
-    def at(self, gamma: float) -> tuple[float, float, float]:
+    def evaluate(self, gamma: float) -> tuple[float, float, float]:
         """Return the sum of h_j, and its first and second derivative with respect to `log gamma`. O(n tau)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
-            lam = lam_of(gamma)
+            lam = gamma_to_lam(gamma)
             inverse = 1.0 / (self.pole + lam)
             residual = self.target - (self.part * inverse).sum(axis=1)
             first = (self.part * inverse**2).sum(axis=1)
@@ -137,13 +137,13 @@ class GammaCurve:
         >>> data = Dataset.from_arrays(rng.normal(size=(20, 3)), rng.normal(size=20))
         >>> curve = GammaCurve(standardize(data), make_folds("4", data), [np.array([0, 2])] * 4)
         >>> best = curve.minima(0.1)[0]
-        >>> best.total <= curve.at(0.1)[0]
+        >>> best.total <= curve.evaluate(0.1)[0]
         True
         """
         ends = np.log([least, most])
         inner = ends[0] + (ends[1] - ends[0]) * (np.arange(STARTS) + 1.0) / (STARTS + 1.0)
         starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(max(gamma, least))]]), *ends))
-        slopes = [self.at(float(np.exp(t)))[1] for t in starts]
+        slopes = [self.evaluate(float(np.exp(t)))[1] for t in starts]
         roots = [float(starts[0])] if slopes[0] >= 0.0 else []
         for (a, down), (b, up) in zip(
             zip(starts, slopes, strict=True), zip(starts[1:], slopes[1:], strict=False), strict=False
@@ -154,14 +154,14 @@ class GammaCurve:
             roots.append(float(starts[-1]))
         exact = {float(ends[0]): least, float(ends[1]): most}  # exp(log(x)) is not x
         gammas = [exact.get(t) or float(np.clip(np.exp(t), least, most)) for t in roots]
-        points = [GammaPoint(gamma, self.at(gamma)[0]) for gamma in gammas]
+        points = [GammaPoint(gamma, self.evaluate(gamma)[0]) for gamma in gammas]
         return sorted(points, key=lambda point: (point.total, point.gamma))
 
     def _root(self, low: float, high: float) -> float:
         """Return the point where the slope changes from negative (at `low`) to positive (at `high`)."""
         t = 0.5 * (low + high)
         for _ in range(200):
-            _, slope, bend = self.at(float(np.exp(t)))
+            _, slope, bend = self.evaluate(float(np.exp(t)))
             if slope < 0.0:
                 low = t
             else:
@@ -197,7 +197,7 @@ def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[flo
     cells, context = state.cells, state.context
     supports: list[IntArray] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
     curve, gamma = GammaCurve(context.data, context.folds, supports), float(context.grid.gammas[at[0]])
-    bar = curve.at(gamma)[0] * (1.0 - TIE_RTOL)
+    bar = curve.evaluate(gamma)[0] * (1.0 - TIE_RTOL)
     return [point for point in curve.minima(gamma, *interval) if point.total < bar]
 
 
@@ -304,27 +304,27 @@ class Descent(Watched):
         return self.new_run(gammas, taus, self.signals)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if no move or no time is left."""
-        return self.journal.over or (self.here is not None and self.context.deadline.expired())
+        return self.journal.over or (self.here is not None and self.context.deadline.has_expired())
 
     def step(self) -> None:
         """Try the next move."""
-        self.trial = self.trial or self._next()
+        self.trial = self.trial or self._next_trial()
         if self.trial is None:
             self.journal.over = True
             return
         if not self.trial.begun:
             self.trial.row.begin()
             self.trial.begun = True
-        run_to_end(self.trial.row)
-        if self.context.deadline.expired():  # a resumed run continues with this move
+        finish_search(self.trial.row)
+        if self.context.deadline.has_expired():  # a resumed run continues with this move
             self.stored = self.checkpoint()
         self._judge(self.trial)
         self.trial = None
         self.signals.safe_point()
 
-    def _next(self) -> Trial | None:
+    def _next_trial(self) -> Trial | None:
         """Return the next new proposal of the gamma step, best first; then the line; then None."""
         assert self.here is not None
         journal = self.journal
@@ -343,21 +343,21 @@ class Descent(Watched):
         row, journal, now = trial.row, self.journal, trial.row.state.bounds()
         journal.nodes += row.state.counts.nodes
         journal.mios += row.n_trees
-        journal.sources = added(journal.sources, row.accounts.table())
+        journal.sources = merge_accounts(journal.sources, row.accounts.table())
         better = self.here is None or now.ceiling < self.here.state.bounds().ceiling * (1.0 - TIE_RTOL)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
         if trial.move != "line":
             journal.seen.append(gamma)
-        if not better and not now.proved(self.context.gap):
+        if not better and not now.is_certified(self.context.gap):
             journal.certain = False
-        unit = self.context.per_row
+        unit = self.context.cv_error_factor
         journal.steps.append(
-            DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.shown[now.best]) * unit, goes)
+            DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.clipped_estimates[now.best]) * unit, goes)
         )
         if goes:
             self.here, journal.lined, journal.certain = row, False, True
-            expired = self.context.deadline.expired()
+            expired = self.context.deadline.has_expired()
             journal.proposed = [] if expired else [point.gamma for point in self._proposals(row)]
         elif better:
             journal.proposed = [gamma]
@@ -369,7 +369,7 @@ class Descent(Watched):
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> GridSearch:
+    def _current_row(self) -> GridSearch:
         """The row that is being solved, or the present row."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
@@ -381,7 +381,7 @@ class Descent(Watched):
     def progress(self) -> Progress:
         """Return the progress of the row that is being tried, with a description of the move."""
         trial, journal = self.trial, self.journal
-        row = trial.row if trial is not None else self._shown
+        row = trial.row if trial is not None else self._current_row
         state, gammas = row.progress(), row.context.grid.gammas
         where = f"gamma {gammas[0]:.4g}" if len(gammas) == 1 else f"tau {state.best[1] if state.best else '?'}"
         move = trial.move if trial is not None else "done"
@@ -389,18 +389,18 @@ class Descent(Watched):
         if self.here is not None:
             gamma, tau = best_pair(self.here)
             now = self.here.state.bounds()
-            best = float(now.nominal[now.best]) * self.context.per_row
-            stage += f"; best so far {shown(best)} at gamma {gamma:.4g}, tau {tau}"
+            best = float(now.nominal[now.best]) * self.context.cv_error_factor
+            stage += f"; best so far {format_number(best)} at gamma {gamma:.4g}, tau {tau}"
         nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
         return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        row, journal, unit = self._shown, self.journal, self.context.per_row
+        row, journal, unit = self._current_row, self.journal, self.context.cv_error_factor
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
         rows = [method.state.bounds() for method in (self.here, row) if method is not None]
         best = min(rows, key=lambda bounds: bounds.ceiling)
-        return trace_line_of(row.state, row.n_trees) | {
+        return make_trace_line(row.state, row.n_trees) | {
             "nodes": journal.nodes + (trial.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.n_trees if trial is not None else 0),
             "proved": None,  # the proof of a row does not prove the descent
@@ -417,19 +417,19 @@ class Descent(Watched):
             return self.stored
         journal, state = replace(self.journal), Archive()
         if self.here is not None:
-            state |= prefixed("here", self.here.checkpoint())
+            state |= add_prefix("here", self.here.checkpoint())
             journal.here = self.here.context.grid.gammas.tolist()
         if self.trial is not None:
             grid, begun = self.trial.row.context.grid, self.trial.begun
             journal.trial = (self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun)
-            state |= prefixed("trial", self.trial.row.checkpoint()) if begun else {}
+            state |= add_prefix("trial", self.trial.row.checkpoint()) if begun else {}
         return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
 
     def resume(self, stored: Archive) -> None:
         """Restore the state from a checkpoint."""
         check_like(stored, {"journal": np.array("")})
         try:
-            journal = read_as(parsed(stored["journal"]), Journal, "journal")
+            journal = read_json_value(parse_json(stored["journal"]), Journal, "journal")
             if journal.here is not None:
                 self.here = self._row(journal.here, self.taus)
             if journal.trial is not None:
@@ -441,14 +441,14 @@ class Descent(Watched):
             raise CorruptStore("its journal of the descent cannot be read") from None
         self.journal = replace(journal, here=None, trial=None)
         if self.here is not None:
-            self.here.resume(below("here", stored))
+            self.here.resume(select_by_prefix("here", stored))
         if self.trial is not None and self.trial.begun:
-            self.trial.row.resume(below("trial", stored))
+            self.trial.row.resume(select_by_prefix("trial", stored))
 
     # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
-    def reported(self) -> GridSearch | None:
+    def reported_search(self) -> GridSearch | None:
         """The present row of the descent."""
         return self.here
 
@@ -457,7 +457,7 @@ class Descent(Watched):
         if self.here is None:
             return
         self.here.score_reported_pair()
-        if self.context.all_asked_for:
+        if self.context.needs_all_pairs:
             self.here.pursue_goals(self.context)
             self.here.score_reported_pair()
 

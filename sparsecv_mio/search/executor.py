@@ -9,7 +9,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoo
 from dataclasses import replace
 
 from sparsecv_mio.search.problems.protocol import Problems
-from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import Findings, Step
 
 MAX_QUEUED_STEPS = 16  # steps of a turn on one thread; the order reads the state again after them
@@ -64,13 +64,13 @@ class Executor:
         """Submit a step."""
         if self.n_threads > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads)
-        self._running.append((self._pool.submit(self._run_timed, step) if self._pool else None, step))
+        self._running.append((self._pool.submit(self._run_and_time, step) if self._pool else None, step))
 
-    def finished(self) -> list[Findings]:
+    def collect_findings(self) -> list[Findings]:
         """Return the findings of ended steps; if none has ended, wait for one, or for all if `waits_for_all`."""
         if self._pool is None:
             steps, self._running = self.running, []
-            return [self._run_timed(step) for step in steps]
+            return [self._run_and_time(step) for step in steps]
         until = ALL_COMPLETED if self.waits_for_all else FIRST_COMPLETED
         wait([future for future, _ in self._running if future is not None], return_when=until)
         ended = [future for future, _ in self._running if future is not None and future.done()]
@@ -82,7 +82,7 @@ class Executor:
         findings: list[Findings] = []
         self._stopped.set()
         while self._running:
-            findings += self.finished()
+            findings += self.collect_findings()
         self._stopped.clear()
         self.close()
         return findings
@@ -101,9 +101,9 @@ class Executor:
         return self._stopped.is_set() or self._is_expired()
 
     def _run(self, step: Step) -> Findings:
-        return source_of(step).run(step, self.problems, self.is_expired)
+        return find_source(step).run(step, self.problems, self.is_expired)
 
-    def _run_timed(self, step: Step) -> Findings:
+    def _run_and_time(self, step: Step) -> Findings:
         began = time.thread_time()
         findings = self._run(step)
         return replace(findings, cpu_seconds=time.thread_time() - began)

@@ -37,11 +37,11 @@ from sparsecv_mio.kernels import local_search
 from sparsecv_mio.kernels import local_search as kernel
 from sparsecv_mio.kernels.local_search import BETTER
 from sparsecv_mio.parallel import run_folds
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
-from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
-from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
+from sparsecv_mio.search.cells import NO_COLUMN, fill_support, make_support_table, missing_columns
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
@@ -86,7 +86,7 @@ class SearchStanding(NamedTuple):
     last: FoldPaths | None
 
 
-def _moments_of(problem: SparseProblem) -> local_search.PenalisedMoments:
+def _penalised_moments(problem: SparseProblem) -> local_search.PenalisedMoments:
     return local_search.PenalisedMoments(problem.Q, problem.weight, problem.c, problem.yy)
 
 
@@ -129,7 +129,9 @@ class FoldSearch:
         self, fold: int, whole: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
     ) -> None:
         reduced = (
-            eliminated(replace(whole, lam=float(lams[len(lams) // 2]))) if len(whole.forced) else eliminated(whole)
+            eliminate_forced_columns(replace(whole, lam=float(lams[len(lams) // 2])))
+            if len(whole.forced)
+            else eliminate_forced_columns(whole)
         )
         problem = reduced.problem
         self.fold, self.whole, self.problem, self.lams, self.top = fold, whole, problem, lams, top
@@ -146,10 +148,10 @@ class FoldSearch:
     @property
     def _moments(self) -> local_search.PenalisedMoments:
         """Moments and penalty weights in the form that kernels need."""
-        return _moments_of(self.problem)
+        return _penalised_moments(self.problem)
 
     @property
-    def _found(self) -> kernel.BestKnown:
+    def _kernel_supports(self) -> kernel.BestKnown:
         """Best known supports in the form that kernels need."""
         return kernel.BestKnown(self.value, self.columns, self.settled)
 
@@ -162,7 +164,7 @@ class FoldSearch:
             return
         scratch = local_search.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, QUICK_WORK):
+        while not kernel.sweep(scratch, self._moments, self.lams, self._kernel_supports, visits, phase, QUICK_WORK):
             if expired():
                 return
 
@@ -180,7 +182,7 @@ class FoldSearch:
         """
         self.learn(seeds, np.full(len(seeds), -1))
         self.sweep([middle], expired)
-        supports = self.found()[middle, np.isfinite(self.value[middle])]
+        supports = self.best_supports()[middle, np.isfinite(self.value[middle])]
         self.learn(supports, np.full(len(supports), -1))
 
     def exchange(
@@ -222,27 +224,27 @@ class FoldSearch:
             place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
             here = np.where(self.among[place] == seeds, place, NO_COLUMN)
             whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
-            kernel.try_supports_at(self._moments, self.lams, at[whole], here[whole], self._found)
+            kernel.try_seed_supports(self._moments, self.lams, at[whole], here[whole], self._kernel_supports)
 
     @property
     def standing(self) -> SearchStanding:
         """Present results of the search."""
         return SearchStanding(self.value, self.columns, self.settled, self._kept_out, self.last)
 
-    def go_on_from(self, standing: SearchStanding) -> None:
+    def adopt_standing(self, standing: SearchStanding) -> None:
         """Continue from the results of a copy of this search."""
         self.value, self.columns, self.settled, self._kept_out, self.last = standing
 
-    def take_over(self, other: FoldSearch) -> None:
+    def inherit_supports(self, other: FoldSearch) -> None:
         """Start from the results of a search of the same fold on fewer columns."""
-        self.learn(other.found().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
+        self.learn(other.best_supports().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
         self.last = other.last
 
-    def known(self, g: int, size: int) -> bool:
+    def has_support(self, g: int, size: int) -> bool:
         """Return True if a support of that size is known."""
         return bool(np.isfinite(self.value[g, size]))
 
-    def found(self) -> IntArray:
+    def best_supports(self) -> IntArray:
         """Return the best known supports (G, top + 1, top), in columns of the data; -1 beyond their size."""
         return np.append(self.among, NO_COLUMN)[self.columns]
 
@@ -253,7 +255,10 @@ class FoldSearch:
         """
         problem = self.problem
         scratch, saved = (local_search.new_tableau(problem.q, self.top) for _ in range(2))
-        moments, supports = kernel.penalised(self._moments, self.lams[g]), kernel.at_gamma(self._found, g)
+        moments, supports = (
+            kernel.penalise_moments(self._moments, self.lams[g]),
+            kernel.supports_at_gamma(self._kernel_supports, g),
+        )
         for size in range(1, min(self.top, problem.q - 1) + 1):
             if expired():
                 return
@@ -266,7 +271,7 @@ class FoldSearch:
         """Return a key of the support of one gamma and size."""
         return np.sort(self.columns[g, size, :size]).tobytes()
 
-    def supports_for(self, sizes: IntArray) -> IntArray:
+    def select_supports(self, sizes: IntArray) -> IntArray:
         """Return supports (G, T, width): all columns, or the best known support of a size.
 
         If no support of the size is known, the largest known smaller support is extended by other columns.
@@ -302,11 +307,13 @@ class FoldSearch:
         FoldPaths
             Supports whose training objectives are nowhere larger than those of the last result.
         """
-        chosen = self._with_forced(self.supports_for(np.array(self.choice.sizes(taus.tolist()), dtype=np.int64)))
+        chosen = self._add_forced_columns(
+            self.select_supports(np.array(self.choice.sizes(taus.tolist()), dtype=np.int64))
+        )
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
         n_columns = self.choice.n_columns(taus)
-        kernel.score(_moments_of(self.whole), self.lams, chosen, n_columns, V, r, objective, held_out)
-        best_paths, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
+        kernel.score(_penalised_moments(self.whole), self.lams, chosen, n_columns, V, r, objective, held_out)
+        best_paths, last = FoldPaths(self.fold, objective, held_out, self._map_to_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
             objective[worse], held_out[worse] = last.objective[worse], last.held_out[worse]
@@ -314,7 +321,7 @@ class FoldSearch:
         self.last = best_paths
         return best_paths
 
-    def _with_forced(self, chosen: IntArray) -> IntArray:
+    def _add_forced_columns(self, chosen: IntArray) -> IntArray:
         """Return supports (G, T, top) in the columns of `whole`, the forced columns first."""
         forced = self.choice.forced
         if not len(forced):
@@ -322,7 +329,7 @@ class FoldSearch:
         others = np.append(self.choice.others, NO_COLUMN)[chosen]
         return np.concatenate([np.broadcast_to(forced, (*chosen.shape[:2], len(forced))), others], axis=2)
 
-    def _in_data(self, columns: IntArray) -> IntArray:
+    def _map_to_data(self, columns: IntArray) -> IntArray:
         """Return supports in ascending columns of the data, the -1 beyond their size last."""
         far = np.iinfo(np.int64).max
         out = np.sort(np.where(columns < 0, far, self.of_whole[columns]), axis=-1)
@@ -330,7 +337,7 @@ class FoldSearch:
         return out
 
 
-def improved(
+def improve_search(
     search: FoldSearch, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
     expired: Callable[[], bool],
 ) -> SearchStanding:  # fmt: skip
@@ -355,12 +362,12 @@ def improved(
 SAMPLED = 20  # number of folds, evenly spread, that search at every gamma and exclude columns in turn
 
 
-def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
+def make_seed_table(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
     """Return the supports of 1 to `top` columns as rows (m, top), -1 beyond their size."""
-    return table_of([support for support in supports if 0 < len(support) <= top], top)
+    return make_support_table([support for support in supports if 0 < len(support) <= top], top)
 
 
-def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -> tuple[IntArray, IntArray]:
+def pool_supports(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -> tuple[IntArray, IntArray]:
     """Collect the supports that the searches of some folds found.
 
     Parameters
@@ -386,7 +393,7 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -
     keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
     keys[-1] = 0  # of -1
     seeds: list[IntArray] = []
-    pools = [search.found() for search in searches]
+    pools = [search.best_supports() for search in searches]
     for g in range(len(searches[0].lams)):
         columns = np.stack([mine[g] for mine in pools])
         sums = keys[columns].sum(axis=-1)
@@ -401,7 +408,7 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -
     return np.ascontiguousarray(table[:, 1:]), np.ascontiguousarray(table[:, 0])
 
 
-def largest_searched(taus: IntArray, data: StandardData) -> int:
+def largest_searched_size(taus: IntArray, data: StandardData) -> int:
     """Return the largest size that is searched, without forced columns.
 
     The size of all columns needs no search, but walks down from it find more. With few columns it is searched too.
@@ -447,14 +454,17 @@ class FoldSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
         largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
-        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest)))
-        self.top = largest_searched(self.taus, data)
+        self.lams, self.taus = (
+            gamma_to_lam(grid.gammas),
+            np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest))),
+        )
+        self.top = largest_searched_size(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True if the present pass has to end."""
-        return self.until.expired()
+        return self.until.has_expired()
 
     @property
     def middle(self) -> int:
@@ -481,13 +491,13 @@ class FoldSearches:
 
     def walk(self) -> Iterator[FoldPaths]:
         """Walk over the sizes in every fold at every gamma."""
-        yield from self.each(
+        yield from self.map_folds(
             lambda fold, search: self.improve(search, partial(FoldSearch.sweep, order=self.gamma_order()))
         )
 
     def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
         """Try in each fold the supports of the other folds; if `thorough`, exclude columns in turn in some folds."""
-        seeds, at = pooled(list(self.by_fold.values()), self.data.q)
+        seeds, at = pool_supports(list(self.by_fold.values()), self.data.q)
         step = -(-self.folds.k // SAMPLED)
 
         def work(fold: int, search: FoldSearch) -> FoldPaths:
@@ -495,15 +505,15 @@ class FoldSearches:
             exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=self.gamma_order(), thorough=deep)
             return self.improve(search, exchange)
 
-        yield from self.each(work)
+        yield from self.map_folds(work)
 
-    def each(self, work: Callable[[int, FoldSearch], FoldPaths]) -> Iterator[FoldPaths]:
+    def map_folds(self, work: Callable[[int, FoldSearch], FoldPaths]) -> Iterator[FoldPaths]:
         """Run `work` on the search of every fold, on threads, until the time is over."""
         self.improved = False
 
         def waiting() -> Iterator[tuple[int, FoldSearch]]:
             for item in sorted(self.by_fold.items()):
-                if self.expired():
+                if self.has_expired():
                     return
                 yield item
 
@@ -519,8 +529,8 @@ class FoldSearches:
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
         problem, rows = search.whole, self.folds.scored_rows(search.fold)
-        rows_left_out, until = problem.about(data, rows), self.until
-        search.go_on_from(self.hands.do(improved, search, improve, self.taus, rows_left_out, until=until))
+        rows_left_out, until = problem.centre_rows(data, rows), self.until
+        search.adopt_standing(self.hands.do(improve_search, search, improve, self.taus, rows_left_out, until=until))
         paths = search.last
         assert paths is not None  # it was scored
         if last is None or np.any(paths.objective < last.objective * (1.0 - BETTER)):
@@ -561,41 +571,41 @@ class WorkingSets:
 
         def work(fold: int, job: tuple[IntArray, IntArray]) -> FoldPaths:
             among, start = job
-            return searches.begin(search_on(searches, fold, among), start)
+            return searches.begin(make_fold_search(searches, fold, among), start)
 
         for batch in fold_batches(folds, data.q):
             squares, slopes = self.rows.squares_and_slopes(batch)
             self._squares |= zip(batch, squares.astype(np.float32), strict=True)
             lam = float(searches.lams[searches.middle])
             forward = ForwardSelection(self.rows, batch, squares, slopes, lam, searches.top)
-            forward.run(searches.expired)
+            forward.pick_columns(searches.has_expired)
             jobs = []
             for fold, picked in zip(batch, forward.picked, strict=True):
-                among = at_least(searches.top, [*wanted, *picked], data.q)
+                among = pad_columns(searches.top, [*wanted, *picked], data.q)
                 path = [np.array(picked[:size]) for size in range(1, len(picked) + 1)]
-                jobs.append((fold, (among, seeds_of([*seeds, *path], searches.top))))
+                jobs.append((fold, (among, make_seed_table([*seeds, *path], searches.top))))
             yield from run_folds(iter(jobs), work, min(searches.threads, len(batch)))
 
     def grow(self) -> Iterator[FoldPaths]:
         """Add columns to every working set by residuals and by the supports of other folds, and continue the search."""
         searches = self.searches
-        seeds, at = pooled(list(searches.by_fold.values()), searches.data.q)
+        seeds, at = pool_supports(list(searches.by_fold.values()), searches.data.q)
         named = np.unique(seeds[seeds >= 0])
 
         def work(fold: int, search: FoldSearch) -> FoldPaths:
             more = columns_to_add(search, self.rows, self._squares[fold])
-            among = np.concatenate([search.found().ravel(), more, named])
-            grown = search_on(searches, fold, at_least(searches.top, among, searches.data.q))
-            grown.take_over(search)
+            among = np.concatenate([search.best_supports().ravel(), more, named])
+            grown = make_fold_search(searches, fold, pad_columns(searches.top, among, searches.data.q))
+            grown.inherit_supports(search)
             searches.by_fold[fold] = grown
             order = searches.gamma_order()
             exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=order, thorough=False)
             return searches.improve(grown, exchange)
 
-        yield from searches.each(work)
+        yield from searches.map_folds(work)
 
 
-def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
+def make_fold_search(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     """Return a new search of a fold on some ascending columns, by their Gram matrix over its training rows.
 
     Parameters
@@ -627,15 +637,19 @@ def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
     """
     G, problem = len(search.lams), search.problem
     some = sorted({0, G // 2, G - 1})
-    refits = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
+    refits = [
+        (g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.has_support(g, s)
+    ]
     dropped = 0
     for s in range(1, search.top + 1):
-        if search.known(G // 2, s) and dropped + s <= BLOCK_NUMBERS // rows.data.q:
+        if search.has_support(G // 2, s) and dropped + s <= BLOCK_NUMBERS // rows.data.q:
             S = search.columns[G // 2, s, :s]
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
     whole = search.whole
-    V, r = search.part.about(*rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean))
+    V, r = search.part.reduce_rows(
+        *rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean)
+    )
     out = np.broadcast_to(r, (len(refits), len(r))).copy()
     for row, (g, S) in zip(out, refits, strict=True):
         M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
@@ -668,7 +682,7 @@ def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.f
     return np.unique(gain.argmax(axis=1)[gain.max(axis=1) > 0.0]).astype(np.int64)
 
 
-def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
+def pad_columns(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
     """Return distinct columns in ascending order, at least `size` of them unless the data have fewer.
 
     Parameters
@@ -687,12 +701,12 @@ def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
 
     Examples
     --------
-    >>> at_least(4, [7, 1, -1, 7], 10).tolist()
+    >>> pad_columns(4, [7, 1, -1, 7], 10).tolist()
     [0, 1, 2, 7]
     """
     chosen = np.unique(np.asarray(columns, dtype=np.int64))
     chosen = chosen[chosen >= 0]
-    return filled_up(chosen, size, np.arange(min(q, size + len(chosen))))
+    return fill_support(chosen, size, np.arange(min(q, size + len(chosen))))
 
 
 def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
@@ -743,7 +757,7 @@ def first_supports(
     searches = FoldSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
     for improved_paths in search_passes(searches, seeds):
         yield from improved_paths
-        if searches.expired():
+        if searches.has_expired():
             return
 
 
@@ -776,7 +790,9 @@ def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
 def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
     """Yield the first paths of every fold; they are computed even if the time is over."""
     data, folds = searches.data, searches.folds
-    starts = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
+    starts = make_seed_table(
+        [np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top
+    )
 
     def work(fold: int, moments: TrainingMoments) -> FoldPaths:
         return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), starts)

@@ -125,7 +125,7 @@ def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float
     return Dataset.from_arrays(X, y)
 
 
-def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Event | None = None) -> None:
+def answer_tiny_questions(kind: Kind, run: Callable[..., object], stop: threading.Event | None = None) -> None:
     """Solve tiny questions of a kind.
 
     Parameters
@@ -133,7 +133,7 @@ def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Eve
     kind : Kind
         Kind of the questions.
     run : callable
-        Function that solves a question, see :func:`first_use_of`.
+        Function that solves a question, see :func:`make_first_use`.
     stop : Event, optional
         Event that Ctrl-C sets.
     """
@@ -144,7 +144,7 @@ def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Eve
             run(data, make_folds(folds, data), **grid, **kind.options, stop=stop)
 
 
-def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[..., object]) -> FirstUse:
+def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable[..., object]) -> FirstUse:
     """Return the kernels that a question needs, and the tiny runs that compile them.
 
     Parameters
@@ -161,12 +161,12 @@ def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[.
     """
     if options.loss is not Loss.SQUARED:
         kind = SMOOTH
-    elif options.restrictions.beyond_forcing:
+    elif options.restrictions.side_constraints:
         kind = RESTRICTED
     else:
         kind = FEW if dataset.p <= FEW_COLUMNS else MANY
 
-    return FirstUse(f"{command}_{kind.name}", kind.seconds, partial(run_on_tiny_data, kind, run))
+    return FirstUse(f"{command}_{kind.name}", kind.seconds, partial(answer_tiny_questions, kind, run))
 
 
 def compile_first(
@@ -231,7 +231,7 @@ def start_clock(
         Parameter of `compile_first`.
     """
     seconds = compile_first(needs, stop, progress)
-    return Deadline.of(options, stop, None if began is None else began + seconds)
+    return Deadline.from_options(options, stop, None if began is None else began + seconds)
 
 
 def _is_stored(purpose: str) -> bool:
@@ -244,6 +244,6 @@ def _is_stored(purpose: str) -> bool:
 
 def _store(purpose: str) -> None:
     with suppress(ImportError):
-        from sparsecv_mio.kernels.kernel_cache import note_compiled
+        from sparsecv_mio.kernels.kernel_cache import record_compilation
 
-        note_compiled(purpose)
+        record_compilation(purpose)

@@ -17,10 +17,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.adjusted import adjusted_for
-from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, within_of
-from sparsecv_mio.certificate.predicting import columns_named, probabilities
-from sparsecv_mio.certificate.read_back import data_of, folds_again, in_classes
+from sparsecv_mio.certificate.adjusted import adjustment_columns
+from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
+from sparsecv_mio.certificate.predicting import probabilities, read_columns
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again
 from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -156,18 +156,18 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     predicted : (m,) array
         Predictions of these rows.
     """
-    dataset = in_classes(record, dataset)
+    dataset = adapt_to_record_loss(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
     own = rows_of_record(record, dataset, plan)
     if own is not None:
-        record, dataset, plan = seen_by_folds(record), own.dataset, own.folds
-    how = record.data.scale, record.data.intercept, Restrictions(adjust=adjusted_for(record))
+        record, dataset, plan = adapt_to_expanded_table(record), own.dataset, own.folds
+    how = record.data.scale, record.data.intercept, Restrictions(adjust=adjustment_columns(record))
     rows, predicted = _predictions(record, standardize(dataset, *how, loss=record.loss), plan)
     if own is None:
         return rows, predicted
-    order = np.argsort(own.row_of[rows], kind="stable")
-    return own.row_of[rows][order], predicted[order]
+    order = np.argsort(own.source_rows[rows], kind="stable")
+    return own.source_rows[rows][order], predicted[order]
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -180,7 +180,7 @@ def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
 
 def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
     """Return the data in the columns that the models of the folds use, and these models' supports in them."""
-    used = {*adjusted_for(record), *(name for support in record.chosen_folds.supports for name in support)}
+    used = {*adjustment_columns(record), *(name for support in record.chosen_folds.supports for name in support)}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     return data, [tuple(data.support_of(names).tolist()) for names in record.chosen_folds.supports]
 
@@ -204,7 +204,7 @@ def _predictions(
         _predict_by_rows(record, data, supports, plan, predicted, until)
     for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ():
         rows = plan.scored_rows(fold)
-        V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
+        V, root = problem.centre_rows(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted, y_center = V @ beta, (problem.own or data).y_center
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
@@ -249,7 +249,7 @@ def with_fold_models(record: Any) -> Record:
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
         why = f"the averaged model is not fitted without each fold: for intervals solve again with {how}"
-    elif within_of(record):
+    elif fold_preprocessing(record):
         why = (
             "new rows would have to be filled and measured by every fold: solve without --na-within and --scale-within"
         )
@@ -284,7 +284,7 @@ class FoldModels:
     missed: FloatArray
 
     @classmethod
-    def of(cls, record: Record, dataset: Dataset, folds: FoldPlan) -> FoldModels:
+    def from_record(cls, record: Record, dataset: Dataset, folds: FoldPlan) -> FoldModels:
         """Fit the supports of the record again.
 
         Parameters
@@ -306,7 +306,7 @@ class FoldModels:
         check_of_record(record, dataset, folds)
         if not folds.is_partition or folds.scored < folds.n:
             raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
-        adjusted = Restrictions(adjust=adjusted_for(record))
+        adjusted = Restrictions(adjust=adjustment_columns(record))
         how = record.data.scale, record.data.intercept, adjusted
         data, supports = used_columns(record, standardize(dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
@@ -341,7 +341,7 @@ class FoldModels:
         """
         n = len(self.missed)
         low = check_level(level, n)
-        rows = columns_named(self.record.data, X, list(self.names))
+        rows = read_columns(self.record.data, X, list(self.names))
         ends = np.empty((len(rows), 2))
         step = max(1, BLOCK_NUMBERS // n)
         for block in (slice(i, i + step) for i in range(0, len(rows), step)):
@@ -393,4 +393,4 @@ def predict_interval(record: Record, X: Any, level: float, data: Any, folds: Any
         )
     data = data_of(record, data)
     plan = folds_again(record.folds, data) if folds is None else folds_of(folds, data, record.folds.seed or 0)
-    return FoldModels.of(record, data, plan).interval(X, level)
+    return FoldModels.from_record(record, data, plan).interval(X, level)

@@ -219,7 +219,7 @@ class PairRows(FoldTable):
     --------
     >>> table = PairRows((2, 3, 1000), np.inf, float)
     >>> table[0, 1, 5] = 2.0
-    >>> table.rows_held, float(table[0].min()), np.isfinite(table).sum(axis=2).tolist()
+    >>> table.n_stored_rows, float(table[0].min()), np.isfinite(table).sum(axis=2).tolist()
     (1, 2.0, [[0, 1, 0], [0, 0, 0]])
     """
 
@@ -236,7 +236,7 @@ class PairRows(FoldTable):
         self._sums: list[tuple[int, Any]] = [(-1, None)] * self._places.size  # writes before each sum, and sum
 
     @property
-    def rows_held(self) -> int:
+    def n_stored_rows(self) -> int:
         """Number of pairs with a separate row."""
         return sum(row.ndim for row in self._rows)
 
@@ -331,11 +331,11 @@ class PairRows(FoldTable):
     # -- readers ------------------------------------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        whole = self._stacked(self._places, slice(None))
+        whole = self._stack_rows(self._places, slice(None))
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __getitem__(self, index: Index) -> Any:
-        pairs, folds = self._parted(index)
+        pairs, folds = self._split_index(index)
         if pairs is None:
             rows, folds = self._coordinates(index)
             picked = np.empty(rows.shape, dtype=self.dtype)
@@ -345,7 +345,7 @@ class PairRows(FoldTable):
             return picked[()]
         if pairs.ndim == 0:
             return self._row(int(pairs))[folds]
-        return self._stacked(pairs, folds)
+        return self._stack_rows(pairs, folds)
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return the sums of all pairs over their folds (axis 2), which are stored; other sums as for an array."""
@@ -382,7 +382,7 @@ class PairRows(FoldTable):
         view.flags.writeable = False
         return view
 
-    def _stacked(self, pairs: NDArray[np.intp], folds: Any) -> NDArray[Any]:
+    def _stack_rows(self, pairs: NDArray[np.intp], folds: Any) -> NDArray[Any]:
         parts = [self._row(int(place))[folds] for place in pairs.ravel().tolist()]
         width = np.shape(self._row(0)[folds]) if self._rows else (self.shape[2],)
         stacked = np.array(parts, dtype=self.dtype).reshape(*pairs.shape, *width)
@@ -391,7 +391,7 @@ class PairRows(FoldTable):
     # -- the writer ---------------------------------------------------------------------------------------------------
 
     def __setitem__(self, index: Index, new: ArrayLike) -> None:
-        pairs, folds = self._parted(index)
+        pairs, folds = self._split_index(index)
         numbers = np.asarray(new, dtype=self.dtype)
         if pairs is None:
             rows, at = self._coordinates(index)
@@ -432,7 +432,7 @@ class PairRows(FoldTable):
 
     # -- indices ------------------------------------------------------------------------------------------------------
 
-    def _parted(self, index: Index) -> tuple[NDArray[np.intp] | None, Any]:
+    def _split_index(self, index: Index) -> tuple[NDArray[np.intp] | None, Any]:
         """Return the places of the pairs of an index, and its part for folds; None if arrays select pairs."""
         parts = index if isinstance(index, tuple) else (index,)
         if any(part is Ellipsis for part in parts):

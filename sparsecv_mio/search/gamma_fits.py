@@ -56,7 +56,7 @@ class FitsAtLam:
     h: FloatArray
     h_error: FloatArray
 
-    def at(self, which: IntArray) -> FitsAtLam:
+    def select(self, which: IntArray) -> FitsAtLam:
         """Return some of the fits."""
         parts = (self.f, self.f_error, self.slope, self.h, self.h_error)
         return FitsAtLam(*(array[which] for array in parts))
@@ -96,7 +96,7 @@ class FitsOverGamma:
     rounding: float
 
     @classmethod
-    def of(cls, sets: TrainingSets, fold: IntArray, support: IntArray) -> FitsOverGamma:
+    def from_training_sets(cls, sets: TrainingSets, fold: IntArray, support: IntArray) -> FitsOverGamma:
         """Factorise every fit. O(P s^2 (s + m)).
 
         Parameters
@@ -123,7 +123,7 @@ class FitsOverGamma:
     def __len__(self) -> int:
         return len(self.fold)
 
-    def at(self, which: IntArray) -> FitsOverGamma:
+    def select(self, which: IntArray) -> FitsOverGamma:
         """Return some of the fits."""
         names = [field.name for field in fields(self) if field.name != "rounding"]
         return replace(self, **{name: getattr(self, name)[which] for name in names})
@@ -155,7 +155,7 @@ class FitsOverGamma:
         return np.asarray(2.0 * (steepest * steepest + around).sum(axis=1)) * (1.0 + 1e-9)
 
 
-def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
+def fit_at_lam(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
     """Return the fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
 
     Bounds on the rounding errors are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
@@ -178,7 +178,7 @@ def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float)
     try:
         beta = np.linalg.solve(M, c[:, :, None])[:, :, 0] if s else c
     except np.linalg.LinAlgError:  # a lam below the rounding of columns that are collinear
-        return FitsOverGamma.of(sets, fold, support).values(lam)
+        return FitsOverGamma.from_training_sets(sets, fold, support).values(lam)
     V = np.take_along_axis(sets.V[fold], support[:, None, :], axis=2)
     r, yy = sets.r[fold], sets.yy[fold]
     fall, slope = np.einsum("ps,ps->p", c, beta), np.einsum("ps,ps->p", beta, beta)
@@ -212,7 +212,7 @@ def _with_rounding(
     return FitsAtLam(yy - fall, f_error, slope, h, moved * (2.0 * np.sqrt(h) + moved))
 
 
-def first_of(fold: IntArray) -> IntArray:
+def find_run_starts(fold: IntArray) -> IntArray:
     """Return the positions where runs of equal numbers start."""
     return np.flatnonzero(np.concatenate(([True], fold[1:] != fold[:-1])))
 
@@ -268,7 +268,7 @@ class Envelope:
     error: FloatArray
 
     @classmethod
-    def of(cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam) -> Envelope:
+    def from_fits(cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam) -> Envelope:
         """Find the smallest objectives at both ends.
 
         Parameters
@@ -280,7 +280,7 @@ class Envelope:
         left, right : FitsAtLam
             Values of the P fits at the ends.
         """
-        starts = first_of(fold)
+        starts = find_run_starts(fold)
         member = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(fold))))
         least = [np.minimum.reduceat(side.f, starts) for side in (left, right)]
         slopes = (
@@ -342,7 +342,9 @@ class LeftOutRows:
         return np.ones(self.k, dtype=bool)
 
     @classmethod
-    def of(cls, problem: SparseProblem, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> LeftOutRows:
+    def from_problem(
+        cls, problem: SparseProblem, rows: tuple[FloatArray, FloatArray], share: FloatArray
+    ) -> LeftOutRows:
         """Return the rows of all folds in these coordinates.
 
         Parameters
@@ -383,7 +385,7 @@ class LeftOutRows:
             Columns of supports.
         """
         s = support.shape[1]
-        factors = self._known.setdefault(s, _Factors.none(s))
+        factors = self._known.setdefault(s, _Factors.make_empty(s))
         which = factors.numbers(support, self.G, self.c)
         x = self.V[fold[:, None], support]
         z = np.empty_like(x)
@@ -422,7 +424,7 @@ class _Factors:
     number: dict[bytes, int]
 
     @classmethod
-    def none(cls, s: int) -> _Factors:
+    def make_empty(cls, s: int) -> _Factors:
         return cls(np.zeros((0, s)), np.zeros((0, s, s)), np.zeros((0, s)), {})
 
     def numbers(self, support: IntArray, G: FloatArray, c: FloatArray) -> IntArray:
@@ -474,7 +476,7 @@ class RowFits:
     def __len__(self) -> int:
         return len(self.fold)
 
-    def at(self, which: IntArray) -> RowFits:
+    def select(self, which: IntArray) -> RowFits:
         """Return some of the fits."""
         return RowFits(*(getattr(self, declared_field.name)[which] for declared_field in fields(self)))
 
@@ -521,7 +523,7 @@ class RowFits:
         over = 0.5 * (1.0 / safe + 1.0 / most), 0.5 * (1.0 / safe - 1.0 / most)
         t = _times((self.r - e[0], e[1]), over)
         t1 = _times(_minus(e1, _times(t, g1)), over)
-        bend = _minus(_minus(_scaled(e2, -2.0), _scaled(_times(t1, g1), 2.0)), _times(t, _scaled(g2, -2.0)))
+        bend = _minus(_minus(_scale_ball(e2, -2.0), _scale_ball(_times(t1, g1), 2.0)), _times(t, _scale_ball(g2, -2.0)))
         t2 = _times(bend, over)
         around = _times(t, t2)
         steepest = np.abs(t1[0]) + t1[1]
@@ -547,7 +549,7 @@ def _minus(a: Ball, b: Ball) -> Ball:
     return a[0] - b[0], a[1] + b[1]
 
 
-def _scaled(a: Ball, factor: float) -> Ball:
+def _scale_ball(a: Ball, factor: float) -> Ball:
     return factor * a[0], abs(factor) * a[1]
 
 
@@ -601,14 +603,14 @@ class TrainingSets:
         lam : float
             Half of gamma.
         """
-        return values_at(self, fold, support, lam)
+        return fit_at_lam(self, fold, support, lam)
 
     def fits(self, fold: IntArray, support: IntArray) -> FitsOverGamma:
         """Return the fits of supports (P, s) on training sets (P,) at every lam."""
-        return FitsOverGamma.of(self, fold, support)
+        return FitsOverGamma.from_training_sets(self, fold, support)
 
     @classmethod
-    def of_folds(cls, data: StandardData, folds: FoldPlan) -> TrainingSets:
+    def from_folds(cls, data: StandardData, folds: FoldPlan) -> TrainingSets:
         """Return the training rows and scored rows of every fold.
 
         Raises
@@ -625,17 +627,19 @@ class TrainingSets:
         problems = _problems(data, (moments for _, moments in training_moments(data, folds)))
         for fold, problem in enumerate(problems):
             rows = folds.scored_rows(fold)
-            V[fold, : len(rows)], r[fold, : len(rows)] = problem.about(data, rows)
-        return cls._made(problems, V, r, folds.scores_all_left_out)
+            V[fold, : len(rows)], r[fold, : len(rows)] = problem.centre_rows(data, rows)
+        return cls._from_problems(problems, V, r, folds.scores_all_left_out)
 
     @classmethod
-    def of_all_rows(cls, data: StandardData) -> TrainingSets:
+    def from_full_data(cls, data: StandardData) -> TrainingSets:
         """Return all rows as the only training set, with no row held out."""
         problems = _problems(data, [row_moments(data, slice(0, data.n))])
-        return cls._made(problems, np.zeros((1, 0, data.q)), np.zeros((1, 0)), np.zeros(1, dtype=bool))
+        return cls._from_problems(problems, np.zeros((1, 0, data.q)), np.zeros((1, 0)), np.zeros(1, dtype=bool))
 
     @classmethod
-    def _made(cls, problems: tuple[SparseProblem, ...], V: FloatArray, r: FloatArray, whole: BoolArray) -> TrainingSets:
+    def _from_problems(
+        cls, problems: tuple[SparseProblem, ...], V: FloatArray, r: FloatArray, whole: BoolArray
+    ) -> TrainingSets:
         unit = 1.0 / np.sqrt(problems[0].weight)
         return cls(
             problems=problems,

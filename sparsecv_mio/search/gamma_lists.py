@@ -16,11 +16,11 @@ from sparsecv_mio.problem.moment_fits import rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
-from sparsecv_mio.search.cells import filled_up
+from sparsecv_mio.search.cells import fill_support
 from sparsecv_mio.search.problems.left_out_folds import LARGEST_LEVERAGE
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.trees.listing import list_supports_by_size
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_NODES, MOST_TRIED, BestSubset
 from sparsecv_mio.units import KEEP_RTOL, ROUNDING, TINY
@@ -47,11 +47,11 @@ class BarList:
     support: IntArray
 
     @classmethod
-    def of(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
+    def from_parts(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
         """Join lists that each have some training sets."""
         return cls(bar, np.concatenate([pairs[0] for pairs in parts]), np.concatenate([pairs[1] for pairs in parts]))
 
-    def joined(self, before: BarList) -> BarList:
+    def merge(self, before: BarList) -> BarList:
         """Return the list joined with a shorter one; supports of both appear twice.
 
         Parameters
@@ -59,7 +59,7 @@ class BarList:
         before : BarList
             List at the same lam, of the same size.
         """
-        return BarList.of(self.bar, [(before.fold, before.support), (self.fold, self.support)])
+        return BarList.from_parts(self.bar, [(before.fold, before.support), (self.fold, self.support)])
 
 
 class Lister:
@@ -98,7 +98,7 @@ class Lister:
             root = data.root_of(rows)
             share = 1.0 / self._whole.total if data.intercept is Intercept.FOLD else 0.0
             self._share = share * (np.ones(folds.k) if root is None else root * root)
-            self.evaluated = gamma_fits.LeftOutRows.of(self._whole, self._rows, self._share)
+            self.evaluated = gamma_fits.LeftOutRows.from_problem(self._whole, self._rows, self._share)
 
     def optima(self, lam: float, starts: Supports) -> dict[int, BarList] | None:
         """Find the best supports of some sizes in every training set, including all tied ones if these are known.
@@ -115,9 +115,9 @@ class Lister:
         dict of int to Listed, or None
             Lists by size; None if the clock ended the search.
         """
-        return self._listed(lam, starts, None)
+        return self._collect_lists(lam, starts, None)
 
-    def below(self, lam: float, bars: Mapping[int, FloatArray]) -> dict[int, BarList] | None:
+    def list_supports(self, lam: float, bars: Mapping[int, FloatArray]) -> dict[int, BarList] | None:
         """List every support with f up to a cutoff, for every training set.
 
         Parameters
@@ -132,12 +132,14 @@ class Lister:
         dict of int to Listed, or None
             Lists by size; None if the clock, the node limit or the limit of supports ended the search.
         """
-        return self._listed(lam, {size: () for size in bars}, bars)
+        return self._collect_lists(lam, {size: () for size in bars}, bars)
 
-    def _listed(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> dict[int, BarList] | None:
+    def _collect_lists(
+        self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None
+    ) -> dict[int, BarList] | None:
         if self.expired():
             return None
-        lists = _Found.of(starts, self.sets.k)
+        lists = _Found.make_empty(starts, self.sets.k)
         unlisted = np.arange(self.sets.k)
         if self._whole is not None:
             unlisted = self._shared(lam, starts, bars, lists)
@@ -147,9 +149,9 @@ class Lister:
             problem = self.sets.problems[fold].with_gamma(2.0 * lam)
             if bars is None:
                 self._solve(fold, problem, starts, lists)
-            elif not self._list(fold, problem, bars, lists):
+            elif not self._grow_fold_tree(fold, problem, bars, lists):
                 return None
-        return None if self.expired() else lists.listed()
+        return None if self.expired() else lists.bar_lists()
 
     # -- folds of one row ---------------------------------------------------------------------------------------------
 
@@ -157,9 +159,9 @@ class Lister:
         """List supports by trees that serve many folds; return the folds that no tree served."""
         assert self._whole is not None
         form = normal_form(self._whole.with_gamma(2.0 * lam))
-        if not form.trusted or form.m < self.sets.q:
+        if not form.is_trusted or form.m < self.sets.q:
             return np.arange(self.sets.k)
-        rows = _Rows.of(form, self._rows, self._share)
+        rows = _Rows.from_form(form, self._rows, self._share)
         good = np.flatnonzero(rows.leverage < LARGEST_LEVERAGE)
         order = good[np.argsort(rows.e[good] ** 2 / (1.0 - rows.leverage[good]), kind="stable")]
         unsettled = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
@@ -177,9 +179,9 @@ class Lister:
         bar, margin = np.full((len(inner), len(group)), np.inf), form.margin
         for t, size in enumerate(inner):
             if bars is not None:
-                bar[t] = form.raised(bars[size][group])
+                bar[t] = form.raise_cutoff(bars[size][group])
             elif len(starts[size]):
-                bar[t] = form.raised(rows.scores(np.stack(list(starts[size])), group).min(axis=0))
+                bar[t] = form.raise_cutoff(rows.scores(np.stack(list(starts[size])), group).min(axis=0))
         if bars is not None:
             margin = Margin(np.inf, 0.0)  # cutoffs are fixed
         masks = self._grow(rows, group, inner, bar, margin)
@@ -193,7 +195,7 @@ class Lister:
                 listed = np.nonzero(masks[count == size])[1].reshape(-1, size)
             value = rows.scores(listed, group)
             top = value.min(axis=0) if bars is None else bars[size][group]
-            which, member = np.nonzero(value <= form.raised(top))
+            which, member = np.nonzero(value <= form.raise_cutoff(top))
             found.add(size, group, top, (group[member], listed[which]))
         return True
 
@@ -223,24 +225,26 @@ class Lister:
         for size in starts:
             cell = best.by_size[size]
             supports = cell.candidates if cell.complete and cell.candidates else (cell.support,)
-            table = np.array([filled_up(support, size, others) for support in supports])
+            table = np.array([fill_support(support, size, others) for support in supports])
             table = table.reshape(len(supports), size)
             bar = cell.upper if cell.complete else -np.inf
             found.add(size, fold, bar, (np.full(len(table), fold), table.astype(np.int64)))
 
-    def _list(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: _Found) -> bool:
+    def _grow_fold_tree(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: _Found) -> bool:
         """List supports by a separate tree of the training set; return False if the tree did not finish."""
         form, q = normal_form(problem), self.sets.q
-        if not form.trusted:
+        if not form.is_trusted:
             return False
         inner = np.full(form.m + 1, -np.inf)
         wanted: dict[int, list[int]] = {}
         for tau, bar in bars.items():
             # columns that are constant in training extend a support: see `NormalForm.columns`
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
-                inner[size] = max(inner[size], float(form.raised(bar[fold])))
+                inner[size] = max(inner[size], float(form.raise_cutoff(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
-        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, MOST_TRIED, self.expired)
+        listed, nodes = list_supports_by_size(
+            form, form.solve_all_columns(), inner, MOST_NODES, MOST_TRIED, self.expired
+        )
         self.nodes += nodes
         if listed is None:
             return False
@@ -248,7 +252,7 @@ class Lister:
         parts: dict[int, list[IntArray]] = {tau: [] for tau in bars}
         for size, masks in listed.items():
             for tau in wanted[size]:
-                parts[tau] += [filled_up(form.columns[mask], tau, constant) for mask in masks]
+                parts[tau] += [fill_support(form.columns[mask], tau, constant) for mask in masks]
         for tau, supports in parts.items():
             table = np.array(supports, dtype=np.int64).reshape(len(supports), tau)
             found.add(tau, fold, bars[tau][fold], (np.full(len(supports), fold), table))
@@ -263,7 +267,7 @@ class _Found:
     pairs: dict[int, list[Pairs]]
 
     @classmethod
-    def of(cls, sizes: Iterable[int], k: int) -> _Found:
+    def make_empty(cls, sizes: Iterable[int], k: int) -> _Found:
         bars = {size: np.full(k, -np.inf) for size in sizes}
         return cls(bars, {size: [] for size in bars})
 
@@ -272,8 +276,8 @@ class _Found:
         self.bars[size][folds] = bar
         self.pairs[size].append(pairs)
 
-    def listed(self) -> dict[int, BarList]:
-        return {size: BarList.of(self.bars[size], parts) for size, parts in self.pairs.items()}
+    def bar_lists(self) -> dict[int, BarList]:
+        return {size: BarList.from_parts(self.bars[size], parts) for size, parts in self.pairs.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,8 +296,8 @@ class _Rows:
     leverage: FloatArray
 
     @classmethod
-    def of(cls, form: NormalForm, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> _Rows:
-        V, beta, value = form.solved()
+    def from_form(cls, form: NormalForm, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> _Rows:
+        V, beta, value = form.solve_all_columns()
         X = rows[0][:, form.columns] * form.scale
         W = V @ X.T
         leverage = np.einsum("ij,ji->i", X, W) + share
@@ -334,7 +338,7 @@ class BestOverGamma:
         self._supports: dict[tuple[float, int], IntArray] = {}
         self._found: dict[int, dict[bytes, IntArray]] = {size: {} for size in self.sizes}
 
-    def at(self, lam: float) -> dict[int, BestSubset]:
+    def best_subsets(self, lam: float) -> dict[int, BestSubset]:
         """Return the best known subset of every size at one lam, with its bounds."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
@@ -343,16 +347,16 @@ class BestOverGamma:
             self._cells[lam] = solved.by_size
             self._last = [cell.support for cell in solved.by_size.values()]
             for size, cell in solved.by_size.items():
-                support = filled_up(cell.support, size, np.arange(self.lister.sets.q))
+                support = fill_support(cell.support, size, np.arange(self.lister.sets.q))
                 self._supports[lam, size] = self._found[size].setdefault(support.tobytes(), support)
         return self._cells[lam]
 
     def support(self, lam: float, size: int) -> IntArray:
         """Return the best support found, extended to its size."""
-        self.at(lam)
+        self.best_subsets(lam)
         return self._supports[lam, size]
 
-    def found(self, size: int) -> list[IntArray]:
+    def known_supports(self, size: int) -> list[IntArray]:
         """Return the distinct best supports at the values of lam evaluated so far."""
         return list(self._found[size].values())
 
@@ -375,9 +379,11 @@ class EndLists:
     def solve(self, lam: float, sizes: Sequence[int]) -> bool:
         """Find the optima of some sizes at a lam; return False if the clock ended the search."""
         missing = [size for size in sizes if (lam, size) not in self._listed]
-        return not missing or self._keep(lam, self.lister.optima(lam, {s: self.all_rows.found(s) for s in missing}))
+        return not missing or self._store_lists(
+            lam, self.lister.optima(lam, {s: self.all_rows.known_supports(s) for s in missing})
+        )
 
-    def solved(self, low: float, high: float, size: int) -> bool:
+    def has_optima(self, low: float, high: float, size: int) -> bool:
         """Return True if the optima of a size are known at both ends of an interval.
 
         Parameters
@@ -394,23 +400,27 @@ class EndLists:
         fold, support = _distinct([self._listed[lam, size]])
         return fold, self.sets.values(fold, support, lam)
 
-    def widen(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
+    def grow_lists(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
         """Extend the lists at a lam as intervals (low, high, size) with that end need; return False if that fails.
 
         Lists at both ends of an interval must exist.
         """
         bars: dict[int, FloatArray] = {}
         for low, high, size in intervals:
-            wanted, _ = self._wanted(low, high, size)
+            wanted, _ = self._required_bars(low, high, size)
             if wanted is not None:
                 bars[size] = np.maximum(bars.get(size, self._listed[lam, size].bar), wanted[0 if lam == low else 1])
-        listed = self.lister.below(lam, bars) if bars else {}
+        listed = self.lister.list_supports(lam, bars) if bars else {}
         if listed is None:
             return False
         # trees cut at equality: if the targets of a training set are constant, f is 0 everywhere and never below 0
-        return self._keep(lam, {size: bar_list.joined(self._listed[lam, size]) for size, bar_list in listed.items()})
+        return self._store_lists(
+            lam, {size: bar_list.merge(self._listed[lam, size]) for size, bar_list in listed.items()}
+        )
 
-    def on(self, low: float, high: float, size: int) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
+    def candidate_fits(
+        self, low: float, high: float, size: int
+    ) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
         """Return every fit that can be optimal somewhere on an interval; None if its lists cannot be completed.
 
         A support outside of both lists has f above their cutoffs at the ends. By concavity it is above the chord of
@@ -423,28 +433,30 @@ class EndLists:
         size : int
             Size of the supports.
         """
-        bars, listed = self._wanted(low, high, size)
+        bars, listed = self._required_bars(low, high, size)
         if bars is not None:
-            if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
+            if not all(self.grow_lists(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
-            bars, listed = self._wanted(low, high, size)
+            bars, listed = self._required_bars(low, high, size)
         if bars is not None:  # better supports were found, which lowered the tangents
             return None
         fold, support, at_low, at_high = listed
-        alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, at_low, at_high).may_win(at_low, at_high))
+        alive = np.flatnonzero(
+            gamma_fits.Envelope.from_fits((low, high), fold, at_low, at_high).may_win(at_low, at_high)
+        )
         return self.sets.fits(fold[alive], support[alive])
 
-    def of_one(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
+    def evaluate_full_optimum(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
         """Return the values of the best support of the full data in every training set."""
         k = self.sets.k
         return self.sets.values(np.arange(k), np.tile(self.all_rows.support(lam, size), (k, 1)), lam)
 
-    def _keep(self, lam: float, listed: dict[int, BarList] | None) -> bool:
+    def _store_lists(self, lam: float, listed: dict[int, BarList] | None) -> bool:
         if listed is not None:
             self._listed.update({(lam, size): bar_list for size, bar_list in listed.items()})
         return listed is not None
 
-    def _both(self, low: float, high: float, size: int) -> Both:
+    def _evaluate_ends(self, low: float, high: float, size: int) -> Both:
         """Return supports listed at either end of an interval, their training sets, and their values at both ends."""
         fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
         if isinstance(self.sets, gamma_fits.LeftOutRows):
@@ -453,10 +465,10 @@ class EndLists:
         low_values, right = (self.sets.values(fold, support, lam) for lam in (low, high))
         return fold, support, low_values, right
 
-    def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
+    def _required_bars(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
         """Return the cutoffs that the lists at both ends need, None if theirs suffice, and the listed supports."""
-        listed = self._both(low, high, size)
-        envelope = gamma_fits.Envelope.of((low, high), listed[0], *listed[2:])
+        listed = self._evaluate_ends(low, high, size)
+        envelope = gamma_fits.Envelope.from_fits((low, high), listed[0], *listed[2:])
         bars = [self._listed[lam, size].bar for lam in (low, high)]
         wanted, share = envelope.excess + 4.0 * envelope.error, envelope.share
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)

@@ -24,8 +24,8 @@ from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.search.deadline import GRACE, Deadline, prepared, run_within_limit
-from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
+from sparsecv_mio.search.deadline import GRACE, Deadline, require_prepared_data, run_within_limit
+from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, find_run_starts
 from sparsecv_mio.search.observers import Progress, Reporter
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.trees.subsets import OpenNodes
@@ -89,7 +89,7 @@ class Piece:
     @property
     def middle(self) -> float:
         """Point at which the interval is divided."""
-        return middle_of(self.low, self.high)
+        return geometric_mean(self.low, self.high)
 
 
 class GammaPartition:
@@ -154,7 +154,7 @@ class GammaPartition:
             return [*self.done, *self._open, *self._at_work, *self._unseen.values()]
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if no piece is left that can and should be divided."""
         return not self._open
 
@@ -166,7 +166,7 @@ class GammaPartition:
         for place, piece in tuple(self._unseen.items()):
             first_piece = piece
             if not self.expired():
-                first_piece, guesses[place] = self._first(piece.size, piece.low, piece.high)
+                first_piece, guesses[place] = self._make_first_piece(piece.size, piece.low, piece.high)
             with self._lock:
                 del self._unseen[place]
                 self._push(first_piece)
@@ -223,22 +223,22 @@ class GammaPartition:
                 return piece if self.expired() else replace(piece, closed=True)
         for lam in set(ends) - self._widened:
             self._widen(lam, piece)
-        fits = self.lists.on(*ends, piece.size)
+        fits = self.lists.candidate_fits(*ends, piece.size)
         if fits is None:
             return piece if self.expired() else replace(piece, closed=True)
         low_values, right = fits.values(piece.low), fits.values(piece.high)
         self._score(fits.fold, low_values, piece.low, piece.size)
         self._score(fits.fold, right, piece.high, piece.size)
-        return _bounded(piece, fits, low_values, right)
+        return _bound_piece(piece, fits, low_values, right)
 
     def _widen(self, lam: float, piece: Piece) -> None:
         """Lengthen the lists at one lam for all open pieces there at once."""
         pieces = [
             neighbour
             for neighbour in (*self._touching(lam), piece)
-            if self.lists.solved(neighbour.low, neighbour.high, neighbour.size)
+            if self.lists.has_optima(neighbour.low, neighbour.high, neighbour.size)
         ]
-        self.lists.widen(lam, [(neighbour.low, neighbour.high, neighbour.size) for neighbour in pieces])
+        self.lists.grow_lists(lam, [(neighbour.low, neighbour.high, neighbour.size) for neighbour in pieces])
         self._widened.add(lam)
 
     def _divide(self, piece: Piece) -> Iterable[Piece]:
@@ -247,7 +247,7 @@ class GammaPartition:
         self._score(piece.fits.fold, values, piece.middle, piece.size)
         parts = ((piece.low, piece.middle, piece.left, values), (piece.middle, piece.high, values, piece.right))
         return [
-            _bounded(Piece(piece.size, low, high, piece.lower), piece.fits, low_values, right)
+            _bound_piece(Piece(piece.size, low, high, piece.lower), piece.fits, low_values, right)
             for low, high, low_values, right in parts
         ]
 
@@ -257,7 +257,7 @@ class GammaPartition:
         if high < self.upper:
             self.best = ErrorAtLam(lam, size, low, high)
 
-    def _first(self, size: int, low: float, high: float) -> tuple[Piece, float]:
+    def _make_first_piece(self, size: int, low: float, high: float) -> tuple[Piece, float]:
         """Bound a size on an interval by training losses alone; and what its CV error may be near.
 
         A fold's held-out error is at least the least objective of all rows less that of the fold's training rows: the
@@ -265,8 +265,8 @@ class GammaPartition:
         """
         whole, sets = self.lists.all_rows, self.lists.sets
         ends = (low, high)
-        bottom = [whole.at(lam)[size].lower for lam in ends]
-        values = [self.lists.of_one(lam, size) for lam in ends]
+        bottom = [whole.best_subsets(lam)[size].lower for lam in ends]
+        values = [self.lists.evaluate_full_optimum(lam, size) for lam in ends]
         guess = min(float(fits_of_size.h.sum()) for fits_of_size in values)
         scored = sets.scored_whole
         if not scored.any():
@@ -298,12 +298,12 @@ def first_grid(ends: tuple[float, float]) -> list[float]:
     return [ends[0], *(float(lam) for lam in inner), ends[1]]
 
 
-def middle_of(low: float, high: float) -> float:
+def geometric_mean(low: float, high: float) -> float:
     """Return where to divide an interval of lam: in the middle of its logarithms.
 
     Examples
     --------
-    >>> middle_of(1.0, 4.0)
+    >>> geometric_mean(1.0, 4.0)
     2.0
     """
     return float(np.sqrt(low) * np.sqrt(high))
@@ -340,7 +340,7 @@ def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
     values : FitsAtLam
         Of P fits, all that can be optimal among them.
     """
-    low, high = _of_optima(first_of(fold), values.f, values.f_error, values.h, values.h_error)
+    low, high = _bound_optima_errors(find_run_starts(fold), values.f, values.f_error, values.h, values.h_error)
     return float(low.sum()), float(high.sum()) * (1.0 + OUTWARD)
 
 
@@ -368,14 +368,16 @@ def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
     new = np.concatenate(([True], fold[1:] != fold[:-1]))
     new[begins] = True
     starts, none = np.flatnonzero(new), np.zeros_like(f)
-    sums = np.stack([*_of_optima(starts, f, f_error, h, h_error), *_of_optima(starts, f, none, h, none)])
+    sums = np.stack(
+        [*_bound_optima_errors(starts, f, f_error, h, h_error), *_bound_optima_errors(starts, f, none, h, none)]
+    )
     cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
     sums_of = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
     sums_of[:, [1, 3]] *= 1.0 + OUTWARD
     return sums_of
 
 
-def _of_optima(
+def _bound_optima_errors(
     starts: IntArray, f: FloatArray, f_error: FloatArray, h: FloatArray, h_error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Held-out errors of the optima of each fold, at least and at most; folds start where `starts` says."""
@@ -387,17 +389,17 @@ def _of_optima(
     return low, np.maximum.reduceat(np.where(tied, h + h_error, -np.inf), starts)
 
 
-def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_high: FitsAtLam) -> Piece:
+def _bound_piece(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_high: FitsAtLam) -> Piece:
     """Keep the fits that can be optimal on a piece, and bound its CV error by them.
 
     With `h'' <= k` each held-out error is above its chord less `k (lam - low)(high - lam) / 2`. The sum over folds of
     the least chord is concave, so it is least at an end.
     """
     ends = (piece.low, piece.high)
-    alive = np.flatnonzero(Envelope.of(ends, fits.fold, at_low, at_high).may_win(at_low, at_high))
+    alive = np.flatnonzero(Envelope.from_fits(ends, fits.fold, at_low, at_high).may_win(at_low, at_high))
     if len(alive) < len(fits):
-        fits, at_low, at_high = fits.at(alive), at_low.at(alive), at_high.at(alive)
-    starts = first_of(fits.fold)
+        fits, at_low, at_high = fits.select(alive), at_low.select(alive), at_high.select(alive)
+    starts = find_run_starts(fits.fold)
     chord = min(float(np.minimum.reduceat(side.h - side.h_error, starts).sum()) for side in (at_low, at_high))
     bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
@@ -409,7 +411,7 @@ def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_
 CURVE_POINTS = 400  # number of points of the curve, in addition to the ends of its pieces
 
 
-def certified(
+def make_continuous_record(
     asked: IntervalSearch, pieces: Sequence[Piece], size: int | None, expired: Callable[[], bool]
 ) -> Continuous:
     """Convert pieces to the units of the file.
@@ -428,7 +430,7 @@ def certified(
     numbers: dict[tuple[int, ...], int] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
         errors = _errors_at_ends(pieces)
-        by_size = _pieces(pieces, errors[:, :, 1], asked.per_row, numbers)
+        by_size = _pieces(pieces, errors[:, :, 1], asked.cv_error_factor, numbers)
         curve = _curve(
             asked, [given_piece if given_piece.size == size else None for given_piece in pieces], errors, expired
         )
@@ -498,14 +500,14 @@ def _curve(
     for i in coarse_first(len(between)):
         if expired():
             break
-        between_values.append((*between[i], *_errors_between(pieces[between[i][0]], between[i][1])))
+        between_values.append((*between[i], *_errors_at_lam(pieces[between[i][0]], between[i][1])))
     number = np.arange(len(pieces), dtype=float)
     ends = np.column_stack((np.tile(number, 2), np.append(low, high), *errors[which].transpose(2, 1, 0).reshape(4, -1)))
     points = np.concatenate((ends, np.reshape(between_values, (-1, 6))))
-    return _ascending(points, asked.per_row)
+    return _ascending(points, asked.cv_error_factor)
 
 
-def _errors_between(piece: Piece, lam: float) -> list[float]:
+def _errors_at_lam(piece: Piece, lam: float) -> list[float]:
     assert piece.fits is not None
     return list(held_out_of_many([(piece.fits.fold, piece.fits.values(lam))])[0].tolist())
 
@@ -559,17 +561,17 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     run_within_limit(running.run, running.clock, lambda: None)
     q, pieces, best = running.standard.q, running.pieces(), running.best
     size = None if best is None else best.size
-    continuous = certified(running, pieces, size, deadline.sooner(MODEL_SHARE / 2.0).expired)
+    continuous = make_continuous_record(running, pieces, size, deadline.sooner(MODEL_SHARE / 2.0).has_expired)
     gamma = float(np.sqrt(gammas.low) * np.sqrt(gammas.high)) if best is None else 2.0 * best.lam
     gamma = min(max(gamma, gammas.low), gammas.high)
-    record = at(gamma, deadline.then(seconds_for_model(deadline)))
+    record = at(gamma, deadline.next_part(seconds_for_model(deadline)))
     if min(record.tau, q) != size:  # as good, or the model had no time: the curve is of the tau reported
-        continuous = certified(running, pieces, min(record.tau, q), deadline.expired)
+        continuous = make_continuous_record(running, pieces, min(record.tau, q), deadline.has_expired)
     lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
     gap = relative_gap(lower, record.upper)
     width = running.question.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
-    notes = (ROUNDED,) if not proved and not deadline.expired() else ()
+    notes = (ROUNDED,) if not proved and not deadline.has_expired() else ()
     status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
     return replace(
         record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None, loosest=None,
@@ -593,7 +595,7 @@ def seconds_for_model(deadline: Deadline) -> float | None:
     """
     if not np.isfinite(deadline.at):
         return None
-    return max(deadline.left, GRACE)
+    return max(deadline.remaining_seconds, GRACE)
 
 
 @dataclass(eq=False)
@@ -640,11 +642,11 @@ class IntervalSearch:
 
         # a bound that overflows says nothing
         with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
-            search = self.search = self._begun(self.data)
+            search = self.search = self._make_search(self.data)
             report = question.hooks.progress
             reporter = None if report is None else Reporter(report, lambda: self._progress(search))
             self.search.begin()
-            while not self.search.finished and not self.clock.expired() and self.search.visited < MOST_PIECES:
+            while not self.search.is_finished and not self.clock.has_expired() and self.search.visited < MOST_PIECES:
                 self.search.step()
                 if reporter is not None:
                     reporter.visit()
@@ -652,7 +654,7 @@ class IntervalSearch:
     @property
     def standard(self) -> StandardData:
         """The data in standard coordinates; raises `OutOfTime` where there is nothing yet to make a record of."""
-        return prepared(self.data)
+        return require_prepared_data(self.data)
 
     @property
     def best(self) -> ErrorAtLam | None:
@@ -668,16 +670,16 @@ class IntervalSearch:
     def _sizes(self, data: StandardData) -> list[int]:
         return sorted({min(tau, data.q) for tau in self.taus})
 
-    def _begun(self, data: StandardData) -> GammaPartition:
+    def _make_search(self, data: StandardData) -> GammaPartition:
         from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 
-        expired, folds = self.clock.expired, self.question.folds
-        lister = Lister(TrainingSets.of_folds(data, folds), data, folds, expired)
+        expired, folds = self.clock.has_expired, self.question.folds
+        lister = Lister(TrainingSets.from_folds(data, folds), data, folds, expired)
         lists = EndLists(lister, BestOverGamma(lister, self._sizes(data)))
         return GammaPartition(lists, self.ends, self.question.options.gap, expired)
 
     @property
-    def per_row(self) -> float:
+    def cv_error_factor(self) -> float:
         """Factor from a sum over folds to the units of the file."""
         scored = Scored.of(self.question.dataset, self.question.folds)
         return float(self.standard.loss_unit / (scored.total or 1))
@@ -685,5 +687,5 @@ class IntervalSearch:
     def _progress(self, search: GammaPartition) -> Progress:
         best = None if search.best is None else (2.0 * search.best.lam, search.best.size)
         done, every = len(search.done), len(search.pieces())
-        bounds = search.lower * self.per_row, search.upper * self.per_row
+        bounds = search.lower * self.cv_error_factor, search.upper * self.cv_error_factor
         return Progress(done, every, self.nodes, *bounds, self.deadline.seconds, best=best)

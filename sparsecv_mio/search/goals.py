@@ -30,14 +30,14 @@ class CertifiedChoice:
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if the choice is certified and no other pair has a better estimate, or all is final."""
-        return (state.proved() and not self.pairs(state).any()) or bool(state.cells.final.all())
+        return (state.is_certified() and not self.pairs(state).any()) or bool(state.cells.final.all())
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): the pair with the best estimate, if another pair certifies the choice within the gap."""
         now, mask = state.bounds(), np.zeros(state.context.shape[:2], dtype=bool)
         winner = likely_winner(now)
-        if now.proved(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
-            mask[winner] = now.shown[winner] < now.ceiling * (1.0 - TIE_RTOL)
+        if now.is_certified(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
+            mask[winner] = now.clipped_estimates[winner] < now.ceiling * (1.0 - TIE_RTOL)
         return mask
 
 
@@ -64,7 +64,7 @@ class OneStandardError:
         """(G, T): open pairs to solve next so that the choice of the rule is certified."""
         context, now = state.context, state.bounds()
         rule = one_se_rule(
-            now, now.best, context.grid.gammas, context.grid.taus, context.scored, context.data.y_unit**2
+            now, now.best, context.grid.gammas, context.grid.taus, context.scored_weights, context.data.y_unit**2
         )  # fmt: skip
         return next_to_decide(rule.missing & (state.tried.lowest_tries < DONE), now)
 
@@ -83,7 +83,7 @@ class StablePair:
         """(G, T): open pairs that may have the smallest sum, the leading ones first; full-data fits count as open."""
         context, grid = state.context, state.context.grid
         table = stability_table(
-            self.instabilities, state.bounds(), state.all_rows.best, context.stability, context.deadline.expired
+            self.instabilities, state.bounds(), state.all_rows.best, context.stability, context.deadline.has_expired
         )  # fmt: skip
         missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
         leading = np.zeros(missing.shape, dtype=bool)

@@ -10,12 +10,12 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.cells import (
     Archive,
-    below,
+    add_prefix,
     check_like,
-    counts_of,
-    parsed,
-    prefixed,
-    within,
+    check_range,
+    parse_counts,
+    parse_json,
+    select_by_prefix,
 )
 from sparsecv_mio.search.grid_state import GridState, SourceRecord
 from sparsecv_mio.search.pairs import Pair
@@ -56,39 +56,39 @@ def archive_state(state: GridState) -> Archive:
     stored["nodes"], stored["by_engine"] = np.array(state.counts.nodes), np.array(json.dumps(state.counts.by_engine))
     records = {name: list(vars(record).values()) for name, record in state.records.items()}
     stored["records"] = np.array(json.dumps(records))
-    return prefixed("cells", state.cells.archive()) | prefixed("run", stored)
+    return add_prefix("cells", state.cells.archive()) | add_prefix("run", stored)
 
 
 def check_archive(state: GridState, stored: Archive) -> None:
     """Raise `CorruptStore` unless `stored` is the archive of a search over the same grid."""
-    position, cells = below("run", stored), below("cells", stored)
-    check_like(position, below("run", archive_state(state)), LENGTHS_VARY)
+    position, cells = select_by_prefix("run", stored), select_by_prefix("cells", stored)
+    check_like(position, select_by_prefix("run", archive_state(state)), LENGTHS_VARY)
     state.cells.check(cells, state.context.data.q)
     n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
     largest = np.finfo(float).max
     state.tried.check(position, n_supports)
-    within({"": np.asarray(state.objective_upper.unpack("objective_upper", position))}, "", 0, np.inf)
+    check_range({"": np.asarray(state.objective_upper.unpack("objective_upper", position))}, "", 0, np.inf)
     if state.cells.floor.is_stored:
-        within({"floor": np.asarray(state.cells.floor.unpack("floor", position))}, "floor", 0.0, largest)
+        check_range({"floor": np.asarray(state.cells.floor.unpack("floor", position))}, "floor", 0.0, largest)
     full, candidates = position["full"], position["candidates"]
-    within({"full": full[0]}, "full", 0, n_supports - 1)
-    within({"full": full[1]}, "full", 0, largest)
-    within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-    within(position, "nodes", 0, np.iinfo(np.int64).max)
+    check_range({"full": full[0]}, "full", 0, n_supports - 1)
+    check_range({"full": full[1]}, "full", 0, largest)
+    check_range({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
+    check_range(position, "nodes", 0, np.iinfo(np.int64).max)
     for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
         for column, end in enumerate(ends):
-            within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
-    within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
-    within(position, "weighted_folds", 0, n_folds - 1)
-    within(position, "weighted", 0, largest)
-    counts_of(position["by_engine"])
-    _records_of(position)
+            check_range({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
+    check_range({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
+    check_range(position, "weighted_folds", 0, n_folds - 1)
+    check_range(position, "weighted", 0, largest)
+    parse_counts(position["by_engine"])
+    _read_records(position)
 
 
 def restore_state(state: GridState, stored: Archive) -> None:
     """Take over an archive that was checked."""
-    position = below("run", stored)
-    state.cells.fill(below("cells", stored))
+    position = select_by_prefix("run", stored)
+    state.cells.fill(select_by_prefix("cells", stored))
     supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
     state.tried.restore(position)
     state.objective_upper.become(state.objective_upper.unpack("objective_upper", position))
@@ -111,15 +111,15 @@ def restore_state(state: GridState, stored: Archive) -> None:
     folds = position["weighted_folds"].tolist()
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
-    state.counts.nodes, state.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
-    state.records.update(_records_of(position))
+    state.counts.nodes, state.counts.by_engine = int(position["nodes"]), parse_counts(position["by_engine"])
+    state.records.update(_read_records(position))
     state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
-    state.forget_computed()
+    state.clear_cache()
 
 
-def _records_of(position: Archive) -> dict[str, SourceRecord]:
+def _read_records(position: Archive) -> dict[str, SourceRecord]:
     """Return what sources promised and kept; raises `CorruptStore` for anything else."""
-    stored = parsed(position["records"])
+    stored = parse_json(position["records"])
     pairs = list(stored.values()) if isinstance(stored, dict) else [None]
     numbers = [pair if isinstance(pair, list) and len(pair) == 4 else [None] for pair in pairs]
     if not all(type(number) is float and 0.0 <= number < np.inf for pair in numbers for number in pair):

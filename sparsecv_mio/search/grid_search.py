@@ -21,7 +21,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import Archive, below, prefixed
+from sparsecv_mio.search.cells import Archive, add_prefix, select_by_prefix
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import (
@@ -36,9 +36,9 @@ from sparsecv_mio.search.goals import (
 )
 from sparsecv_mio.search.grid_archive import archive_state, check_archive, restore_state
 from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
+from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line, measure_progress
 from sparsecv_mio.search.orders.algorithm1 import algorithm1
-from sparsecv_mio.search.orders.by_size import by_size
+from sparsecv_mio.search.orders.by_size import smallest_size_first
 from sparsecv_mio.search.orders.estimates import estimates
 from sparsecv_mio.search.orders.first_answers import first_answers
 from sparsecv_mio.search.orders.first_supports import first_supports
@@ -46,11 +46,11 @@ from sparsecv_mio.search.orders.given_pairs import given_pairs
 from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
-from sparsecv_mio.search.orders.within_budget import within_budget
+from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.pairs import proved_ends
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
-from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
@@ -60,7 +60,7 @@ from sparsecv_mio.units import MODEL_SHARE
 Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
 ORDERS: dict[str, Order] = {
     "first answers": first_answers, "winner first": winner_first, "first supports": first_supports,
-    "together": together, "by size": by_size, "given pairs": given_pairs,
+    "together": together, "by size": smallest_size_first, "given pairs": given_pairs,
     "algorithm 1": algorithm1, "grid": grid,
 }  # fmt: skip
 
@@ -92,20 +92,20 @@ def search_grid(
     """
     deadline = state.context.deadline
     with blas_on_one_thread(), closing(executor):  # steps are the parallelism
-        while not deadline.expired() and not goal.is_settled(state):
+        while not deadline.has_expired() and not goal.is_settled(state):
             while executor.n_idle:
                 running = executor.running
-                proposed = within_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
+                proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
-                    signals.doing(source_of(step).describe(step))
+                    signals.doing(find_source(step).describe(step))
                     executor.submit(step)
                 if not steps:
                     break
             if not executor.running:
                 break
-            writer.take(executor.finished())
-            signals.progressed()
+            writer.take(executor.collect_findings())
+            signals.notify_progress()
             signals.safe_point()
             yield
         writer.take(executor.stop())  # a stopped step states what it has proved
@@ -125,15 +125,15 @@ class GridSearch(Watched):
     is_always_valid = True
 
     def __init__(self, context: Context, signals: Signals) -> None:
-        known = SearchState.new(context)
+        known = SearchState.from_context(context)
         self.context, self.problems, self.signals = context, make_problems(context, known.all_rows), signals
         self.name, problems = self.problems.name, self.problems
         self.plan = Plan.make(context, problems.full(0))
         self.state = GridState.unknown(known, problems.slip, self.plan.stores_objectives)
-        self.state.cells.show_again_by(self._show_again)
+        self.state.cells.set_recompute_function(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
-        expired, waits = context.deadline.expired, self.plan.waits_for_all
+        expired, waits = context.deadline.has_expired, self.plan.waits_for_all
         self.executor = Executor(problems, self.plan.n_threads, expired, waits)
         self._turns: Iterator[None] = self.turns()
         self._is_over, self._look_at_sizes = False, 0.0
@@ -147,10 +147,10 @@ class GridSearch(Watched):
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
         yield from self._first_orders(choice)
-        deadline.keep_time(MODEL_SHARE, self.model_is_open)
+        deadline.keep_time(MODEL_SHARE, self.is_model_open)
         yield from self._search(choice, ORDERS[last])
         deadline.take_all()
-        if not deadline.over() and self.model_is_open():
+        if not deadline.is_over() and self.is_model_open():
             yield from self._search(FullDataModel(), given_pairs)
             yield from self._search(choice, ORDERS[last])
         for goal in goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else ():
@@ -162,14 +162,14 @@ class GridSearch(Watched):
         """Search by the orders of the plan except the last one, as far as they have not ended."""
         for order in self.plan.orders[int(self.state.tried.n_orders_done) : -1]:
             yield from self._search(choice, ORDERS[order])
-            if not self.context.deadline.expired():
-                self.writer.note_order_done()
+            if not self.context.deadline.has_expired():
+                self.writer.count_finished_order()
             yield
 
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
 
-    def model_is_open(self) -> bool:
+    def is_model_open(self) -> bool:
         """Return True if a pair is scored and the best subset of the full data at the pair to report is not known."""
         return is_scored(self.state) and bool(needs_full_tree(self.state)[self.state.reported_pair()])
 
@@ -178,7 +178,7 @@ class GridSearch(Watched):
         return self.state.all_rows.best[g].by_size[tau]
 
     @property
-    def reported(self) -> GridSearch:
+    def reported_search(self) -> GridSearch:
         """The search whose subproblems are in the record: this search."""
         return self
 
@@ -187,7 +187,7 @@ class GridSearch(Watched):
         objective_upper, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
         for number in np.unique(numbers).tolist():
             support = self.state.cells.pool.supports[number]
-            values = self.problems.full(gamma).hold_out(support, self.context.deadline.expired)
+            values = self.problems.full(gamma).hold_out(support, self.context.deadline.has_expired)
             here = numbers == number
             objective_upper[here], losses[here] = values[0][here], values[1][here]
         return objective_upper, losses
@@ -197,11 +197,13 @@ class GridSearch(Watched):
     def begin(self) -> None:
         """Take the first turns: those of all orders except the last one."""
         n_first = len(self.plan.orders) - 1
-        while int(self.state.tried.n_orders_done) < n_first and not (self._is_over or self.context.deadline.expired()):
+        while int(self.state.tried.n_orders_done) < n_first and not (
+            self._is_over or self.context.deadline.has_expired()
+        ):
             self.step()
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True once every goal is settled, or the deadline has expired."""
         return self._is_over
 
@@ -229,7 +231,7 @@ class GridSearch(Watched):
     def score_reported_pair(self) -> None:
         """Score and bound the pair to report in every fold if the limit ended the search before."""
         state, taus = self.state, self.context.grid.taus
-        if not (self.plan.bounds_reported and state.has_supports.any() and self.context.deadline.expired()):
+        if not (self.plan.bounds_reported and state.has_supports.any() and self.context.deadline.has_expired()):
             return
         pair = state.reported_pair() if is_scored(state) else state.pair_with_most_folds()
         unknown = np.flatnonzero(~np.isfinite(state.cells.nominal[pair]) | ~np.isfinite(state.cells.upper[pair]))
@@ -237,7 +239,7 @@ class GridSearch(Watched):
             if self.context.deadline.abandoned.is_set():
                 return
             step = Step(SubproblemTrees.name, pair[0], pair[1:], (fold,), (int(taus[pair[1]]),),
-                        (*state.supports_near(pair, fold),))  # fmt: skip
+                        (*state.warm_start_supports(pair, fold),))  # fmt: skip
             self.writer.take([SubproblemTrees().bound(step, self.problems)])
 
     def snapshot(self, over: bool = False) -> Snapshot:
@@ -265,19 +267,21 @@ class GridSearch(Watched):
 
     def progress(self) -> Progress:
         """Return the progress of the search."""
-        return progress_of(self.state, self.n_trees, self.signals.phase)
+        return measure_progress(self.state, self.n_trees, self.signals.phase)
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return trace_line_of(self.state, self.n_trees)
+        return make_trace_line(self.state, self.n_trees)
 
     def checkpoint(self) -> Archive:
         """Return the content of a checkpoint."""
-        return archive_state(self.state) | prefixed("accounts", self.accounts.archive())
+        return archive_state(self.state) | add_prefix("accounts", self.accounts.archive())
 
     def resume(self, stored: Archive) -> None:
         """Restore a checkpoint of the same search, which is checked before anything changes."""
-        accounts = {"accounts": np.array("[]")} | below("accounts", stored)  # a checkpoint may be without them
+        accounts = {"accounts": np.array("[]")} | select_by_prefix(
+            "accounts", stored
+        )  # a checkpoint may be without them
         check_archive(self.state, stored)
         self.accounts.check(accounts)
         restore_state(self.state, stored)

@@ -108,7 +108,7 @@ class GridState(SearchState):
             self.latest_bounds.append(super().bounds())
         return self.latest_bounds[0]
 
-    def forget_computed(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the numbers computed from subproblems after the subproblems have changed."""
         self.computed.clear()
         self.computed_bars.clear()
@@ -152,17 +152,17 @@ class GridState(SearchState):
         """Return the open folds of a pair that had no local search."""
         return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.tried.is_searched[pair]))
 
-    def supports_near(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
+    def warm_start_supports(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
         """Return supports of a subproblem, of its neighbours in gamma and tau, and of the full data."""
-        near = self.cells.shown_near((*pair, fold), other_folds=False)
+        near = self.cells.neighbouring_supports((*pair, fold), other_folds=False)
         return (*near, self.full_support(pair))
 
-    def supports_shown(self, gamma: int, taus: IntArray, fold: int) -> tuple[IntArray, ...]:
+    def fold_supports(self, gamma: int, taus: IntArray, fold: int) -> tuple[IntArray, ...]:
         """Return the distinct supports that a fold shows at some sizes of a gamma."""
         numbers = np.unique(self.cells.support[gamma, taus, fold])
         return tuple(self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist())
 
-    def records_of(self, source: str) -> SourceRecord:
+    def source_record(self, source: str) -> SourceRecord:
         """Return the record of a source."""
         return self.records.setdefault(source, SourceRecord())
 

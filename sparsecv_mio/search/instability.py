@@ -20,15 +20,15 @@ from sparsecv_mio.bounds.model_changes import (
     LossesOfRows,
     OpenFolds,
     Residuals,
-    losses_without,
+    losses_without_rows,
+    needs_own_centres,
     residual_distances,
-    residuals_without,
-    worn_without,
+    residuals_without_rows,
 )
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.problem import lam_of
+from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
@@ -67,7 +67,7 @@ class PairInstability:
 Losses = Residuals | LossesOfRows
 
 
-def _changed(models: Losses, full: Losses) -> tuple[FloatArray, FloatArray]:
+def _model_changes(models: Losses, full: Losses) -> tuple[FloatArray, FloatArray]:
     """Return the changes of some models against one, both of the same loss."""
     if isinstance(models, Residuals) and isinstance(full, Residuals):
         return models.changes(full)
@@ -104,12 +104,12 @@ class Instabilities:
         self._tied: dict[tuple[int, bytes], list[IntArray]] = {}
 
     @property
-    def per_row(self) -> float:
+    def mean_factor(self) -> float:
         """Factor from sums in standard units to means over all rows, by weight, in units of the file."""
         data = self.context.data
         return data.loss_unit / data.dataset.weight_of(slice(0, data.n))
 
-    def at(self, g: int, t: int, cell: BestSubset) -> PairInstability:
+    def pair_instability(self, g: int, t: int, cell: BestSubset) -> PairInstability:
         """Return the instability of a pair.
 
         Parameters
@@ -135,7 +135,7 @@ class Instabilities:
         tied = self._best_models(gamma, cell)
         complete = cell.complete and len(tied) <= MOST_REFITTED
         nothing = [np.zeros(0, dtype=np.int64)]
-        full = [self._without(support, gamma, nothing) for support in (tied if complete else tied[:1])]
+        full = [self._fit_without_rows(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
         worst = int(np.argmax(changes[0]))
         shown = float(changes[0, worst])
@@ -153,9 +153,9 @@ class Instabilities:
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
             for which in (folds[at : at + step] for at in range(0, len(folds), step)):
-                refitted = self._without(support, gamma, [self.left_out[fold] for fold in which])
+                refitted = self._fit_without_rows(support, gamma, [self.left_out[fold] for fold in which])
                 for place, residuals in enumerate(full):
-                    changes[place, which], doubt[place, which] = _changed(refitted, residuals)
+                    changes[place, which], doubt[place, which] = _model_changes(refitted, residuals)
         return changes, doubt
 
     def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
@@ -183,9 +183,9 @@ class Instabilities:
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
         return float(r @ r)
 
-    def _without(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
+    def _fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
         """Fit one support without each of some sets of rows."""
-        make = residuals_without if self.context.data.loss is Loss.SQUARED else losses_without
+        make = residuals_without_rows if self.context.data.loss is Loss.SQUARED else losses_without_rows
         return make(self.context.data, support, gamma, left_out)
 
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
@@ -199,8 +199,8 @@ class Instabilities:
                 continue
             for number in others:
                 gamma, rows = float(self.context.grid.gammas[g]), [self.left_out[fold]]
-                rival = self._without(self.cells.pool.supports[number], gamma, rows)
-                change, rounding = (float(value[0]) for value in _changed(rival, full))
+                rival = self._fit_without_rows(self.cells.pool.supports[number], gamma, rows)
+                change, rounding = (float(value[0]) for value in _model_changes(rival, full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
         open_folds = np.flatnonzero(~decided)
@@ -250,12 +250,12 @@ class Instabilities:
             target = target - constant * (np.einsum("ij,ij->j", constant, target) / along)
         else:
             mean, along = np.zeros(len(which)), np.ones(len(which))
-        lam = lam_of(float(self.context.grid.gammas[g])) * data.weight
+        lam = gamma_to_lam(float(self.context.grid.gammas[g])) * data.weight
         with np.errstate(over="ignore", divide="ignore"):
             scores = (V.T @ residual) ** 2 / lam[:, None]
         distance = residual_distances(residual, target, scores, most, value)
         distance = np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n)
-        return np.where(worn_without(data, [self.left_out[fold] for fold in which]), np.inf, distance)
+        return np.where(needs_own_centres(data, [self.left_out[fold] for fold in which]), np.inf, distance)
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
@@ -310,7 +310,7 @@ class StabilityTable:
         lowest = np.unravel_index(int(np.argmin(lower)), lower.shape)
         allowance = float(upper[lowest] - lower[lowest]) if self.known[lowest] else 0.0
         best = self._simplest(upper, gammas, taus)
-        proved = closed(float(lower.min()), float(upper[best]), gap, allowance)
+        proved = is_closed(float(lower.min()), float(upper[best]), gap, allowance)
         pair = best if proved else self._simplest(np.where(np.isfinite(self.nominal), nominal, np.inf), gammas, taus)
         return LeastCriterion(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
 
@@ -343,7 +343,7 @@ class LeastCriterion:
     proved: bool
 
 
-def closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
+def is_closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
     """Whether an interval is closed: `upper - lower <= gap upper + allowance`.
 
     Parameters
@@ -374,9 +374,9 @@ def stability_table(
         True leaves the others unknown.
     """
     context, shape = instabilities.context, now.lower.shape
-    taus, unit = context.grid.taus.tolist(), context.per_row
+    taus, unit = context.grid.taus.tolist(), context.cv_error_factor
     table = StabilityTable(
-        now, now.lower * unit, now.upper * unit, now.shown * unit, np.zeros(shape), np.full(shape, np.inf),
+        now, now.lower * unit, now.upper * unit, now.clipped_estimates * unit, np.zeros(shape), np.full(shape, np.inf),
         np.full(shape, np.inf), np.zeros(shape, dtype=bool),
     )  # fmt: skip
     least = np.full(len(weights), np.inf)
@@ -384,12 +384,12 @@ def stability_table(
         g, t = (int(i) for i in np.unravel_index(int(place), shape))
         if table.h_lower[g, t] >= least.max() or expired():
             break
-        interval = instabilities.at(g, t, best[g].by_size[taus[t]])
+        interval = instabilities.pair_instability(g, t, best[g].by_size[taus[t]])
         table.lower[g, t], table.upper[g, t] = (
-            interval.lower * instabilities.per_row,
-            interval.upper * instabilities.per_row,
+            interval.lower * instabilities.mean_factor,
+            interval.upper * instabilities.mean_factor,
         )
-        table.nominal[g, t], table.known[g, t] = interval.nominal * instabilities.per_row, interval.known
+        table.nominal[g, t], table.known[g, t] = interval.nominal * instabilities.mean_factor, interval.known
         ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
         least = np.minimum(least, ends)
     return table
@@ -446,15 +446,15 @@ def choose_by_weight(
     if not context.stability or not best or context.deadline.abandoned.is_set():
         return None
     # past the limit a part of a second is left
-    most = QUICK_WORK if context.deadline.expired() else float("inf")
+    most = QUICK_WORK if context.deadline.has_expired() else float("inf")
     spent = 0.0
 
-    def expired() -> bool:
+    def has_expired() -> bool:
         nonlocal spent
         spent += instability_cost(context, int(context.grid.taus[-1]))
         return spent > most
 
-    table = stability_table(Instabilities(context, cells, known), now, best, context.stability, expired)
+    table = stability_table(Instabilities(context, cells, known), now, best, context.stability, has_expired)
     grid, several = context.grid, len(context.stability) > 1
     every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
     chosen = every[0]
@@ -494,7 +494,7 @@ def stability_of_model(
     if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)
-    interval, unit = instabilities.at(*pair, cell), instabilities.per_row
+    interval, unit = instabilities.pair_instability(*pair, cell), instabilities.mean_factor
     if not interval.nominal < float("inf"):
         return None
     return Stability(

@@ -20,15 +20,15 @@ from sparsecv_mio.search.observers import (
     Signals,
     Stored,
     Trace,
+    finish_search,
     resume,
-    run_to_end,
 )
-from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
+from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.recheck import rechecked
+from sparsecv_mio.search.recheck import recheck_snapshot
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.thresholds import by_rows, is_very_wide
+from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.words import Loss, Method
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     """
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     data = context.data
-    if options.loss is Loss.SQUARED and (by_rows(data, context.folds.k) or is_very_wide(data)):
-        from sparsecv_mio.search.problems.by_rows import threads_for
+    if options.loss is Loss.SQUARED and (has_large_matrices(data, context.folds.k) or is_very_wide(data)):
+        from sparsecv_mio.search.problems.by_rows import limit_threads
 
-        threads = threads_for(data, threads)
+        threads = limit_threads(data, threads)
     return replace(context, threads=threads)
 
 
@@ -69,7 +69,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     signals : Signals
         Signals by which the method reports its progress.
     """
-    method = method_for(options)
+    method = choose_method(options)
     if method is Method.DESCENT:
         from sparsecv_mio.search.descent import Descent
 
@@ -103,10 +103,10 @@ class RowMaker:
         """
         data, folds = self.context.data, self.context.folds
         threads = self.context.threads
-        if by_rows(data, folds.k):
-            from sparsecv_mio.search.problems.by_rows import threads_for
+        if has_large_matrices(data, folds.k):
+            from sparsecv_mio.search.problems.by_rows import limit_threads
 
-            threads = threads_for(data, threads)
+            threads = limit_threads(data, threads)
         from sparsecv_mio.search.grid_search import GridSearch
 
         grid = Grid.of(gammas, taus, data.dataset.p)
@@ -131,16 +131,16 @@ def search(running: RunningSearch, context: Context) -> Record:
     options, hooks = running.question.options, running.question.hooks
     signals = Signals()
     method = new_method(with_threads(context, options), options, signals)
-    running.go_on_by(method)
+    running.set_method(method)
     running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
     drive(method, signals, hooks, running.keeper, running.stored)
-    running.deadline.check_wanted()
+    running.deadline.check_caller_waits()
     if context.data.dataset.X.size > CHUNK_ELEMENTS:
         give_back_memory()  # the record is built from refits of the full data
-    snapshot, reported = method.snapshot(over=True), method.reported
-    if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
+    snapshot, reported = method.snapshot(over=True), method.reported_search
+    if snapshot is None or reported is None or not snapshot.has_scored_pair:  # a limit within the first steps
         return running.record()
-    snapshot = rechecked(snapshot)
+    snapshot = recheck_snapshot(snapshot)
     state, running.reported = reported.state, snapshot
     nodes = state.counts.nodes
     record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
@@ -174,15 +174,15 @@ def drive(
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = _reporter(method, signals, hooks, carried_on)
     _begin(method, signals, keeper, carried_on)
-    run_to_end(method)
-    if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
-        keeper.write(method, ended=not method.context.deadline.expired())
+    finish_search(method)
+    if keeper is not None and (keeper.failure is not None or not method.context.deadline.has_expired()):
+        keeper.write(method, ended=not method.context.deadline.has_expired())
     method.score_reported_pair()
     if reporter is not None:
         reporter.report()
     if trace is not None:
         trace.close(method)
-    _tell_lost(hooks, (keeper, trace))
+    _report_write_failures(hooks, (keeper, trace))
 
 
 def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_on: bool) -> None:
@@ -197,7 +197,7 @@ def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_
         _store(method, signals, keeper)
 
 
-def _tell_lost(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:
+def _report_write_failures(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:
     """Report the failures to write."""
     for writer in writers:
         if hooks.lost is not None and writer is not None and writer.failure is not None:
@@ -220,7 +220,7 @@ def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
     """Write a first checkpoint, and further ones at safe points before the limit."""
 
     def visit() -> None:
-        if not method.context.deadline.expired():
+        if not method.context.deadline.has_expired():
             keeper.visit(method)
 
     keeper.write(method)

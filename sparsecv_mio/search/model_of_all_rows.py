@@ -21,7 +21,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.result import data_info, fitted_row, fold_info, with_supports_of_folds
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.words import Loss, Within
 
@@ -50,7 +50,7 @@ def with_model(
     start, folds_of_record = data.support_of(record.support), record.chosen_folds
     supports = [data.support_of(names) for names in folds_of_record.supports]
     counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
-    cell = with_supports_of_folds(data, record.gamma, BestSubset.unproved(record.tau, start), supports, counts)
+    cell = with_supports_of_folds(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
     nodes = 0
     if expired is not None and not expired():
         cell, nodes = _best_subset(data, record.gamma, record.tau, cell.support, expired)
@@ -82,6 +82,6 @@ def _best_subset(
     else:
         from sparsecv_mio.search.all_rows import solve_all_rows
 
-        problem = None if by_rows(data, 1) else full_problem(data, gamma)
+        problem = None if has_large_matrices(data, 1) else full_problem(data, gamma)
         solved = solve_all_rows(data, gamma, problem, [tau], [start], UNLIMITED, expired)
     return solved.by_size[tau], solved.nodes

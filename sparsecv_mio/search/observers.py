@@ -38,8 +38,15 @@ import numpy as np
 
 from sparsecv_mio.certificate.read_back import RECORD_BYTES
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
-from sparsecv_mio.search.cells import Archive, CellTable, below
+from sparsecv_mio.files import (
+    JsonLines,
+    check_readable,
+    check_unpacked_size,
+    check_writable,
+    null_if_infinite,
+    write_bytes,
+)
+from sparsecv_mio.search.cells import Archive, CellTable, select_by_prefix
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.pairs import proved_ends
@@ -91,7 +98,7 @@ class Signals:
             self._on_safe_point.append(safe_point)
 
     @property
-    def storing(self) -> bool:
+    def is_storing(self) -> bool:
         """True if an observer stores the state at safe points."""
         return bool(self._on_safe_point)
 
@@ -109,7 +116,7 @@ class Signals:
         for listener in self._on_phase:
             listener(self.phase)
 
-    def progressed(self) -> None:
+    def notify_progress(self) -> None:
         """Say that a portion of work is done."""
         for listener in self._on_progress:
             listener()
@@ -168,7 +175,7 @@ class Progress:
     estimate: bool = True
 
 
-def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
+def measure_progress(state: SearchState, mios: int, stage: str = "") -> Progress:
     """Return the progress of a search over a grid. O(G T K).
 
     Parameters
@@ -181,7 +188,7 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         Description of the present work in words.
     """
     now, cells, context = state.bounds(), state.cells, state.context
-    grid, unit = context.grid, context.per_row
+    grid, unit = context.grid, context.cv_error_factor
     final = cells.final.sum(axis=(0, 2))
     pruned = np.zeros_like(final)
     if np.isfinite(now.ceiling):
@@ -190,7 +197,7 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
     lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
     each = len(grid.gammas) * context.folds.k
-    errors_found, open_pairs = now.found * unit, now.decided < context.folds.k
+    errors_found, open_pairs = now.complete_estimates * unit, now.n_solved_folds < context.folds.k
     at, columns = errors_found.argmin(axis=0), np.arange(len(grid.taus))
     errors, estimates = errors_found[at, columns].tolist(), open_pairs[at, columns].tolist()
     numbers = zip(lower.tolist(), upper.tolist(), errors, estimates, strict=True)
@@ -252,7 +259,7 @@ class Reporter:
         self.progress(replace(self.last, stage=phase, seconds=seconds))
 
 
-def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
+def make_stage_reporter(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
     """Return a reporter that adds to each report the part of a larger run that it belongs to.
 
     Parameters
@@ -281,7 +288,7 @@ class Watched(ABC):
 
     @property
     @abstractmethod
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if the certificate is closed, no work is left, or the time is over."""
 
     @abstractmethod
@@ -315,9 +322,9 @@ class Watched(ABC):
         """
 
 
-def run_to_end(search: Watched) -> None:
+def finish_search(search: Watched) -> None:
     """Step until a search is finished."""
-    while not search.finished:
+    while not search.is_finished:
         search.step()
 
 
@@ -325,7 +332,7 @@ TRACE_SCHEMA = "sparsecv-trace/1"
 DESCENT = "descent"
 
 
-def head_of(context: Context, method: str) -> dict[str, Any]:
+def make_trace_header(context: Context, method: str) -> dict[str, Any]:
     """Return the first line of a trace; a descent has no grid of gammas."""
     grid, descent = context.grid, method == DESCENT
     gammas = 1 if descent else len(grid.gammas)
@@ -339,9 +346,9 @@ def head_of(context: Context, method: str) -> dict[str, Any]:
     }
 
 
-def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
+def make_trace_line(state: SearchState, mios: int) -> dict[str, Any]:
     """Return the line of the trace that says where a run over a grid stands, after so many `mios`."""
-    now, unit = state.bounds(), state.context.per_row
+    now, unit = state.bounds(), state.context.cv_error_factor
     lower, upper = (now.lower * unit).ravel().tolist(), null_if_infinite((now.upper * unit).ravel().tolist())
     return {
         "seconds": state.context.deadline.seconds,
@@ -351,7 +358,7 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
         "lower": now.floor * unit,
         "upper": null_if_infinite([now.ceiling * unit])[0],
         "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
-        "estimates": null_if_infinite((now.shown.min(axis=0) * unit).tolist()),
+        "estimates": null_if_infinite((now.clipped_estimates.min(axis=0) * unit).tolist()),
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }
 
@@ -386,7 +393,7 @@ class Trace:
             return
         begin = time.monotonic()
         if not self.named:
-            self.lines.write(head_of(run.context, run.name))
+            self.lines.write(make_trace_header(run.context, run.name))
             self.named = True
         self.lines.write(run.trace_line())
         now = time.monotonic()
@@ -441,7 +448,7 @@ UNREADABLE = (
 )  # fmt: skip
 
 
-def key_of(context: Context, method: str) -> dict[str, Any]:
+def make_search_key(context: Context, method: str) -> dict[str, Any]:
     """Return the key of a search: data, folds, grid and method; only a search with the same key is resumed."""
     limits = context.data.restrictions
     return {
@@ -468,7 +475,7 @@ def check_place(path: str | os.PathLike[str], option: str) -> None:
             raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
 
 
-def check_not_begun(path: str | os.PathLike[str]) -> None:
+def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
     """Raise `BadInput` where a run is stored that has not ended: a new one would be written over it.
 
     What is damaged or of another version is written over: nothing carries it on.
@@ -528,7 +535,9 @@ class Checkpoint:
         """
         begin = time.monotonic()
         state: Archive = dict(run.checkpoint()) if begun else {}
-        about = {"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name) | ({"ended": True} if ended else {})
+        about = (
+            {"schema": CHECKPOINT_SCHEMA} | make_search_key(run.context, run.name) | ({"ended": True} if ended else {})
+        )
         state["key"] = np.array(json.dumps(about))
         buffer = io.BytesIO()
         arrays: dict[str, Any] = dict(state)  # numpy before 2.2 would store `allow_pickle` among them
@@ -557,8 +566,8 @@ def stored_cells(context: Context, stored: Stored) -> CellTable | None:
         As `read_checkpoint` returns them.
     """
     key, state = stored
-    cells, table = below("cells", state), SearchState.new(context).cells
-    if not cells or _difference(key, key_of(context, key.get("method", ""))):
+    cells, table = select_by_prefix("cells", state), SearchState.from_context(context).cells
+    if not cells or _difference(key, make_search_key(context, key.get("method", ""))):
         return None
     table.check(cells, context.data.q)
     table.fill(cells)
@@ -582,7 +591,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
-            check_unpacked(path, sum(member.file_size for member in archive.zip.infolist()), CorruptStore)
+            check_unpacked_size(path, sum(member.file_size for member in archive.zip.infolist()), CorruptStore)
             state = {name: archive[name] for name in archive.files}
         key = json.loads(str(state.pop("key")))
     except UNREADABLE:
@@ -632,7 +641,7 @@ def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = N
         See `read_checkpoint`.
     """
     key, state = stored or read_checkpoint(path)
-    check_same(path, key, key_of(run.context, run.name))
+    check_same(path, key, make_search_key(run.context, run.name))
     if not state:
         return False
     try:

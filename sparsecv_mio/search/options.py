@@ -15,12 +15,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.certificate.parts import SearchRequest
-from sparsecv_mio.data.counts import check_training, for_loss
+from sparsecv_mio.data.counts import check_training, prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
-from sparsecv_mio.declared_options import DEPRECATED, OPTIONS, check_whole, settle_options, shown
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
+from sparsecv_mio.declared_options import DEPRECATED, OPTIONS, check_whole, option_name, settle_options
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, match_keyword
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
@@ -84,15 +84,15 @@ def check_formulation(backend: str, formulation: str | None, loss: Loss = Loss.S
         chosen.check_takes(None, loss=loss)
     if formulation is None:
         return None
-    return one_of(formulation, chosen.capabilities.of(loss), f"formulation of {backend}")
+    return match_keyword(formulation, chosen.capabilities.of(loss), f"formulation of {backend}")
 
 
-def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) -> tuple[str, ...]:
+def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | None) -> tuple[str, ...]:
     """Return options of a solver as texts `NAME=VALUE`; of a mapping, a list, or a text with commas between them.
 
     Examples
     --------
-    >>> solver_options_of({"MIPFocus": 1, "presolve": False}), solver_options_of("Seed=3, Cuts=0")
+    >>> parse_solver_options({"MIPFocus": 1, "presolve": False}), parse_solver_options("Seed=3, Cuts=0")
     (('MIPFocus=1', 'presolve=false'), ('Seed=3', 'Cuts=0'))
     """
     if isinstance(given, Mapping):
@@ -120,7 +120,7 @@ def check_limits(limits: Limits) -> None:
     """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
     seconds = None if limits.seconds == math.inf else limits.seconds
     for name, value in (("gap", limits.gap), ("time_limit", seconds), ("threads", limits.threads)):
-        OPTIONS[name].settled(value)
+        OPTIONS[name].validate(value)
     check_whole("node_limit", None if limits.nodes == math.inf else limits.nodes, 1)
 
 
@@ -135,7 +135,7 @@ NESTED = "nested"  # the weight of the instability is chosen by nested cross-val
 MOST_WEIGHT = 1e9  # of the instability
 
 
-def worded(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """Return a value of an option as it is written: off and on for no and yes, none for nothing."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -175,17 +175,17 @@ class Rule:
     words: tuple[Any, ...]
     why: str
 
-    def goes_with(self) -> str:
+    def describe(self) -> str:
         """Return the rule in words, without its reason.
 
         Examples
         --------
-        >>> RULES[0].goes_with()
+        >>> RULES[0].describe()
         'goes with method auto, joint, algorithm1 or grid'
         """
-        *most, last = [worded(word) for word in self.words if word is not None]
+        *most, last = [format_setting(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
-        return f"goes with {shown(self.other)} {before}{last}"
+        return f"goes with {option_name(self.other)} {before}{last}"
 
 
 RULES = (
@@ -264,7 +264,7 @@ class SearchOptions:
         `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
         lifts all other pairs over it (:mod:`sparsecv_mio.search.orders.winner_first`); `algorithm1` is the paper's, one
         MIO at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid
-        of gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see :func:`method_for`.
+        of gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see :func:`choose_method`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
@@ -337,10 +337,10 @@ class SearchOptions:
     def __post_init__(self) -> None:
         settle_options(self)
         object.__setattr__(self, "backend", backend_name(self.backend))
-        object.__setattr__(self, "oracles", oracles_of(self.oracles))
-        object.__setattr__(self, "sources", sources_of(self.sources))
-        object.__setattr__(self, "stability", stability_of(self.stability))
-        object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
+        object.__setattr__(self, "oracles", parse_oracles(self.oracles))
+        object.__setattr__(self, "sources", parse_excluded_sources(self.sources))
+        object.__setattr__(self, "stability", parse_stability(self.stability))
+        object.__setattr__(self, "solver_option", parse_solver_options(self.solver_option))
         if faults := list(filter(None, map(self._fault, RULES))):
             raise BadInput("; ".join(faults))
         if self.solver_option:
@@ -356,7 +356,7 @@ class SearchOptions:
             return ""
         text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"
-        return f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(setting)} ({rule.why})"
+        return f"{option_name(rule.option)}{named}: {rule.describe()}, not {format_setting(setting)} ({rule.why})"
 
     @property
     def workers(self) -> int:
@@ -380,11 +380,11 @@ class SearchOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are searched: a target of 0 and 1, classes weighed; counts with their exposures."""
-        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
-        restrictions = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
+        restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
         return replace(self, restrictions=restrictions)
 
     def request(self, grid: Grid) -> SearchRequest:
@@ -394,7 +394,7 @@ class SearchOptions:
         words["stability"] = self.weights or None
         words |= {name: None for name in WITHIN if words[name] == Within.ALL}
         return SearchRequest(
-            tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **words
+            tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(choose_method(self)), **words
         )
 
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
@@ -407,12 +407,12 @@ class SearchOptions:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
 
 
-def describe_deprecated(options: SearchOptions) -> list[str]:
+def describe_deprecated_options(options: SearchOptions) -> list[str]:
     """Return a line on each option that is given and will be removed: its name, and what to use instead.
 
     Examples
     --------
-    >>> describe_deprecated(SearchOptions(oracles=("iacv",)))
+    >>> describe_deprecated_options(SearchOptions(oracles=("iacv",)))
     ['oracles has no effect and will be removed in 0.4; use --sources']
     """
     return [f"{name} {what}" for name, what in DEPRECATED.items() if getattr(options, name) != DEFAULTS[name]]
@@ -422,7 +422,7 @@ RECORDED = {field.name for field in fields(SearchRequest)} & {field.name for fie
 DEFAULTS = {field.name: field.default for field in (*fields(SearchOptions), *fields(Restrictions))}
 
 
-def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
+def parse_oracles(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     """Return the oracles that a list or a text names, each once; `none` is the empty choice, None that of the search.
 
     Raises
@@ -432,7 +432,7 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
 
     Examples
     --------
-    >>> oracles_of("treecv,glru"), oracles_of("none"), oracles_of(None)
+    >>> parse_oracles("treecv,glru"), parse_oracles("none"), parse_oracles(None)
     ((<Oracle.GLRU: 'glru'>, <Oracle.TREECV: 'treecv'>), (), None)
     """
     if words is None:
@@ -443,18 +443,18 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     named = [word.strip().lower() for word in several]
     if named == ["none"] or (not named and not isinstance(words, str)):
         return ()
-    chosen = {one_of(word, (*Oracle, "none"), "oracles") for word in named}
+    chosen = {match_keyword(word, (*Oracle, "none"), "oracles") for word in named}
     if "none" in chosen:
         raise BadInput("oracles: none goes with no other word")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
 
 
-def sources_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
+def parse_excluded_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """Return the sources of bounds that are switched off (:func:`~sparsecv_mio.search.sources.registry.parse_sources`).
 
     Examples
     --------
-    >>> sources_of("-weighted-trees"), sources_of(())
+    >>> parse_excluded_sources("-weighted-trees"), parse_excluded_sources(())
     (('-weighted trees',), ())
     """
     if given is None or given == ():
@@ -464,7 +464,7 @@ def sources_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     return parse_sources(given)
 
 
-def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ...] | str | None:
+def parse_stability(given: float | str | Iterable[float] | None) -> tuple[float, ...] | str | None:
     """Return the weights of the instability, or `nested`.
 
     Parameters
@@ -478,7 +478,7 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
 
     Examples
     --------
-    >>> stability_of("0.5"), stability_of("nested"), stability_of(None)
+    >>> parse_stability("0.5"), parse_stability("nested"), parse_stability(None)
     ((0.5,), 'nested', None)
     """
     if given is None or (isinstance(given, str) and given == NESTED):
@@ -502,7 +502,7 @@ def _plain_option(option: Any) -> Any:
     return str(option) if isinstance(option, StrEnum) else option
 
 
-def method_for(options: SearchOptions) -> Method:
+def choose_method(options: SearchOptions) -> Method:
     """Return the method that is asked for, or what `auto` means.
 
     `auto` is `rounds`, the fastest, but `joint` for logistic loss and for another solver than the native one, both of
@@ -520,14 +520,14 @@ def method_for(options: SearchOptions) -> Method:
 
     Examples
     --------
-    >>> str(method_for(SearchOptions())), str(method_for(SearchOptions(backend="scip")))
+    >>> str(choose_method(SearchOptions())), str(choose_method(SearchOptions(backend="scip")))
     ('rounds', 'joint')
-    >>> str(method_for(SearchOptions(loss="logistic")))
+    >>> str(choose_method(SearchOptions(loss="logistic")))
     'joint'
     """
     if options.method is not Method.AUTO:
         return options.method
-    if options.restrictions.beyond_forcing:
+    if options.restrictions.side_constraints:
         return Method.ALGORITHM1
     in_rounds = options.backend == NATIVE and options.loss is Loss.SQUARED
     return Method.ROUNDS if in_rounds else Method.JOINT

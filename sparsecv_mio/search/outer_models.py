@@ -12,9 +12,9 @@ from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.glm_objective import fit_of_data, losses_at
+from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
 from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Loss
@@ -73,7 +73,7 @@ def scored_outside(
     return _outside_by_rows(training, test, [*adjusted, *support], gamma, options)
 
 
-def scored_by(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:
+def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:
     """Score rows by the coefficients of a model.
 
     Parameters
@@ -85,12 +85,12 @@ def scored_by(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutsi
     Examples
     --------
     >>> data = Dataset.from_arrays([[1.0], [3.0]], [1.0, 4.0])
-    >>> scored_by(PathRow(1.0, 1, ("x0",), {"x0": 1.0}, 0.0, 1.0, 1.0, 1.0, True), data, Loss.SQUARED).error
+    >>> score_model(PathRow(1.0, 1, ("x0",), {"x0": 1.0}, 0.0, 1.0, 1.0, 1.0, True), data, Loss.SQUARED).error
     0.5
     """
     columns = [test.names.index(name) for name in model.coefficients]
     predictors = test.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
-    error = float(losses_at(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
+    error = float(weighted_losses(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
     return ScoredOutside(error, error, error, probabilities(predictors) if loss is Loss.LOGISTIC else predictors)
 
 
@@ -104,8 +104,8 @@ def _outside_by_rows(
     columns, places = data.columns, [data.names.index(name) for name in support]
     subsets = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
     loss, X = row_loss(options.loss), np.ascontiguousarray(test.X[:, columns])
-    y, v = of_dataset(loss, test, slice(0, test.n))
-    fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, y, v)
+    y, v = encode_dataset_targets(loss, test, slice(0, test.n))
+    fits, lower, upper = subsets.score_supports([np.array(places, dtype=np.int64)], X, y, v)
     predictors = X @ fits.coefficients[0] + fits.intercept[0]
     low, high = max(float(lower[0]), 0.0), float(upper[0]) if upper[0] < np.inf else np.inf
     if not high - low <= CROSSING_RTOL * low:
@@ -113,6 +113,6 @@ def _outside_by_rows(
         ridge = ridge_weights(own, data.free, gamma)
         how = {"scale": options.scale, "intercept": options.intercept}
         predictors = fit_of_data(training, options.loss, own, ridge, **how).predictors(test.X)
-    total, error = test.weight_of(slice(0, test.n)), float(losses_at(test, options.loss, predictors).sum())
+    total, error = test.weight_of(slice(0, test.n)), float(weighted_losses(test, options.loss, predictors).sum())
     predicted = probabilities(predictors) if options.loss is Loss.LOGISTIC else predictors
     return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, predicted)

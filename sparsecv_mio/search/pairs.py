@@ -32,7 +32,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, Restrictions, gammas_of, taus_of
+from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.cells import CellTable, Where
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
@@ -106,9 +106,9 @@ class Grid:
         loss : Loss
             As for `gammas_of`.
         """
-        shape = restrictions.left(dataset.p), least_rows(dataset, folds)
-        sizes = taus_of(taus, *shape, restrictions=restrictions, all_features=all_features)
-        weights = gammas_of(gammas, *shape, loss=loss)
+        shape = restrictions.n_selectable_features(dataset.p), least_rows(dataset, folds)
+        sizes = parse_taus(taus, *shape, restrictions=restrictions, all_features=all_features)
+        weights = parse_gammas(gammas, *shape, loss=loss)
         if loss is not Loss.SQUARED and min(weights, default=1.0) == 0.0:
             raise BadInput(
                 "gamma 0: logistic and poisson loss take positive ridge weights: classes that a line parts have no fit"
@@ -137,7 +137,7 @@ class PairBounds:
     best: tuple[int, int]
     cells: CellTable
 
-    def within(self, part: BoolArray, gammas: FloatArray, taus: IntArray) -> PairBounds:
+    def restrict(self, part: BoolArray, gammas: FloatArray, taus: IntArray) -> PairBounds:
         """Bounds of the grid without the pairs (G, T) outside of a part: nothing of these may be chosen.
 
         Parameters
@@ -166,19 +166,19 @@ class PairBounds:
         return float(self.upper[self.best])
 
     @property
-    def decided(self) -> IntArray:
+    def n_solved_folds(self) -> IntArray:
         """(G, T): folds decided."""
         return np.asarray(self.cells.decided.sum(axis=2))
 
     @property
-    def shown(self) -> FloatArray:
+    def clipped_estimates(self) -> FloatArray:
         """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
         return np.asarray(np.clip(self.nominal, self.lower, self.upper))
 
     @property
-    def found(self) -> FloatArray:
+    def complete_estimates(self) -> FloatArray:
         """(G, T): `shown`, inf for pairs that are not scored in every fold."""
-        return np.where(np.isfinite(self.nominal), self.shown, np.inf)
+        return np.where(np.isfinite(self.nominal), self.clipped_estimates, np.inf)
 
     def allowances(self) -> tuple[float, float]:
         """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
@@ -194,7 +194,7 @@ class PairBounds:
         alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
         return tie, rounding + alike + 1e-14 * size
 
-    def proved(self, gap: float) -> bool:
+    def is_certified(self, gap: float) -> bool:
         """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
         tie, allowance = self.allowances()
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
@@ -210,9 +210,9 @@ class PairBounds:
         gammas, taus : arrays
             The grid.
         """
-        if self.proved(gap):
+        if self.is_certified(gap):
             return self.best
-        errors = self.found
+        errors = self.complete_estimates
         if not np.isfinite(errors.min()):
             return self.best
         return simplest(errors <= errors.min() * (1.0 + TIE_RTOL), gammas, taus)
@@ -235,7 +235,7 @@ class Aim(NamedTuple):
     cutoff: float
 
 
-def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
+def choose_aim(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
     """Return the likely winner to be decided, then the others to be raised to the cutoff; None once all is proved.
 
     Parameters
@@ -246,7 +246,7 @@ def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
         Cells that may be worked on, or pairs with such cells.
     """
     workable = np.asarray(still_open if still_open.ndim == 2 else still_open.any(axis=2))
-    if now.proved(gap):
+    if now.is_certified(gap):
         return None
     winner = likely_winner(now)
     cutoff = now.upper[winner] * (1.0 - gap)
@@ -398,21 +398,21 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
     best = np.zeros(now.lower.shape, dtype=bool)
     best[now.best] = True
 
-    def proved(part: BoolArray) -> PairBounds | None:
+    def certify_part(part: BoolArray) -> PairBounds | None:
         """Try a part with the best pair of the grid, then without."""
         for pairs in (part | best, part):
-            bounds = now.within(pairs, gammas, taus)
-            if bounds.proved(gap):
+            bounds = now.restrict(pairs, gammas, taus)
+            if bounds.is_certified(gap):
                 return bounds
         return None
 
-    for most in [*_perhaps_proved(now, gap), 0]:
+    for most in [*_provable_tau_counts(now, gap), 0]:
         small = np.broadcast_to(columns < most, now.lower.shape)
-        inside = proved(small) if most else None
+        inside = certify_part(small) if most else None
         if most and inside is None:
             continue
         for count in range(len(gammas), 0, -1):
-            interval = proved(small | (rows >= len(gammas) - count))
+            interval = certify_part(small | (rows >= len(gammas) - count))
             if interval is not None:
                 return ProvedPart(most, count, interval)
         if inside is not None:
@@ -442,7 +442,7 @@ def proved_ends(
     )
 
 
-def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
+def _provable_tau_counts(now: PairBounds, gap: float) -> list[int]:
     """How many of the smallest taus may be proved at every gamma, the largest number first; the others surely are not.
 
     Counts every width of a decided pair as ties: one pass over the table.
@@ -498,12 +498,12 @@ def one_se_rule(
     """
     total = scored.total
     error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
-    limit = now.shown[best] * (unit / total) + error
+    limit = now.clipped_estimates[best] * (unit / total) + error
     # by the certified upper ends: within one standard error for sure
     within = (now.upper * (unit / total) <= limit) & np.isfinite(now.nominal)
     within[best] = True
     pair = simplest(within, gammas, taus)
-    open_pairs = now.decided < len(scored.by_fold)
+    open_pairs = now.n_solved_folds < len(scored.by_fold)
     simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
     missing = simpler & (now.lower * (unit / total) <= limit)
     missing |= now.lower < now.upper[best]

@@ -156,20 +156,20 @@ class Plan:
             Problem of the full data, whose capabilities decide.
         """
         if Capability.SHARED_TREE in full.capabilities:
-            plan = cls._of_shared_trees(context, full)._for_method(context, full)
+            plan = cls._make_shared_tree_plan(context, full)._adapt_to_method(context, full)
         elif Capability.SCREENED_TREES in full.capabilities:
-            plan = cls._of_screened_trees(context, full)
+            plan = cls._make_screened_tree_plan(context, full)
         else:
-            plan = cls._of_single_sizes(context, full)
-        return plan.without(name.removeprefix("-") for name in context.request.sources or ())
+            plan = cls._make_single_size_plan(context, full)
+        return plan.switch_off_sources(name.removeprefix("-") for name in context.request.sources or ())
 
     @classmethod
-    def _of_single_sizes(cls, context: Context, full: FoldProblem) -> Plan:
+    def _make_single_size_plan(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems whose sizes are solved one by one: logistic and Poisson loss."""
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
-        requests_all = context.all_asked_for or bool(context.stability) or context.all_shown
+        requests_all = context.needs_all_pairs or bool(context.stability) or context.all_shown
         return cls(
             n_threads=context.threads,
             lists_held_out=lists,
@@ -182,13 +182,13 @@ class Plan:
             stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
-        )._for_method(context, full)
+        )._adapt_to_method(context, full)
 
     @classmethod
-    def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
+    def _make_shared_tree_plan(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems whose sizes share a tree: squared-error loss by Gram matrices."""
         folds, q, can = context.folds, context.data.q, full.capabilities
-        is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _goes_by_size(context)
+        is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _uses_size_order(context)
         nodes = FIRST_LOOK * ROUND_GROWTH
         return cls(
             orders=("together",) if is_small else ("first supports", "by size" if by_size else "together"),
@@ -213,15 +213,15 @@ class Plan:
             streams_folds=folds.k > MANY_FOLDS,
             parts_of_fold=_parts_of_fold(folds.k, context.hands.at_once),
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
-            may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
+            may_leave_out=not context.needs_all_pairs and folds.k <= MANY_FOLDS,
             cheap_nodes=nodes if is_small else 0,
             bounds_before_trees=not is_small,
             looks_first=not (is_small or by_size) and bool(np.isfinite(context.deadline.at)),
         )
 
-    def _for_method(self, context: Context, full: FoldProblem) -> Plan:
+    def _adapt_to_method(self, context: Context, full: FoldProblem) -> Plan:
         """Return the plan with the order of the method; if MIOs are counted, each subproblem is solved by one MIO."""
-        request, restricted = context.request, bool(context.data.restrictions.beyond_forcing)
+        request, restricted = context.request, bool(context.data.restrictions.side_constraints)
         solver, budget, method = request.backend or NATIVE, request.mio_budget, request.method_used
         can, q, few_folds = full.capabilities, context.data.q, context.folds.k <= FEW_FOLDS
         orders = ORDERS_OF_METHODS.get(str(method), self.orders)
@@ -254,7 +254,7 @@ class Plan:
         )
 
     @classmethod
-    def _of_screened_trees(cls, context: Context, full: FoldProblem) -> Plan:
+    def _make_screened_tree_plan(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems with very many columns, which are solved from the rows."""
         folds, taus, request = context.folds, context.grid.taus.tolist(), context.request
         solves_all, searches_folds = request.method_used == Method.GRID, folds.k <= MANY_FOLDS_BY_ROWS
@@ -272,7 +272,7 @@ class Plan:
             node_growth=ROUND_GROWTH,
         )
 
-    def without(self, sources: Iterable[str]) -> Plan:
+    def switch_off_sources(self, sources: Iterable[str]) -> Plan:
         """Return the plan with some sources of bounds, given by name, switched off."""
         off = tuple(sources)
         changes: dict[str, Any] = {name: False for source in off for name in SETTINGS_OF_SOURCES.get(source, ())}
@@ -318,10 +318,10 @@ def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
     return tuple(t for t, size in enumerate(sizes) if t < n_small or size >= n_others)
 
 
-def _goes_by_size(context: Context) -> bool:
+def _uses_size_order(context: Context) -> bool:
     """Return True if the sizes of a problem with many columns are solved fold by fold, the smallest first."""
     q, grid = context.data.q, context.grid
-    has_few_pairs = context.all_asked_for or (len(grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
+    has_few_pairs = context.needs_all_pairs or (len(grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
     is_limited = bool(np.isfinite(context.deadline.at))
     return q > SMALL and context.folds.k <= FEW_FOLDS and (is_limited or not has_few_pairs)
 

@@ -13,9 +13,9 @@ from typing import Any
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import inner_folds
-from sparsecv_mio.data.table_facts import factors_enter_together
-from sparsecv_mio.declared_options import shown
-from sparsecv_mio.digits import first_named, quoted_name
+from sparsecv_mio.data.table_facts import should_group_levels
+from sparsecv_mio.declared_options import option_name
+from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
@@ -50,7 +50,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     refused += ["backend"] if options.backend != NATIVE else []
     refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
     for name in refused[:1]:
-        raise BadInput(f"{named}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
+        raise BadInput(f"{named}: {option_name(name)} goes with a grid LO:HI:COUNT, not with an interval")
     if not options.gap > 0.0:
         raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
 
@@ -114,7 +114,7 @@ class Question:
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     """Return options by which all levels of a column of words enter a model together, and a note on that choice.
 
-    This is the default of the command `solve`, see :func:`sparsecv_mio.data.table_facts.factors_enter_together`.
+    This is the default of the command `solve`, see :func:`sparsecv_mio.data.table_facts.should_group_levels`.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     names = () if reading is None else reading.factors
     if not names:
         return options, ""
-    columns = first_named([quoted_name(name) for name in names])
+    columns = abbreviate_list([quoted_name(name) for name in names])
     why = f"factors are not supported with {options.loss} loss" if options.loss is not Loss.SQUARED else ""
-    if not why and factors_enter_together(question.dataset, question.folds.k):
+    if not why and should_group_levels(question.dataset, question.folds.k):
         together = replace(options.restrictions, count=EVERY_FACTOR)
         try:
             chosen = replace(options, restrictions=together)

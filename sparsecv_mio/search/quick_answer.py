@@ -17,13 +17,13 @@ from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
-from sparsecv_mio.problem.problem import lam_of, penalty_of
+from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import QUICK_WORK
-from sparsecv_mio.trees.allowed_supports import Family, columns_of
+from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.words import Intercept, Loss
 
 LIKELY_SIZE = 5  # number of features of the model that is scored first
@@ -149,18 +149,18 @@ def order_columns(
     for begin in range(0, len(which), at_once):
         some = which[begin : begin + at_once]
         sums = weighted.squares_and_slopes(some)
-        selection = ForwardSelection(weighted, some, *sums, lam_of(gamma), min(top, data.q))
+        selection = ForwardSelection(weighted, some, *sums, gamma_to_lam(gamma), min(top, data.q))
         if not expired():
-            selection.run(expired)
+            selection.pick_columns(expired)
         orders += selection.order()
     return orders
 
 
 def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
     """Return the columns in the order of their marginal effect on the targets, forced ones first. O(rows q)."""
-    from sparsecv_mio.problem.responses import response_of  # loads what squares need not
+    from sparsecv_mio.problem.responses import encode_row_targets  # loads what squares need not
 
-    V, (y, w) = data.of_columns(rows, np.arange(data.q)), response_of(data, rows)
+    V, (y, w) = data.of_columns(rows, np.arange(data.q)), encode_row_targets(data, rows)
     centred = V - np.average(V, axis=0, weights=w)
     slope = (w * (y - np.average(y, weights=w))) @ centred
     score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)
@@ -178,16 +178,18 @@ def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequen
     orders : sequence of int arrays
     taus : sequence of int
     """
-    if not data.restrictions.beyond_forcing:
+    if not data.restrictions.side_constraints:
         return [[np.sort(order[:size]) for order in orders] for size in map(data.choice.n_columns, taus)]
     constraints, selected = constraints_of(data), list[list[IntArray]]()
     for tau in taus:
-        family, least = Family.some(data.q, tau, constraints)
+        family, least = Family.require_support(data.q, tau, constraints)
         known: dict[bytes, IntArray] = {}  # folds share the order of their columns
         for order in orders:
             if order.tobytes() not in known:
                 chosen = family.greedily(order.tolist())
-                known[order.tobytes()] = np.array(list(columns_of(least if chosen is None else chosen)), dtype=np.int64)
+                known[order.tobytes()] = np.array(
+                    list(columns_in_mask(least if chosen is None else chosen)), dtype=np.int64
+                )
         selected.append([known[order.tobytes()] for order in orders])
     return selected
 
@@ -198,9 +200,9 @@ class _SquaredFits:
     def __init__(self, data: StandardData, folds: FoldPlan, gamma: float) -> None:
         self.data, self.folds = data, folds
         self.root = np.ones(data.n) if data.root is None else data.root
-        self.penalty = penalty_of(lam_of(gamma), data.weight)
+        self.penalty = capped_penalty(gamma_to_lam(gamma), data.weight)
         self.low, self.high = np.full(data.q, -np.inf), np.full(data.q, np.inf)
-        if data.restrictions.beyond_forcing:
+        if data.restrictions.side_constraints:
             self.low, self.high = constraints_of(data).interval(data.q)
 
     def score(self, data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
@@ -226,7 +228,7 @@ class _SquaredFits:
         """Return (m,) held-out losses, (m,) objectives and (m, s) which columns stay. O(n s^2 + m s^3)."""
         k, s, centred = len(folds), len(columns), self.data.intercept is Intercept.FOLD
         rows, root = np.column_stack([*self.data.only(columns).rows(slice(0, self.data.n))]), self.root
-        left_out, label = self._listed(folds, scored=False)
+        left_out, label = self._list_rows(folds, scored=False)
         gone, ones = rows[left_out], root[left_out]
         total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(s + 1)], axis=1)
         second = np.empty((k, s + 1, s + 1))
@@ -244,16 +246,16 @@ class _SquaredFits:
                 break
             stay &= ~wrong
         value = np.maximum(second[:, s, s] - np.sum(c * beta, axis=1), 0.0)
-        scored, scoring = self._listed(folds, scored=True)
+        scored, scoring = self._list_rows(folds, scored=True)
         scored_rows = rows[scored] - root[scored, None] * mean[scoring]
         residual = scored_rows[:, s] - np.sum(scored_rows[:, :s] * beta[scoring], axis=1)
         return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value, stay
 
-    def _listed(self, folds: IntArray, scored: bool) -> tuple[IntArray, IntArray]:
+    def _list_rows(self, folds: IntArray, scored: bool) -> tuple[IntArray, IntArray]:
         """Return the rows that some folds score, or leave out, fold by fold, and the place of the fold of each."""
         lists = RowLists(self.folds.order, self.folds.starts)
         lists = lists if scored or self.folds.left is None else self.folds.left
-        rows, sizes = lists.of_several(folds[folds >= 0])
+        rows, sizes = lists.concatenate_folds(folds[folds >= 0])
         return rows, np.repeat(np.flatnonzero(folds >= 0), sizes)
 
 
@@ -276,11 +278,11 @@ def _leave_out(
 
     A loss is that after one Newton step without its row alone, the objective that of all rows' fit: O(n s^2).
     """
-    from sparsecv_mio.problem.glm_refit import refit_glm, rows_of  # loads what squares need not
+    from sparsecv_mio.problem.glm_refit import make_design_rows, refit_glm  # loads what squares need not
     from sparsecv_mio.problem.responses import row_loss
 
     made = refit_glm(data, slice(0, data.n), support, gamma)
-    Z, y, w = rows_of(data, slice(0, data.n), support, made.first)
+    Z, y, w = make_design_rows(data, slice(0, data.n), support, made.first)
     loss, theta = row_loss(data.loss), made.theta
     margins, leverage = loss.signs(y) * (Z @ theta), np.einsum("ij,ij->i", Z @ made.root.T, Z @ made.root.T)
     stays = np.maximum(1.0 - leverage * loss.curvatures(margins, y, w), np.finfo(float).eps)

@@ -22,7 +22,7 @@ import numpy as np
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, IntArray
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.refits import Exchanges
-from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error, ridge_weights
 from sparsecv_mio.search.cells import Where
@@ -37,7 +37,7 @@ RECHECK_SHARE = 1.0 / REPORT_SHARE  # share of the seconds of a search that the 
 DOUBLED_NUMBERS = CHUNK_ELEMENTS // 4  # numbers of a support's columns up to which it is fitted in twice the precision
 
 
-def rechecked(snapshot: Snapshot) -> Snapshot:
+def recheck_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot without the bounds that a refit by plain arithmetic refutes.
 
     Parameters
@@ -47,9 +47,9 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     """
     context, cells = snapshot.context, snapshot.cells
     deadline = context.deadline
-    begin, allowed = time.monotonic(), min(RECHECK_SHARE * deadline.seconds, deadline.left)
+    begin, allowed = time.monotonic(), min(RECHECK_SHARE * deadline.seconds, deadline.remaining_seconds)
     look, doubts = _Recheck(snapshot), list[str]()
-    for done, where in enumerate(_in_turn(snapshot, begin + allowed)):
+    for done, where in enumerate(_shuffled_subproblems(snapshot, begin + allowed)):
         spent = time.monotonic() - begin
         if done and spent + spent / done > allowed:
             break
@@ -60,7 +60,7 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, doubts=tuple(doubts)) if doubts else snapshot
 
 
-def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
+def _shuffled_subproblems(snapshot: Snapshot, until: float) -> Iterator[Where]:
     """Yield decided cells: those of the pair to report, then the others, both as a fixed seed shuffles them.
 
     Where few or none of the others are decided, looking for them ends at a moment of `time.monotonic`.
@@ -97,7 +97,7 @@ class _Recheck:
     @cached_property
     def design(self) -> UnitColumns:
         """All columns that may be in a support; some copies of them, so made only where they are few numbers."""
-        return UnitColumns.within(*self._how, self.data.restrictions)
+        return UnitColumns.from_restricted_dataset(*self._how, self.data.restrictions)
 
     def objection(self, where: Where) -> str:
         """Return the objection of a refit to a solved subproblem; empty if there is none."""
@@ -110,7 +110,7 @@ class _Recheck:
         if self.data.loss is not Loss.SQUARED:
             return self._objection_of_rows(where, columns)
         train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
-        of_support = self._of_support(columns)
+        of_support = self._support_columns(columns)
         model = of_support.refit(tuple(range(len(columns))), gamma, train)
         error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
         unit = self.data.loss_unit
@@ -118,14 +118,15 @@ class _Recheck:
         room = len(scored) * of_support.slack(error / len(scored), gamma, tau, CROSSING_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
-            return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
+            known = format_interval(low, high, 9)
+            return f"{named}: the search has a held-out error in {known}, a refit {format_number(error, 9)}"
         rival = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {rival} fit better than those said to be the best" if rival else ""
 
-    def _of_support(self, columns: IntArray) -> UnitColumns:
+    def _support_columns(self, columns: IntArray) -> UnitColumns:
         """Return the columns of a support; folds mostly share theirs."""
         if self._last is None or not np.array_equal(self._last.columns, columns):
-            self._last = UnitColumns.of(*self._how, columns, self.data.free)
+            self._last = UnitColumns.from_dataset(*self._how, columns, self.data.free)
         return self._last
 
     def _objection_of_rows(self, where: Where, columns: IntArray) -> str:
@@ -148,11 +149,15 @@ class _Recheck:
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Name a support one column away that fits the training rows better; empty where none does, or costs much."""
-        if self.data.restrictions.beyond_forcing or self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
+        if self.data.restrictions.side_constraints or self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
             return ""
         support = tuple(np.searchsorted(self.design.columns, columns).tolist())
         exchanges = self._exchanges.get(g)
         if exchanges is None:
             exchanges = self._exchanges[g] = Exchanges(self.design, float(self.context.grid.gammas[g]))
         rival = exchanges.best(left_out, support)
-        return self.design.named(rival) if rival is not None and exchanges.beats(train, rival, support) else ""
+        return (
+            self.design.join_names(rival)
+            if rival is not None and exchanges.has_better_fit(train, rival, support)
+            else ""
+        )

@@ -28,7 +28,7 @@ from sparsecv_mio.certificate.records import (
     Refit,
     Region,
     TableRow,
-    loosest_of,
+    find_loosest_pair,
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -39,17 +39,17 @@ from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import fit, r_squared, ridge_weights, standard_error
-from sparsecv_mio.problem.problem import SparseProblem, lam_of, penalty_of
+from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
 from sparsecv_mio.search import pairs as one_standard_error
-from sparsecv_mio.search.cells import CellTable, filled_up
+from sparsecv_mio.search.cells import CellTable, fill_support
 from sparsecv_mio.search.context import BestOnAllRows, Snapshot
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
-from sparsecv_mio.trees.allowed_supports import Family, columns_of
+from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
@@ -166,7 +166,7 @@ def takes_long(data: StandardData, size: int) -> bool:
     return refit_numbers(data, size) > LITTLE_WORK // 4
 
 
-def names_of(data: StandardData, columns: IntArray) -> tuple[str, ...]:
+def column_names(data: StandardData, columns: IntArray) -> tuple[str, ...]:
     """Return the names of columns in standard numbering, in file order."""
     return tuple(data.dataset.names[j] for j in np.sort(data.columns[columns]).tolist())
 
@@ -183,7 +183,7 @@ class _AllRowsFit:
     r_mean: float
     blurred: bool = False
 
-    def in_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
+    def convert_to_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
         """Objective, coefficients and intercept: in twice the precision where the fit has too few digits."""
         if not self.blurred:
             return self.objective * data.loss_unit, *data.coefficients(
@@ -195,7 +195,7 @@ class _AllRowsFit:
             intercept=str(data.intercept),
             weights=source.row_weights,
         )  # fmt: skip
-        coefficients = dict(zip(names_of(data, self.support), model.beta.tolist(), strict=True))
+        coefficients = dict(zip(column_names(data, self.support), model.beta.tolist(), strict=True))
         return model.objective, coefficients, model.intercept
 
 
@@ -224,9 +224,9 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
 
         theta, level, value = fit_glm_quickly(data, slice(0, data.n), support, gamma)
         return _AllRowsFit(support, theta, value, MOMENTS_RTOL * value, np.zeros(data.q), level)
-    rows = CentredRows.of(data.only(support), slice(0, data.n))
+    rows = CentredRows.from_data(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
-    penalty = penalty_of(lam_of(gamma), data.weight[support])
+    penalty = capped_penalty(gamma_to_lam(gamma), data.weight[support])
     if data.n * len(support) ** 2 <= QUICK_WORK:
         A = np.vstack((V, np.diag(np.sqrt(penalty))))
         size = np.linalg.norm(A, axis=0)
@@ -270,7 +270,7 @@ def all_rows_fit(
         if same.objective <= best.objective * (1.0 + TIE_RTOL):
             fits.append(same)
             best = same
-    objective, coefficients, intercept = best.in_file_units(data, gamma)
+    objective, coefficients, intercept = best.convert_to_file_units(data, gamma)
     upper = best.objective + best.error
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITTED
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
@@ -289,8 +289,8 @@ def all_rows_fit(
 def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
     """Return the supports of a cell, each once and ascending; the first is the best one known."""
     best = np.asarray(cell.support, dtype=np.int64)
-    if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
-        best = filled_up(best, min(data.choice.n_columns(cell.tau), data.q), np.arange(data.q))
+    if not (cell.complete or data.restrictions.side_constraints):  # a limit may leave fewer columns
+        best = fill_support(best, min(data.choice.n_columns(cell.tau), data.q), np.arange(data.q))
     supports = [best, *(cell.candidates[:MOST_REFITTED] if cell.complete else ())]
     distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
     return [np.array(support, dtype=np.int64) for support in distinct]
@@ -298,7 +298,7 @@ def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
 
 def _first_copies(data: StandardData, support: IntArray) -> IntArray:
     """Return a support with the first of equal columns in the place of a later one, as the folds have it."""
-    if data.restrictions.beyond_forcing or len(data.forced):
+    if data.restrictions.side_constraints or len(data.forced):
         return support
     chosen = set(support.tolist())
     for j in sorted(chosen):
@@ -333,7 +333,7 @@ def with_supports_of_folds(
     if cell.complete:
         return cell
     constraints, own = constraints_of(data), _supports_to_fit(data, cell)[0]
-    suggested = _suggested_by_folds(data, constraints, cell.tau, supports, counts)
+    suggested = _suggest_supports(data, constraints, cell.tau, supports, counts)
     n_numbers = refit_numbers(data, data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
@@ -345,7 +345,7 @@ def with_supports_of_folds(
     return replace(cell, support=best.support)
 
 
-def _suggested_by_folds(
+def _suggest_supports(
     data: StandardData, constraints: SideConstraints, tau: int, supports: Sequence[IntArray], counts: Sequence[int]
 ) -> list[IntArray]:
     """Return allowed supports of at most tau features: those that most folds choose, then those of single folds."""
@@ -354,8 +354,10 @@ def _suggested_by_folds(
         by_column[support] += count
     order = np.argsort(-by_column, kind="stable")[: np.count_nonzero(by_column)]
     chosen = order[: data.choice.n_columns(tau)].tolist()
-    if data.restrictions.beyond_forcing:
-        chosen = list(columns_of(Family.some(data.q, tau, constraints)[0].greedily(order.tolist()) or 0))
+    if data.restrictions.side_constraints:
+        chosen = list(
+            columns_in_mask(Family.require_support(data.q, tau, constraints)[0].greedily(order.tolist()) or 0)
+        )
     frequent = [supports[i] for i in np.argsort(-np.asarray(counts), kind="stable")]
     suggested = [np.sort(np.array(support, dtype=np.int64)) for support in (chosen, *frequent)]
     return [support for support in suggested if constraints.allows(support.tolist(), tau)]
@@ -402,9 +404,9 @@ class _Reported:
         self.data, self.folds, self.grid = context.data, context.folds, context.grid
         self.cells: CellTable = snapshot.cells
         self.unit = self.data.loss_unit
-        self.per_row, self.scored = context.per_row, context.scored
+        self.per_row, self.scored = context.cv_error_factor, context.scored_weights
         self.gap = context.gap
-        self.late = context.deadline.expired() or self.data.loss is not Loss.SQUARED
+        self.late = context.deadline.has_expired() or self.data.loss is not Loss.SQUARED
         self.deadline, self.until = context.deadline, time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
         self.looked_at = 0  # numbers, to score the folds of pairs
@@ -415,10 +417,10 @@ class _Reported:
         """Take the sums over folds, and the pair to report."""
         self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.pair = self.bounds.reported_pair(self.gap, self.grid.gammas, self.grid.taus)
-        self.proved = self.bounds.proved(self.gap)
-        self.shown = self.bounds.shown * self.per_row
+        self.proved = self.bounds.is_certified(self.gap)
+        self.shown = self.bounds.clipped_estimates * self.per_row
         self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
-        self.decided = self.bounds.decided
+        self.decided = self.bounds.n_solved_folds
 
     def score(self, pair: tuple[int, int]) -> bool:
         """Fit the rows where errors of a pair are those of moments, or of normal equations, which may have lost digits.
@@ -448,7 +450,7 @@ class _Reported:
             self._sum()
         return bool(len(scored))
 
-    def _long(self, columns: int = 0) -> bool:
+    def _has_taken_long(self, columns: int = 0) -> bool:
         """Whether folds were scored for `GRACE`, and with so many more numbers of each row it is no little work."""
         self.looked_at += self.data.n * columns
         return self.looked_at > LITTLE_WORK and time.monotonic() > self.until
@@ -456,16 +458,16 @@ class _Reported:
     def _fits_long(self, size: int) -> bool:
         """As `_long` with one more fit by rows: a millisecond to six for 2,000 rows, and no less of few."""
         self.looked_at += refit_numbers(self.data, size)
-        return self._long()
+        return self._has_taken_long()
 
-    def _untimely(self) -> bool:
+    def _is_grace_over(self) -> bool:
         """Whether the limit has come, and what is done after it has had its time."""
-        return self.deadline.over() and self._long()
+        return self.deadline.is_over() and self._has_taken_long()
 
-    def _too_late(self) -> bool:
+    def _is_too_late(self) -> bool:
         """Whether what is done after the limit has taken `LATEST`: longer where it is little work and yet goes on."""
-        latest = LATEST[0] if self._long() else LATEST[1]
-        return self.deadline.over() and time.monotonic() > self.until + latest
+        latest = LATEST[0] if self._has_taken_long() else LATEST[1]
+        return self.deadline.is_over() and time.monotonic() > self.until + latest
 
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
         """Score folds by a few steps from the fits of their supports on all rows, where that is possible.
@@ -483,9 +485,9 @@ class _Reported:
         every = fit_rows_in_place(self.data, gamma) if len(folds) else None
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
             here, support = folds[numbers == number], cells.pool.supports[number]
-            if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
+            if self._has_taken_long(len(here) * (len(support) + 1)) and self.deadline.is_over() and done:
                 break
-            late = self._untimely, self._too_late
+            late = self._is_grace_over, self._is_too_late
             losses[here] = held_out_losses_at_fits(self.data, self.folds, support, gamma, here, *late, every)
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
@@ -494,7 +496,7 @@ class _Reported:
         interval = {"lower": float(self.lower[g, t]), "upper": float(self.upper[g, t])}
         return {"gamma": gamma, "tau": tau, "cv_error": float(self.shown[g, t]), **interval}
 
-    def estimated(self, g: int, t: int) -> bool:
+    def is_estimated(self, g: int, t: int) -> bool:
         """Return True if some fold of a pair is not solved, so that its CV error is an estimate."""
         return bool(self.decided[g, t] < self.folds.k)
 
@@ -520,7 +522,7 @@ class _Reported:
                 **self.numbers(g, t),
                 folds_decided=int(self.decided[g, t]),
                 folds=self.folds.k,
-                estimate=self.estimated(g, t),
+                estimate=self.is_estimated(g, t),
                 status=words[g][t],
                 standard_error=self.standard_error(g, t),
             )
@@ -545,19 +547,22 @@ class _Reported:
         width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 
-    def of_grid(self, table: Sequence[TableRow]) -> dict[str, Any]:
+    def grid_numbers(self, table: Sequence[TableRow]) -> dict[str, Any]:
         """Return the numbers of the pair with the smallest CV error found, with the certified bounds on the minimum."""
         answer = self.certificate(self.bounds, self.pair)
         upper = records.least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
         gap = parts.relative_gap(answer["lower"], upper)
-        return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
+        return answer | {"upper": upper, "gap": gap, "estimate": self.is_estimated(*self.pair)}
 
-    def of_pair(self, g: int, t: int) -> dict[str, Any]:
+    def pair_numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return the numbers of one pair with the certified bounds on its CV error."""
         alone = np.zeros(self.decided.shape, dtype=np.bool_)
         alone[g, t] = True
-        answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
-        return answer | {"gap": parts.relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
+        answer = self.certificate(self.bounds.restrict(alone, self.grid.gammas, self.grid.taus), (g, t))
+        return answer | {
+            "gap": parts.relative_gap(answer["lower"], answer["upper"]),
+            "estimate": self.is_estimated(g, t),
+        }
 
     def training_gap(self, g: int, t: int, on_all_rows: float) -> float | None:
         """Return within which share of the least training objective the models of all folds of a pair are.
@@ -584,9 +589,9 @@ class _Reported:
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
             if not floor > 0.0 and self.data.loss is Loss.SQUARED:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
-                centre = Centre.of(problem, problem.rounding)
-                floor = 0.0 if centre is None else centre.least
-            late = time.monotonic() > until or (self.deadline.over() and self._fits_long(size))
+                centre = Centre.from_problem(problem, problem.rounding)
+                floor = 0.0 if centre is None else centre.objective_lower_bound
+            late = time.monotonic() > until or (self.deadline.is_over() and self._fits_long(size))
             if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or late:
                 return None
             made = refit_rows(self.data, rows, cells.pool.supports[cells.support[g, t, fold]], gamma)
@@ -619,7 +624,7 @@ class _Reported:
         )
 
 
-def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
+def _choose_pair(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
     """Return what a rule or a weight chose, and the pair; one that a limit left open is scored by its rows."""
     while True:
         while known.score(known.pair):
@@ -654,8 +659,8 @@ def build_record(
     reported, context = _Reported(snapshot), snapshot.context
     grid, data, deadline = reported.grid, reported.data, context.deadline
     request = replace(context.request, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
-    rule, weighed, at = _chosen(reported, snapshot)
-    fitted_at = partial(_fitted_at, snapshot, best, all_rows)
+    rule, weighed, at = _choose_pair(reported, snapshot)
+    fitted_at = partial(_fit_best_subset, snapshot, best, all_rows)
     cell, (refit, support, coefficients, intercept) = fitted_at(*at)
     if weighed is not None and weighed.pairs:
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
@@ -664,9 +669,9 @@ def build_record(
     closed = reported.proved and snapshot.complete
     table = reported.table(closed)
     proved = closed and not snapshot.doubts
-    of_grid = reported.of_grid(table)
+    of_grid = reported.grid_numbers(table)
     is_least = at == reported.pair
-    answer = of_grid if is_least else reported.of_pair(*at)
+    answer = of_grid if is_least else reported.pair_numbers(*at)
     whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(support))
@@ -676,12 +681,12 @@ def build_record(
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
         told = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
-        more |= {"advice": told, "loosest": loosest_of(table), "so_far": _certified_so_far(reported, table)}
+        more |= {"advice": told, "loosest": find_loosest_pair(table), "so_far": _certified_so_far(reported, table)}
     record = Record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=explained(data.loss, data.dataset, reported.folds, answer["cv_error"]),
+        r_squared=explained_share(data.loss, data.dataset, reported.folds, answer["cv_error"]),
         support=support,
         coefficients=coefficients,
         intercept=intercept,
@@ -700,8 +705,8 @@ def build_record(
         region=region,
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
-        classes=classes_of(data.dataset, reported.folds.all_scored),
-        counts=counts_of(data, reported.folds.all_scored),
+        classes=class_info(data.dataset, reported.folds.all_scored),
+        counts=count_info(data, reported.folds.all_scored),
     )
     check_intervals(record)
     return record
@@ -714,14 +719,14 @@ def _certified_so_far(reported: _Reported, table: Sequence[TableRow]) -> Certifi
     return CertifiedSoFar(counts["decided"], counts["excluded"], counts["open"], region)
 
 
-def _fitted_at(
+def _fit_best_subset(
     snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: BestOnAllRows | None, g: int, t: int
 ) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
     """Return the best subset of all rows at a pair, and its fit."""
     context, data, grid = snapshot.context, snapshot.context.data, snapshot.context.grid
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
-    at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
+    at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.has_moments else None
     quick = context.deadline.abandoned.is_set() and takes_long(data, data.choice.n_columns(cell.tau))
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
@@ -729,7 +734,7 @@ def _fitted_at(
     return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float | None:
+def explained_share(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float | None:
     """Return the share that a CV error explains: of the variance of the targets, or of the log loss of the classes.
 
     None where no CV error is known.
@@ -749,14 +754,14 @@ def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> 
     return 1.0 - cv_error / null if null > 0.0 else 0.0
 
 
-def classes_of(dataset: Dataset, rows: IntArray) -> Classes | None:
+def class_info(dataset: Dataset, rows: IntArray) -> Classes | None:
     """Return the classes of a target that has some, with the log loss of their frequencies in some rows."""
     if dataset.classes is None:
         return None
     return Classes(*dataset.classes, null_loss(dataset, Loss.LOGISTIC, rows))
 
 
-def counts_of(data: StandardData, rows: IntArray) -> Counts | None:
+def count_info(data: StandardData, rows: IntArray) -> Counts | None:
     """Return what a record says of counts: half the deviance of their mean rate in some rows; None of other targets."""
     return Counts(null_loss(data.dataset, Loss.POISSON, rows)) if data.loss is Loss.POISSON else None
 

@@ -26,12 +26,20 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
-from sparsecv_mio.search.deadline import Deadline, prepared
-from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, check_same, key_of, read_checkpoint, stored_cells
+from sparsecv_mio.search.deadline import Deadline, require_prepared_data
+from sparsecv_mio.search.observers import (
+    Checkpoint,
+    Stored,
+    Watched,
+    check_same,
+    make_search_key,
+    read_checkpoint,
+    stored_cells,
+)
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.quick_answer import QuickAnswer, find_quick_answer
-from sparsecv_mio.search.recheck import rechecked
+from sparsecv_mio.search.recheck import recheck_snapshot
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -97,7 +105,7 @@ class RunningSearch:
         _ = question.dataset.fingerprint  # the record needs it, and there is no time to compute it after the limit
         if question.hooks.resume is not None:
             self.stored = key, _ = read_checkpoint(question.hooks.resume)
-            own = key_of(context, key.get("method", ""))
+            own = make_search_key(context, key.get("method", ""))
             check_same(question.hooks.resume, key, own)  # before the limit can expire
             try:
                 self._known_before = stored_cells(context, self.stored)
@@ -107,12 +115,12 @@ class RunningSearch:
 
     def store_end(self) -> None:
         """Write a last checkpoint after a limit, once the answer is built, so that everything proved is stored."""
-        if self.keeper is None or self.method is None or not self.deadline.expired():
+        if self.keeper is None or self.method is None or not self.deadline.has_expired():
             return
         if self.method.carried_on or self.question.hooks.resume is None:
             self.keeper.write(self.method)
 
-    def go_on_by(self, method: Watched) -> None:
+    def set_method(self, method: Watched) -> None:
         """Store the method, from which the waiting thread can build a record at any time."""
         self.method = method
 
@@ -126,7 +134,7 @@ class RunningSearch:
         """
         if self.context is not None:
             snapshot = self._snapshot(self.context)
-            if not snapshot.scored:
+            if not snapshot.has_scored_pair:
                 self._find_quick_answer(snapshot.context, until)
 
     def _find_quick_answer(self, context: Context, until: float) -> None:
@@ -143,10 +151,10 @@ class RunningSearch:
         OutOfTime
             If the data are not in standard coordinates yet.
         """
-        snapshot = self._snapshot(prepared(self.context))
-        if not snapshot.scored:
+        snapshot = self._snapshot(require_prepared_data(self.context))
+        if not snapshot.has_scored_pair:
             self._find_quick_answer(snapshot.context, self.deadline.began)
-        self.reported = rechecked(with_quick_answer(snapshot, self.quick))
+        self.reported = recheck_snapshot(with_quick_answer(snapshot, self.quick))
         return build_record(self.reported)
 
     def _snapshot(self, context: Context) -> Snapshot:
@@ -189,8 +197,8 @@ def with_quick_answer(snapshot: Snapshot, quick: QuickAnswer | None) -> Snapshot
             named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
             cells.offer((int(place[0]), t), named, quick.nominal[t], quick.value[t])
     on_all_rows = zip(grid.taus.tolist(), quick.on_all_rows, quick.value_on_all_rows, strict=True)
-    by_tau = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
+    by_tau = {tau: BestSubset.from_bounds(tau, support, float(value)) for tau, support, value in on_all_rows}
     selected, best = BestSubsets(by_tau, 0, False), list(snapshot.best)
     for g in place[place < len(best)].tolist():
-        best[g] = selected.joined(best[g])
+        best[g] = selected.merge(best[g])
     return replace(snapshot, best=(*best, *[selected] * (len(grid.gammas) - len(best))))

@@ -109,7 +109,7 @@ class Step:
         """Name of the account of the step: its source, or the MIOs of a backend."""
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
-    def meets(self, other: Step) -> bool:
+    def has_common_target(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""
         if self.source != other.source or self.folds != other.folds:
             return False
@@ -126,7 +126,7 @@ class Step:
 
 def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:
     """Yield the steps whose targets no running step works on."""
-    return (step for step in steps if not any(step.meets(other) for other in running))
+    return (step for step in steps if not any(step.has_common_target(other) for other in running))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, is_constant
 from sparsecv_mio.bounds.closed_form import training_loss_bound
-from sparsecv_mio.bounds.more_weight import said_of_held_out
+from sparsecv_mio.bounds.more_weight import held_out_error_bounds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.cells import Index
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import (
     ARRAYS_OF_FOLDS,
     Findings,
@@ -35,7 +35,7 @@ from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import SUM_RTOL
 
 
-def _part_of(statement: FoldBounds) -> Index:
+def _subproblem_index(statement: FoldBounds) -> Index:
     """Return the index of the subproblems of a statement; for one size it is the index of a row."""
     first, last, taus = statement.taus[0], statement.taus[-1], list(statement.taus)
     if len(taus) == 1:
@@ -66,7 +66,7 @@ class Writer:
         """Take the findings of some steps, and apply the implications of those of one account together."""
         for account, some in groupby(batch, key=lambda findings: findings.step.account):
             group = list(some)
-            with self.accounts.of(account, len(group)):
+            with self.accounts.book_work(account, len(group)):
                 self._take_group(account, group)
 
     def _take_group(self, account: str, group: Sequence[Findings]) -> None:
@@ -80,12 +80,12 @@ class Writer:
                 self._takers[type(statement)](self, statement, findings.step)
             self._take_first_subsets()
             self._count_tries(findings)
-        state.forget_computed()
+        state.clear_cache()
         self._apply_implications()
         state.find_lowest_tries(self._touched)
         for findings in group:
             self._store_sums(findings)
-        state.forget_computed()
+        state.clear_cache()
         if before is not None:
             self._record_rises(group, before)
 
@@ -93,7 +93,7 @@ class Writer:
         """Note the rises of the weakest pairs, as shares of their missing rises, and the promises of the steps."""
         least, state = float(before.lower.min()), self.state
         line = least + self.plan.raised_share * (before.ceiling - least)
-        room, record = np.maximum(line - before.lower, 0.0), state.records_of(group[0].step.source)
+        room, record = np.maximum(line - before.lower, 0.0), state.source_record(group[0].step.source)
         if np.isfinite(line):
             rise = np.minimum(state.bounds().lower - before.lower, room)
             record.promised += sum(findings.step.promised for findings in group)
@@ -107,12 +107,12 @@ class Writer:
         if step.tries < self.plan.max_tries and findings.n_nodes:
             state.tried.spent[int(step.tries > 0)] += findings.n_nodes
         if not findings.was_stopped:
-            source_of(step).count_tries(state, findings)
+            find_source(step).count_tries(state, findings)
             state.tried.n_mios[...] += step.n_mios
             if step.tries < self.plan.max_tries:
                 state.tried.round[...] = max(int(state.tried.round), step.tries)
 
-    def note_order_done(self) -> None:
+    def count_finished_order(self) -> None:
         """Note that another order of the plan has ended; a resumed search begins with the next order."""
         self.state.tried.n_orders_done[...] += 1
 
@@ -122,7 +122,7 @@ class Writer:
         """Take best subsets of the full data; their bounds hold at other sizes and gammas too."""
         state, g, all_rows = self.state, statement.gamma, self.state.all_rows
         if state.has_supports[g]:
-            before = all_rows.of_pairs(lambda subset: subset.lower)
+            before = all_rows.tabulate_subsets(lambda subset: subset.lower)
             all_rows.improve(g, statement.subsets)
             self._touched |= all_rows.lower_bounds() > before
         else:
@@ -146,7 +146,7 @@ class Writer:
 
     def _take_folds(self, statement: FoldBounds, step: Step) -> None:
         """Take the bounds on some sizes in some folds."""
-        cells, part = self.state.cells, _part_of(statement)
+        cells, part = self.state.cells, _subproblem_index(statement)
         known = statement if len(statement.taus) > 1 else replace(
             statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
         )  # fmt: skip
@@ -216,7 +216,7 @@ class Writer:
         state = self.state
         if not state.has_supports.any():
             return
-        full_lower = state.all_rows.of_pairs(lambda subset: subset.lower)
+        full_lower = state.all_rows.tabulate_subsets(lambda subset: subset.lower)
         sums = state.objective_upper.sums()
         for g, t in np.argwhere(self._touched & np.isfinite(sums)).tolist():
             least = state.context.folds.k * (full_lower[g, t] - state.slip) * (1.0 - SUM_RTOL)
@@ -234,7 +234,7 @@ class Writer:
         bounds = training_loss_bound(full_lower[:, None], upper, state.slip)
         bounds = np.where(state.context.folds.scores_all_left_out, bounds, 0.0)
         for fold, weighted in state.weighted.items():
-            losses = said_of_held_out(weighted[:, g : g + 1, taus], upper[None, :, fold] + state.slip)[0]
+            losses = held_out_error_bounds(weighted[:, g : g + 1, taus], upper[None, :, fold] + state.slip)[0]
             bounds[:, fold] = np.maximum(bounds[:, fold], losses)
         state.cells.narrow(part, bounds if len(taus) > 1 else bounds[0], np.inf)
 
@@ -252,7 +252,7 @@ class Writer:
 
     def _store_sum(self, pair: Pair, intervals: bool) -> None:
         """Store the sum of the shown losses of a pair, and the sums of its intervals if `intervals`."""
-        state, cells, scored = self.state, self.state.cells, self.state.context.scored
+        state, cells, scored = self.state, self.state.cells, self.state.context.scored_weights
         shown, known = cells.nominal[pair], cells.standard_error(*pair) is not None
         if cells.decided[pair].any() or not (known or np.isfinite(shown).all()):
             return  # losses that a limit has prevented are shown later, and their standard error needs all folds

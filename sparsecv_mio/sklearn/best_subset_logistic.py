@@ -25,7 +25,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     has_model,
     settings,
     warn_of_edges,
-    warn_unproved,
+    warn_without_proof,
     with_callbacks,
 )
 from sparsecv_mio.words import ClassWeight, Loss
@@ -145,7 +145,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         """Return the same for scikit-learn before 1.6."""
         return {"binary_only": True}
 
-    def _numbers_of(self, y: Any) -> FloatArray:
+    def _encode_target(self, y: Any) -> FloatArray:
         """Return labels of two classes as 0 and 1."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -156,18 +156,18 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             raise BadInput(f"y holds one class alone, {self.classes_[0]!r}: give rows of two")
         return codes.astype(np.float64)
 
-    def _of_classes(self, X: Any, y: Any, groups: Any = None) -> Dataset:
+    def _make_class_dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Return checked copies of X and y, with y as 0 and 1 and balanced class weights if requested."""
         data = replace(self._dataset(X, y, groups), classes=(str(self.classes_[0]), str(self.classes_[1])))
-        return with_class_weight(data, ClassWeight.BALANCED) if self._balanced else data
+        return with_class_weight(data, ClassWeight.BALANCED) if self._has_balanced_weights else data
 
     @property
-    def _balanced(self) -> bool:
+    def _has_balanced_weights(self) -> bool:
         return isinstance(self.class_weight, str) and self.class_weight == ClassWeight.BALANCED
 
     def _weights(self, data: Dataset, sample_weight: Any) -> Any:
         """Return the row weights: the given ones, times those of the classes."""
-        if self.class_weight is None or self._balanced:
+        if self.class_weight is None or self._has_balanced_weights:
             return sample_weight
         labels = self.classes_[data.y.astype(int)]
         weights = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
@@ -276,12 +276,12 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
         BestSubsetLogistic
             This object.
         """
-        data = self._of_classes(X, y)
+        data = self._make_class_dataset(X, y)
         weights = self._weights(data, sample_weight)
         if weights is not None:
             data = weighted_rows(data, weights, "sample_weight")
         self._fit_sizes(data, loss=Loss.LOGISTIC)
-        warn_unproved(self)
+        warn_without_proof(self)
         return self
 
 
@@ -434,10 +434,10 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
                 f"scoring: {self.scoring!r} is not certified, give {SCORING!r}; accuracy, AUC and Brier score of the "
                 "chosen pair are in record_.classes"
             )
-        data = self._of_classes(X, y, groups)
-        data, plan = self._dealt(data, self._weights(data, sample_weight))
-        self._search_over(data, plan, loss=Loss.LOGISTIC)
+        data = self._make_class_dataset(X, y, groups)
+        data, plan = self._assign_folds(data, self._weights(data, sample_weight))
+        self._search_grid(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_
-        warn_unproved(self)
+        warn_without_proof(self)
         warn_of_edges(self)
         return self

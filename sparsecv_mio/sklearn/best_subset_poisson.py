@@ -23,7 +23,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     has_model,
     settings,
     warn_of_edges,
-    warn_unproved,
+    warn_without_proof,
     with_callbacks,
 )
 from sparsecv_mio.words import Loss
@@ -88,7 +88,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         """Return the same for scikit-learn before 1.6."""
         return {"requires_positive_y": True}
 
-    def _numbers_of(self, y: Any) -> Any:
+    def _encode_target(self, y: Any) -> Any:
         """Return checked counts; they need not be integers."""
         wrong = np.flatnonzero(~(y >= 0.0))
         if wrong.size:
@@ -97,7 +97,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
             raise BadInput("y is 0 in every row: give rows with a count above 0 too")
         return y
 
-    def _counted(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:
+    def _make_count_dataset(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:
         """Return checked copies of X, y and exposures."""
         data = replace(self._dataset(X, y, groups), counts=True)
         if exposure is None:
@@ -222,11 +222,11 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         BestSubsetPoisson
             This object.
         """
-        data = self._counted(X, y, exposure)
+        data = self._make_count_dataset(X, y, exposure)
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
         self._fit_sizes(data, loss=Loss.POISSON)
-        warn_unproved(self)
+        warn_without_proof(self)
         return self
 
 
@@ -368,8 +368,8 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         BestSubsetPoissonCV
             This object.
         """
-        data, plan = self._dealt(self._counted(X, y, exposure, groups), sample_weight)
-        self._search_over(data, plan, loss=Loss.POISSON)
-        warn_unproved(self)
+        data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, groups), sample_weight)
+        self._search_grid(data, plan, loss=Loss.POISSON)
+        warn_without_proof(self)
         warn_of_edges(self)
         return self

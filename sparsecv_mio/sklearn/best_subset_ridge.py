@@ -24,7 +24,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     has_model,
     settings,
     warn_of_edges,
-    warn_unproved,
+    warn_without_proof,
     with_callbacks,
 )
 
@@ -175,7 +175,7 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
         self._fit_sizes(data)
-        warn_unproved(self)
+        warn_without_proof(self)
         return self
 
 
@@ -322,9 +322,9 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         BestSubsetRidgeCV
             This object.
         """
-        data, plan = self._dealt(self._dataset(X, y, groups), sample_weight)
-        self._search_over(data, plan)
-        warn_unproved(self)
+        data, plan = self._assign_folds(self._dataset(X, y, groups), sample_weight)
+        self._search_grid(data, plan)
+        warn_without_proof(self)
         warn_of_edges(self)
         return self
 
@@ -376,7 +376,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     @cached_property
     def _fold_models(self) -> FoldModels:
         search = self._search
-        return FoldModels.of(self.record_, search.dataset, search.folds)
+        return FoldModels.from_record(self.record_, search.dataset, search.folds)
 
     @cached_property
     def mse_path_(self) -> FloatArray:

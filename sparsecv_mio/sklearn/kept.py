@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray
-from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
@@ -48,7 +48,7 @@ class KeptSearch:
     cells: tuple[BestSubset, ...]
 
     @classmethod
-    def of(cls, record: Record, known: Snapshot, dataset: Dataset, folds: FoldPlan) -> KeptSearch | None:
+    def from_search(cls, record: Record, known: Snapshot, dataset: Dataset, folds: FoldPlan) -> KeptSearch | None:
         """Return the needed data of a search without a copy, or None if they are too large.
 
         Parameters
@@ -72,7 +72,7 @@ class KeptSearch:
             if within
             else tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
         )
-        factor = context.data.loss_unit / np.asarray(context.scored.by_fold, dtype=np.float64)
+        factor = context.data.loss_unit / np.asarray(context.scored_weights.by_fold, dtype=np.float64)
         return cls(dataset if within else context.data.dataset, folds, np.asarray(sums), factor, cells)
 
     def plain(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class KeptSearch:
         }  # fmt: skip
 
     @classmethod
-    def of_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
+    def from_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
         """Return the object from the result of `plain`."""
         classes = state.get("classes")
         dataset = Dataset(
@@ -134,5 +134,5 @@ class KeptSearch:
             coefficients, levels[t] = record.coefficients, record.intercept
             if cell.tau != own:
                 *_, coefficients, levels[t] = all_rows_fit(data, record.gamma, None, cell, 0.0, quick=True)
-            path[:, t] = by_column(coefficients, names)
+            path[:, t] = expand_coefficients(coefficients, names)
         return path, levels

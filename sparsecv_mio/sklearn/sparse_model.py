@@ -25,19 +25,19 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.fit_records import PathRecord
-from sparsecv_mio.certificate.parts import schema_of
-from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.parts import read_schema
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import as_pandas, cured, frame_numbers, raw_table
+from sparsecv_mio.data.cure import as_pandas, frame_numbers, impute_and_encode, raw_table
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.reading_options import Reading, Wanted
 from sparsecv_mio.data.weights import least_rows, weighted
-from sparsecv_mio.digits import ends_of, first_named, shown
-from sparsecv_mio.errors import BadInput, did_you_mean, word_of
+from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
+from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, gammas_of, taus_of
+from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
@@ -108,7 +108,7 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
         reports = [_lines(type(estimator).__name__)] if estimator.verbose else []
         if getattr(estimator, "_skl_callbacks", None):
             reports.append(_to_callbacks(estimator, context, stop))
-        yield Watch(stop, _to_all(reports) if reports else None)
+        yield Watch(stop, _combine_reports(reports) if reports else None)
     if context is not None:
         fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
@@ -121,12 +121,12 @@ WHY_UNPROVED = {
 }
 
 
-def warn_unproved(estimator: Any) -> None:
+def warn_without_proof(estimator: Any) -> None:
     """Warn that a fit ended without a proof, and state the certified bounds."""
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
         why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
-        bounds = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
+        bounds = f"certified are {format_number(estimator.lower_)} and {format_number(estimator.upper_)} as bounds"
         words = f"{type(estimator).__name__} {why} before the answer was proved: {bounds}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
@@ -137,7 +137,7 @@ def warn_of_edges(estimator: Any) -> None:
         warnings.warn(f"{type(estimator).__name__}: {hint}", UserWarning, stacklevel=CALLER)
 
 
-def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
+def _combine_reports(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
     def report(now: Progress) -> None:
         for each in reports:
             each(now)
@@ -151,7 +151,7 @@ def _lines(name: str) -> Callable[[Progress], None]:
     def report(now: Progress) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            bounds = ends_of(now.lower, now.upper)
+            bounds = format_interval(now.lower, now.upper)
             print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
             due = time.monotonic() + VERBOSE_SECONDS
 
@@ -181,7 +181,7 @@ CURES = (
 
 
 @contextmanager
-def cures_named(X: Any) -> Iterator[None]:
+def suggest_conversion(X: Any) -> Iterator[None]:
     """Name, in errors about cells of X that are not numbers, the scikit-learn step that converts them."""
     try:
         yield
@@ -190,10 +190,10 @@ def cures_named(X: Any) -> Iterator[None]:
         cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
         if cure is None:
             raise
-        raise BadInput(text + _places_of(X, text) + cure) from None
+        raise BadInput(text + _locate_cells(X, text) + cure) from None
 
 
-def _places_of(X: Any, text: str) -> str:
+def _locate_cells(X: Any, text: str) -> str:
     """Return the position of the first cell that a message is about, and the columns with such cells."""
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2 or text.startswith("Input y"):
@@ -207,7 +207,7 @@ def _places_of(X: Any, text: str) -> str:
     if columns.size < 2:
         return place
     names = [repr(name) for name in X.columns] if hasattr(X, "columns") else range(1, cells.shape[1] + 1)
-    return f"{place} (such cells are in columns {first_named([str(names[j]) for j in columns.tolist()])})"
+    return f"{place} (such cells are in columns {abbreviate_list([str(names[j]) for j in columns.tolist()])})"
 
 
 def _is_empty(value: Any) -> bool:
@@ -273,17 +273,17 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         state = dict(state)
         text, search = state.get("record_"), state.get("_kept")
         if isinstance(text, str):
-            state["record_"] = (PathRecord if schema_of(text) == PathRecord.schema_name else Record).from_json(text)
+            state["record_"] = (PathRecord if read_schema(text) == PathRecord.schema_name else Record).from_json(text)
         if isinstance(search, dict):
-            state["_kept"] = KeptSearch.of_plain(search)
+            state["_kept"] = KeptSearch.from_plain(search)
         super().__setstate__(state)
 
     def _rows(self, X: Any) -> Any:
         """Return new rows after checking their columns; X may be sparse."""
         check_is_fitted(self)
         X = as_pandas(X)
-        with cures_named(X):
-            if not self._na.fills:
+        with suggest_conversion(X):
+            if not self._na.uses_imputation:
                 return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
             rows = dense(validate_data(self, X, reset=False, accept_sparse="csr", **NAN_TOO))
         data = self.record_.data
@@ -292,13 +292,13 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn: the estimator accepts sparse X."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse, tags.input_tags.allow_nan = True, self._na.fills
+        tags.input_tags.sparse, tags.input_tags.allow_nan = True, self._na.uses_imputation
         return tags
 
     @property
     def _na(self) -> Missing:
         """Treatment of missing values in X."""
-        given = word_of(Missing, getattr(self, "na", Missing.ERROR), "na")
+        given = parse_keyword(Missing, getattr(self, "na", Missing.ERROR), "na")
         if given is Missing.DROP:
             raise BadInput("na: 'drop' is not supported by estimators; use error, mean or median")
         return given
@@ -330,34 +330,34 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         target = getattr(y, "name", None)
         self._check_target(y)
         X = as_pandas(X)
-        with cures_named(X):
-            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and not self._na.fills:
+        with suggest_conversion(X):
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and not self._na.uses_imputation:
                 frame_numbers(X)  # raises an error that names the column and row of a cell that is not a number
-            checks = NAN_TOO if self._na.fills else {"dtype": np.float64}
+            checks = NAN_TOO if self._na.uses_imputation else {"dtype": np.float64}
             rows, response = validate_data(
                 self, X, y, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric, **checks
             )
-        response = self._numbers_of(response)
+        response = self._encode_target(response)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         rows = dense(rows)
         goal = target if isinstance(target, str) else "y"
         while goal in (names or ()):
             goal += "_"
         aux = {} if groups is None else {"groups": groups}
-        if not self._na.fills:
+        if not self._na.uses_imputation:
             return Dataset.from_arrays(rows, response, names, goal, aux)
         columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))
-        how = Reading.of(na=self._na)
+        how = Reading.from_keywords(na=self._na)
         cells = {**columns, goal: response}
         table = raw_table(columns, goal, lambda name: cells[name].tolist(), aux, how)
-        return assemble(*cured(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
+        return assemble(*impute_and_encode(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
 
     _y_is_numeric = True  # scikit-learn checks that y is numeric
 
     def _check_target(self, y: Any) -> None:
         """Raise an error for an unsuitable y before scikit-learn does."""
 
-    def _numbers_of(self, y: Any) -> Any:
+    def _encode_target(self, y: Any) -> Any:
         """Return the target as numbers."""
         return y
 
@@ -389,7 +389,7 @@ def has_model(estimator: Any) -> bool:
     return True
 
 
-def folds_by(cv: AnyFolds, rows: Dataset) -> FoldPlan:
+def make_fold_plan(cv: AnyFolds, rows: Dataset) -> FoldPlan:
     """Return the folds that `cv` defines; error messages name `cv` and its allowed values."""
     if isinstance(cv, str) and fold_columns(cv):
         kind = canonical(cv).partition(":")[0]
@@ -402,7 +402,7 @@ def folds_by(cv: AnyFolds, rows: Dataset) -> FoldPlan:
         raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
 
 
-def names_rows(cv: AnyFolds) -> bool:
+def has_explicit_rows(cv: AnyFolds) -> bool:
     """Return True if folds are given row by row, so no row may be dropped before they are built."""
     if isinstance(cv, str | Integral):
         return False
@@ -423,8 +423,8 @@ class OfOneGamma:
 
     def _fit_sizes(self: Any, data: Dataset, **asked: Any) -> None:
         """Find the best subset of every size, and set the fitted attributes."""
-        within = self._restrictions.within(data.names, self.fit_intercept)
-        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
+        within = self._restrictions.resolve_names(data.names, self.fit_intercept)
+        sizes = parse_taus(self.tau, within.n_selectable_features(data.p), least_rows(data), "tau", within)
         with watched_search(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, time_limit=self.time_limit,
@@ -436,7 +436,7 @@ class OfOneGamma:
         """Set the fitted attributes."""
         names, last = record.data.names, record.path[-1]
         self.taus_ = np.array([row.tau for row in record.path])
-        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
+        self.coef_path_ = np.column_stack([expand_coefficients(row.coefficients, names) for row in record.path])
         self.intercept_path_ = np.array([row.intercept for row in record.path])
         self._set_model(self.coef_path_[:, -1].copy(), last.intercept)
         self.tau_, self.support_ = last.tau, np.isin(names, last.support)
@@ -463,22 +463,23 @@ class ChosenByCV:
     scale_within: str = "all"
     na_within: str = "all"
 
-    def _dealt(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
+    def _assign_folds(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
         """Return the data with row weights, and the folds."""
 
         def deal(rows: Dataset) -> FoldPlan:
-            return folds_by(self.cv, rows)
+            return make_fold_plan(self.cv, rows)
 
         if sample_weight is None:
             return data, deal(data)
-        return weighted(data, sample_weight, deal, name="sample_weight", by_row=names_rows(self.cv))
+        return weighted(data, sample_weight, deal, name="sample_weight", by_row=has_explicit_rows(self.cv))
 
-    def _search_over(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
+    def _search_grid(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
-        shape = self._restrictions.within(data.names, self.fit_intercept).left(data.p), least_rows(data, plan)
+        restrictions = self._restrictions.resolve_names(data.names, self.fit_intercept)
+        shape = restrictions.n_selectable_features(data.p), least_rows(data, plan)
         loss = asked.get("loss", Loss.SQUARED)
         default = self.gammas is None
-        gammas = default_gammas(*shape, self.n_gammas, loss) if default else gammas_of(self.gammas, *shape)
+        gammas = default_gammas(*shape, self.n_gammas, loss) if default else parse_gammas(self.gammas, *shape)
         snapshots: list[Snapshot] = []
         with watched_search(self, data.X, data.y) as watch:
             record = cross_validate(
@@ -488,7 +489,7 @@ class ChosenByCV:
                 scale_within=self.scale_within, na_within=self.na_within, **asked, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)
-            self._kept = KeptSearch.of(record, snapshots[-1], data, plan) if snapshots else None
+            self._kept = KeptSearch.from_search(record, snapshots[-1], data, plan) if snapshots else None
 
     def _keep(self: Any, record: Record) -> None:
         """Set the fitted attributes."""
@@ -497,7 +498,7 @@ class ChosenByCV:
             self.__dict__.pop(name, None)  # cached by an earlier fit
         if self.refit:
             model = record.predictor
-            self._set_model(by_column(model.coefficients, record.data.names), model.intercept)
+            self._set_model(expand_coefficients(model.coefficients, record.data.names), model.intercept)
             self.support_ = np.isin(record.data.names, model.support)
         self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status

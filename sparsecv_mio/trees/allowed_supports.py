@@ -15,18 +15,18 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import SideConstraints
 
 
-def mask_of(columns: Iterable[int]) -> int:
+def make_mask(columns: Iterable[int]) -> int:
     """Return a set of columns as an integer with one bit for each column.
 
     Examples
     --------
-    >>> mask_of([0, 3])
+    >>> make_mask([0, 3])
     9
     """
     return sum(1 << j for j in set(columns))
 
 
-def columns_of(mask: int) -> Iterator[int]:
+def columns_in_mask(mask: int) -> Iterator[int]:
     """Yield the columns of a bit mask in ascending order."""
     while mask:
         low = mask & -mask
@@ -34,12 +34,12 @@ def columns_of(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def places_of(mask: int) -> IntArray:
+def column_array(mask: int) -> IntArray:
     """Return the columns of a bit mask as an array in ascending order.
 
     Examples
     --------
-    >>> places_of(9).tolist()
+    >>> column_array(9).tolist()
     [0, 3]
     """
     bits = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), dtype=np.uint8)
@@ -78,29 +78,29 @@ class Family:
 
     def __init__(self, q: int, tau: int, constraints: SideConstraints) -> None:
         self.q, self.tau = q, tau
-        self.factors = [mask_of(term.columns) for term in constraints.terms if term.count == 1]
+        self.factors = [make_mask(term.columns) for term in constraints.terms if term.count == 1]
         self.whole = [1 << j for j in range(q)]
         for factor in self.factors:
-            for j in columns_of(factor):
+            for j in columns_in_mask(factor):
                 self.whole[j] = factor
-        self.first = mask_of(np.flatnonzero(constraints.feature_counts(q)).tolist())
-        self.forced, out = self._widened(constraints.forced_in), self._widened(constraints.forced_out)
-        self.free = mask_of(range(q)) & ~out & ~self.forced
+        self.first = make_mask(np.flatnonzero(constraints.feature_counts(q)).tolist())
+        self.forced, out = self._complete_factors(constraints.forced_in), self._complete_factors(constraints.forced_out)
+        self.free = make_mask(range(q)) & ~out & ~self.forced
         self.contradicts = bool(self.forced & out)
-        self.caps = [(k, self._widened(columns)) for k, columns in constraints.at_most]
-        self.one_of = [(j, mask_of(columns)) for j, columns, every in constraints.parents if not every]
+        self.caps = [(k, self._complete_factors(columns)) for k, columns in constraints.at_most]
+        self.one_of = [(j, make_mask(columns)) for j, columns, every in constraints.parents if not every]
         self.need = [1 << j for j in range(q)]
         for j, columns, every in constraints.parents:
             if every:
-                self.need[j] |= mask_of(columns)
+                self.need[j] |= make_mask(columns)
         for term in constraints.terms:
             for j in term.columns:
-                self.need[j] |= mask_of(term.columns)
+                self.need[j] |= make_mask(term.columns)
         self._close()
-        self._bringing = mask_of(j for j in range(q) if self.need[j] != self.whole[j])  # columns that require others
+        self._bringing = make_mask(j for j in range(q) if self.need[j] != self.whole[j])  # columns that require others
 
     @classmethod
-    def some(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
+    def require_support(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
         """Return a family and one of its supports.
 
         Parameters
@@ -116,12 +116,12 @@ class Family:
             If the family is empty.
         """
         family = cls(q, tau, constraints)
-        least = None if family.contradicts else family.completed(0, family.free)
+        least = None if family.contradicts else family.complete_mask(0, family.free)
         if least is None:
             raise BadInput(f"tau {tau}: no model of at most {tau} features keeps to the restrictions, use a larger one")
         return family, least
 
-    def _widened(self, columns: Iterable[int]) -> int:
+    def _complete_factors(self, columns: Iterable[int]) -> int:
         """Return a set of columns as a bit mask, each factor completed."""
         mask = 0
         for j in columns:
@@ -135,7 +135,7 @@ class Family:
             changed = False
             for j in range(self.q):
                 whole = self.need[j]
-                for parent in columns_of(self.need[j]):
+                for parent in columns_in_mask(self.need[j]):
                     whole |= self.need[parent]
                 changed |= whole != self.need[j]
                 self.need[j] = whole
@@ -158,20 +158,20 @@ class Family:
             Included and free columns.
         """
         while True:
-            included = self._with_needed(inside, free)
+            included = self._add_required_columns(inside, free)
             if included is None or included & ~(inside | free):
                 return None
-            possible = self._without_impossible(included, free & ~included)
+            possible = self._drop_impossible_columns(included, free & ~included)
             if possible is None or (included, possible) == (inside, free):
                 return None if possible is None else (inside, free)
             inside, free = included, possible
 
-    def _with_needed(self, inside: int, free: int) -> int | None:
+    def _add_required_columns(self, inside: int, free: int) -> int | None:
         """Return the included columns and all columns that they require; None if a required parent is excluded."""
         for factor in self.factors:
             if inside & factor:
                 inside |= factor
-        for j in columns_of(inside & self._bringing):
+        for j in columns_in_mask(inside & self._bringing):
             inside |= self.need[j]
         for j, parents in self.one_of:
             if inside >> j & 1 and not inside & parents:
@@ -182,7 +182,7 @@ class Family:
                     inside |= parents_left
         return inside
 
-    def _without_impossible(self, inside: int, free: int) -> int | None:
+    def _drop_impossible_columns(self, inside: int, free: int) -> int | None:
         """Return the free columns that can still be added; None if too many columns are included."""
         for factor in self.factors:
             if factor & ~(inside | free):
@@ -197,7 +197,7 @@ class Family:
                 return None
             if taken == k:
                 free &= ~columns
-        for j in columns_of(free & self._bringing):
+        for j in columns_in_mask(free & self._bringing):
             extra = self.need[j] & ~inside
             if extra & ~free or self.count(extra) > room:
                 free &= ~self.whole[j]
@@ -213,11 +213,11 @@ class Family:
             and support & self.forced == self.forced
             and self.count(support) <= self.tau
             and all(self.count(support & columns) <= k for k, columns in self.caps)
-            and all(self.need[j] & ~support == 0 for j in columns_of(support))
+            and all(self.need[j] & ~support == 0 for j in columns_in_mask(support))
             and all(support & parents for j, parents in self.one_of if support >> j & 1)
         )
 
-    def completed(self, support: int, among: int) -> int | None:
+    def complete_mask(self, support: int, among: int) -> int | None:
         """Return a support of the family that contains given columns and what these require; None if none exists.
 
         Parameters
@@ -234,7 +234,7 @@ class Family:
             if not unmet:
                 return None
             parent = unmet[0] & -unmet[0]
-            completion = self.completed(inside | parent, free)
+            completion = self.complete_mask(inside | parent, free)
             if completion is not None:
                 return completion
             node = self.settle(inside, free & ~parent)
@@ -250,7 +250,7 @@ class Family:
         inside : int
             Columns to begin with.
         """
-        chosen = self.completed(inside, self.free)
+        chosen = self.complete_mask(inside, self.free)
         if chosen is None:
             return None
         for j in order:
@@ -259,7 +259,7 @@ class Family:
             if self.free >> j & 1 and not chosen >> j & 1:
                 larger: int | None = chosen | self.need[j]
                 if self.one_of:
-                    larger = self.completed(chosen | 1 << j, self.free)
+                    larger = self.complete_mask(chosen | 1 << j, self.free)
                 elif not self.allows(chosen | self.need[j]):
                     larger = None
                 chosen = chosen if larger is None else larger
@@ -274,7 +274,7 @@ class Family:
         return groups
 
 
-def completed(
+def complete_support(
     q: int, tau: int, constraints: SideConstraints, support: IntArray, among: Sequence[int]
 ) -> tuple[int, ...]:
     """Return an allowed support that contains given columns, completed from other given columns.
@@ -293,5 +293,5 @@ def completed(
         Columns that may be added.
     """
     columns = support.tolist()
-    completion = Family(q, tau, constraints).completed(mask_of(columns), mask_of(among))
-    return tuple(sorted(columns)) if completion is None else tuple(columns_of(completion))
+    completion = Family(q, tau, constraints).complete_mask(make_mask(columns), make_mask(among))
+    return tuple(sorted(columns)) if completion is None else tuple(columns_in_mask(completion))

@@ -40,7 +40,7 @@ EPS = float(np.finfo(float).eps)
 MOST_SLIP = 1e-6  # maximum rounding allowance of a bound, as a share of y'y
 
 
-def tied(M: FloatArray) -> bool:
+def has_correlated_columns(M: FloatArray) -> bool:
     """Return True if half of the columns are correlated enough with another column for blocks to be tried."""
     root = np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
@@ -48,7 +48,7 @@ def tied(M: FloatArray) -> bool:
     return bool(np.median(near.max(axis=1)) >= LEAST_TIED)
 
 
-def gathered(M: FloatArray, most: int = LARGEST_BLOCK) -> IntArray:
+def gather_blocks(M: FloatArray, most: int = LARGEST_BLOCK) -> IntArray:
     """Return blocks of columns (k, most), gathered greedily by |correlation|; -1 fills the rows of smaller blocks."""
     q, root = len(M), np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
@@ -182,14 +182,14 @@ class BlockNodes:
     mixtures: block_tree.Mixtures
 
     @classmethod
-    def of(cls, part: BlockPart, columns: IntArray, yy: float, tau: int) -> BlockNodes | None:
+    def from_block_part(cls, part: BlockPart, columns: IntArray, yy: float, tau: int) -> BlockNodes | None:
         """Return the data for some columns; None if rounding errors are large."""
         blocks = part.tables(columns, yy, tau)
         if blocks is None:
             return None
         return cls(blocks, new_block_work(len(columns), tau, blocks), block_tree.new_mixtures(1, blocks))
 
-    def left(self, pool: NodePool, form: Form) -> float:
+    def remaining_gap_share(self, pool: NodePool, form: Form) -> float:
         """Return the share of the gap of the open node with the smallest bound that remains with the block bound."""
         q, tau = len(form.c), self.work.sums.shape[1] - 1
         mixture = Mixture(self.mixtures.masks[0].astype(np.int64), np.zeros(MOST_SUPPORTS))
@@ -200,11 +200,11 @@ class BlockNodes:
         gap = bar - float(pool.bound[0])
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 
-    def run(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
+    def process_nodes(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
         """Process at most a given number of nodes of the tree; return a code of `node_pool`."""
         while len(self.mixtures.share) < len(pool.status):
-            self.mixtures = block_tree.grown(self.mixtures)
-        return int(block_tree.run(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
+            self.mixtures = block_tree.grow_mixtures(self.mixtures)
+        return int(block_tree.process_nodes(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
 
 
 class ChosenBlocks(NamedTuple):
@@ -224,7 +224,7 @@ def chosen_blocks(M: FloatArray, scale: FloatArray) -> ChosenBlocks | None:
     scale : (q,) array
         Factors by which the columns of the problem were multiplied.
     """
-    member = gathered(M)
+    member = gather_blocks(M)
     W = centred_part(M, member)
     unit = np.append(scale, 1.0)[member]
     return None if W is None else ChosenBlocks(member, W / (unit[:, :, None] * unit[:, None, :]))

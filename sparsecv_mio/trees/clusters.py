@@ -79,12 +79,12 @@ class ClusterTree:
     @property
     def bar(self) -> float:
         """Cutoff up to which supports are kept."""
-        return self.form.raised(self.upper)
+        return self.form.raise_cutoff(self.upper)
 
     @property
     def lower(self) -> float:
         """Smallest bound of an open node."""
-        return min(self.upper, self.open.least)
+        return min(self.upper, self.open.smallest_bound)
 
     def improve(self, upper: float, support: BoolArray) -> None:
         """Replace the incumbent if the given support is better."""
@@ -102,10 +102,10 @@ class ClusterTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
-        while self.open.least < self.bar:
+        while self.open.smallest_bound < self.bar:
             if self.nodes >= goal or expired():
                 return False
-            children = self._children(self.open.first, expired)
+            children = self._children(self.open.next_node, expired)
             self.open.pop()
             for child in children:
                 if child is not None and child.bound < self.bar:
@@ -139,7 +139,7 @@ class ClusterTree:
         bound, point = parent.bound, np.asarray(parent.point, dtype=float)
         relaxed = None
         for _ in range(NODE_SWEEPS):
-            columns_left = self._left(cluster, asked)
+            columns_left = self._drop_impossible_columns(cluster, asked)
             if columns_left < self.size:
                 return None
             if columns_left == self.size:
@@ -152,7 +152,7 @@ class ClusterTree:
             asked, fixed = self._screen(cluster, asked, relaxed)
             if 10 * fixed < columns_left or expired():
                 break
-        columns_left = self._left(cluster, asked)
+        columns_left = self._drop_impossible_columns(cluster, asked)
         if columns_left < self.size:
             return None
         few = max(LEAF_OF_CLUSTERS if asked == self.size else LEAF, self.size)
@@ -161,7 +161,7 @@ class ClusterTree:
         branch = self._columns_to_branch(cluster, asked, relaxed)
         return ClusterNode(bound, cluster, asked, point.astype(np.float32), branch)
 
-    def _left(self, cluster: IntArray, asked: int) -> int:
+    def _drop_impossible_columns(self, cluster: IntArray, asked: int) -> int:
         """Drop columns that can no longer be chosen; return the number of columns left, 0 if no support is left."""
         if asked > self.size or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=asked)) < asked:
             return 0

@@ -15,15 +15,15 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import path_tree, starts
-from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
+from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept_supports, scan_supports
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
-from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WHOLE, Candidates, PerspectiveTree
-from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
+from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, make_box, normal_form, solve_root
 from sparsecv_mio.trees.subsets import (
     FIRST_LOOK,
     MAX_SCANNED_SUPPORTS,
@@ -33,7 +33,7 @@ from sparsecv_mio.trees.subsets import (
     UNLIMITED,
     BestSubset,
     BestSubsets,
-    never,
+    is_never_expired,
 )
 from sparsecv_mio.units import KEEP_RTOL, TINY
 
@@ -57,7 +57,7 @@ def solve_path(
     *,
     starts: Iterable[IntArray] = (),
     effort: int = UNLIMITED,
-    expired: Callable[[], bool] = never,
+    expired: Callable[[], bool] = is_never_expired,
     ends: FloatArray | None = None,
     enough: Mapping[int, float] | None = None,
     resume: int = 0,
@@ -95,13 +95,13 @@ def solve_path(
     limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
         return _PathSolver(problem, taus, starts, limits, ends, resume).solve(will_do)
-    reduced = eliminated(problem)
-    sizes, supports = reduced.choice.sizes(taus), stripped(reduced.choice, list(starts))
+    reduced = eliminate_forced_columns(problem)
+    sizes, supports = reduced.choice.sizes(taus), strip_forced_columns(reduced.choice, list(starts))
     will_do = {reduced.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
     return (
         _PathSolver(reduced.problem, sizes, supports, limits, resume=resume)
         .solve(will_do)
-        .with_forced(reduced.choice.size, reduced.choice.whole, taus)
+        .add_forced_columns(reduced.choice.size, reduced.choice.make_support, taus)
     )
 
 
@@ -122,10 +122,10 @@ class _PathSolver:
         self.taus = sorted(set(taus))
         self.effort, self.expired = limits
         self.ends = ends
-        self.box = None if ends is None else box_of(self.form, ends)
+        self.box = None if ends is None else make_box(self.form, ends)
         m = self.form.m
         self.padding = problem.q - m
-        self.sizes = sorted({size for t in self.taus for size in self._sizes_of(t)})
+        self.sizes = sorted({size for t in self.taus for size in self._needed_sizes(t)})
         self.best = np.full(m + 1, np.inf)
         self.best[0] = self.form.yy
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
@@ -142,7 +142,7 @@ class _PathSolver:
         self._paths: list[path_tree.PathState] | None = None  # one tree for all open sizes, or one for each
         self._begin(first)
 
-    def _sizes_of(self, tau: int) -> tuple[int, ...]:
+    def _needed_sizes(self, tau: int) -> tuple[int, ...]:
         """Return the sizes needed for tau: tau, and tau - 1 if a column constant in training can fill a support."""
         size = min(tau, self.form.m)
         return (size - 1, size) if size > 0 and self._least_size(tau) < size else (size,)
@@ -163,8 +163,8 @@ class _PathSolver:
             self._flat()
             return
         M, searched = form.matrix(), [size for size in self.sizes if size < m]
-        if m <= MOST_PATH_TREE_COLUMNS and form.trusted and searched:
-            self._inverse = form.solved()
+        if m <= MOST_PATH_TREE_COLUMNS and form.is_trusted and searched:
+            self._inverse = form.solve_all_columns()
             V, beta, value = self._inverse
             starts.backward_elimination(V.copy(), beta.copy(), value, self.best, self.support)
         masks = self._masks(first)
@@ -216,7 +216,7 @@ class _PathSolver:
                 self.enough[size] = max(levels, default=np.inf) + self.margin(size)
         open_sizes = [s for s in self.sizes if s not in self.done]
         while open_sizes:
-            if self.form.trusted:
+            if self.form.is_trusted:
                 self._prove(open_sizes)
             else:
                 for size in open_sizes:
@@ -243,7 +243,7 @@ class _PathSolver:
             if room < 0:
                 del self._stored[size]
 
-    def _left(self, sizes: list[int]) -> list[int]:
+    def _open_sizes(self, sizes: list[int]) -> list[int]:
         """Return the sizes that are not closed and whose lower bound is below its target."""
         return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
 
@@ -251,7 +251,7 @@ class _PathSolver:
         """Run both trees in turn with growing budgets: one path tree for all sizes, a perspective tree of each."""
         small = self.form.m <= SMALL
         if self.form.m > MANY and self.form.curved:
-            sizes = self._on_columns_left(sizes)
+            sizes = self._solve_remaining_columns(sizes)
         self._paths = None
         if small:
             sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
@@ -261,7 +261,7 @@ class _PathSolver:
         while sizes and spent < self.effort and not self.expired():
             budget = min(budget, self.effort - spent)
             self._each_in_perspective(sizes, budget)
-            sizes = self._left(sizes)
+            sizes = self._open_sizes(sizes)
             if spent or small:
                 sizes = self._along_paths(sizes, budget * len(sizes) // PATH_PART)
             elif self.effort <= FIRST_LOOK:
@@ -275,9 +275,9 @@ class _PathSolver:
     def _each_in_perspective(self, sizes: list[int], budget: int) -> None:
         for size in sizes:
             if not self.expired():
-                self._in_perspective(size, budget)
+                self._continue_tree(size, budget)
 
-    def _on_columns_left(self, sizes: list[int]) -> list[int]:
+    def _solve_remaining_columns(self, sizes: list[int]) -> list[int]:
         """Solve sizes on the columns left by their roots; return the sizes with too many columns left or still open."""
         point = np.zeros(self.form.m)
         for size in sizes:
@@ -290,7 +290,7 @@ class _PathSolver:
             kept_columns = np.flatnonzero(root.status(size, self._bar(size)) != DROPPED)
             if len(kept_columns) <= WHOLE * self.form.m and self.lower[size] < self.enough[size]:
                 self._solve_part(size, kept_columns)
-        return self._left(sizes)
+        return self._open_sizes(sizes)
 
     def _try_point(self, size: int, root: Root) -> None:
         """Try the largest coefficients of the point of a root as a support, then exchange columns."""
@@ -312,9 +312,9 @@ class _PathSolver:
         self.lower[size] = max(self.lower[size], min(cell.lower, self.best[size]))
         if cell.branched:
             self.branched.add(size)
-        supports = [(self._mask_of(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
+        supports = [(self._make_mask(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
         if cell.upper < self.best[size]:
-            self.best[size], self.support[size] = cell.upper, self._mask_of(left[cell.support])
+            self.best[size], self.support[size] = cell.upper, self._make_mask(left[cell.support])
         if cell.complete:
             self._close(size, supports)
         elif result.finished:
@@ -327,20 +327,20 @@ class _PathSolver:
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         start = place[np.flatnonzero(self.support[size])]
-        narrow = self.problem.only(self.form.columns[columns])
+        narrow = self.problem.select_columns(self.form.columns[columns])
         first = [start[start >= 0]]
         return solve_path(
             narrow, [size], starts=first, effort=effort, expired=self.expired, ends=ends, enough={size: enough}
         )
 
-    def _mask_of(self, columns: IntArray) -> BoolArray:
+    def _make_mask(self, columns: IntArray) -> BoolArray:
         mask = np.zeros(self.form.m, dtype=np.bool_)
         mask[columns] = True
         return mask
 
     def _bar(self, size: int) -> float:
         """Return the cutoff up to which supports of a size are kept."""
-        return self.form.raised(float(self.best[size]))
+        return self.form.raise_cutoff(float(self.best[size]))
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
         assert self._inverse is not None
@@ -360,7 +360,7 @@ class _PathSolver:
         states, self._paths = self._paths, []
         for state in states if states is not None else [self._path_state(sizes)]:
             open_sizes = np.flatnonzero(state.bar > -np.inf).tolist()
-            mine = self._left(open_sizes)
+            mine = self._open_sizes(open_sizes)
             for size in open_sizes:
                 if size not in mine:
                     state.set_bars(size, -np.inf, -np.inf)
@@ -375,14 +375,14 @@ class _PathSolver:
             else:
                 self._take_incumbents(state)
                 self._paths.append(state)
-        return self._left(sizes)
+        return self._open_sizes(sizes)
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
         """Run a path tree for some nodes or until its memory for supports is full; return True if it is finished."""
         form = self.form
         while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
-            if path_tree.run(state, form.copies, form.w, form.margin, step):
+            if path_tree.process_nodes(state, form.copies, form.w, form.margin, step):
                 return True
             nodes -= step
         return False
@@ -417,15 +417,15 @@ class _PathSolver:
         if overflow and len(mine) == 1:
             self._close(mine[0], [], complete=False)
 
-    def _in_perspective(self, size: int, effort: int) -> None:
+    def _continue_tree(self, size: int, effort: int) -> None:
         """Continue the perspective tree of a size."""
         if not self.form.curved:
             if self._inverse is None:
                 self.done[size] = False
             return
-        pool = self._rooted(size)
+        pool = self._get_tree(size)
         nodes, reused = pool.nodes, pool.reused
-        while effort > 0 and self._left([size]) and not (pool.finished or pool.overflow or self.expired()):
+        while effort > 0 and self._open_sizes([size]) and not (pool.finished or pool.overflow or self.expired()):
             pool.advance(min(effort, FIRST_LOOK) // NODE_RATIO + 1, self.expired)
             self._learn(size, pool)
             effort -= FIRST_LOOK
@@ -444,7 +444,7 @@ class _PathSolver:
         if pool.nodes > 1:
             self.branched.add(size)
 
-    def _rooted(self, size: int) -> PerspectiveTree | ClusterTree:
+    def _get_tree(self, size: int) -> PerspectiveTree | ClusterTree:
         """Return the tree of a size in its present state: over clusters if there are many columns."""
         stored = self._stored.pop(size, None)
         if stored is not None:
@@ -459,20 +459,20 @@ class _PathSolver:
             origin = np.zeros(self.form.m)
             root = solve_root(self.form, size, self._bar(size), origin, self.expired, self.box)
         pool: PerspectiveTree | ClusterTree
-        if self._clustered:
+        if self._uses_clusters:
             relaxation = ClusterRelaxation(self.form, size, self.box)
-            pool = ClusterTree(relaxation, partial(self._on_part, size), self._held(size), root)
+            pool = ClusterTree(relaxation, partial(self._on_part, size), self._incumbent(size), root)
         else:
             pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
         self._trees[size] = pool
         self._learn(size, pool)
         return pool
 
-    def _held(self, size: int) -> tuple[float, BoolArray]:
+    def _incumbent(self, size: int) -> tuple[float, BoolArray]:
         return float(self.best[size]), self.support[size]
 
     @property
-    def _clustered(self) -> bool:
+    def _uses_clusters(self) -> bool:
         few_rows = (
             self.form.m > WIDE_BY * self.problem.n
         )  # riboflavin: solved in 66 CPU seconds by columns, unsolved after 193 by clusters
@@ -494,7 +494,7 @@ class _PathSolver:
             self.lower[0] = max(form.yy - KEEP_RTOL * form.yy - SCAN_SLACK * self.problem.size, 0.0)
             self._close(0, [(np.zeros(m, dtype=np.bool_), form.yy)])
             return
-        if comb(m, size) > (most if form.trusted else MAX_SCANNED_SUPPORTS):
+        if comb(m, size) > (most if form.is_trusted else MAX_SCANNED_SUPPORTS):
             return
         M = form.matrix()
         unit = 1.0 / np.sqrt(np.maximum(np.diag(M), TINY))
@@ -502,7 +502,7 @@ class _PathSolver:
             M * unit[:, None] * unit, form.c * unit, form.yy, self.problem.size, KEEP_RTOL, SCAN_SLACK,
             SCAN_ROUNDING * self.problem.shrinkage,
         )  # fmt: skip
-        room = new_kept(size, SCAN_ROOM * most, np.inf)
+        room = new_kept_supports(size, SCAN_ROOM * most, np.inf)
         for first in range(m - size + 1):
             if not scan_supports(scanned, size, first, room) or self.expired():
                 return
@@ -516,7 +516,7 @@ class _PathSolver:
             self._close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(kept)])
 
     def _close(self, size: int, candidates: Candidates, complete: bool = True) -> None:
-        if not complete and self.form.trusted:
+        if not complete and self.form.is_trusted:
             self._try_all(size, MOST_TRIED)
             return
         self.done[size] = complete and bool(candidates)
@@ -532,7 +532,7 @@ class _PathSolver:
         size = min(tau, form.m)
         upper = float(self.best[size])
         candidates, complete, _ = self._candidates(tau)
-        if form.trusted:
+        if form.is_trusted:
             margin = self.margin(size)
             lower = max((upper if complete else float(self.lower[size])) - margin, 0.0)
         else:  # no bound, or the bound of the scan of all supports, which includes rounding
@@ -553,7 +553,7 @@ class _PathSolver:
     def margin(self, size: int) -> float:
         """Return the margin of a size, within which supports are kept and by which its lower bound is lowered."""
         form = self.form
-        return float(self.best[size]) * form.keep + form.slack if form.trusted else np.inf
+        return float(self.best[size]) * form.keep + form.slack if form.is_trusted else np.inf
 
     def _candidates(self, tau: int) -> tuple[Candidates, bool, int | None]:
         """Return the supports of tau columns that can be optimal, whether they are complete, and a size still to solve.

@@ -21,8 +21,8 @@ from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
-from sparsecv_mio.problem.glm_refit import RefitRows, nearly_fitted
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.problem.glm_refit import RefitRows, fit_roughly
+from sparsecv_mio.trees.subsets import is_never_expired
 
 WIDE, WIDE_NEAR = 200, 1e-6  # number of columns beyond which the fit of all of them uses LAPACK, and its accuracy
 # shares of the way from the best fit of a size to the fit of all columns; 0.4 twice, as the second ranges are shorter
@@ -80,30 +80,30 @@ class GlmFits:
     kept: dict[bytes, tuple[float, float, float, FloatArray]] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
+    def from_problem(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Return the fits of a problem, after centring it and finding copies."""
-        inner, W, centring = problem.centred()
+        inner, W, centring = problem.centre_columns()
         copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
-        return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
+        return cls(inner, centring, columns, copy_of, sign, varies, _make_rows(inner, W, copy_of))
 
     @cached_property
     def choice(self) -> ForcedColumns:
         """The columns in every support and the others, by which tau becomes a number of columns."""
-        return ForcedColumns.by_penalty(np.array(self.forced, dtype=np.int64), self.problem.weight)
+        return ForcedColumns.from_penalty_weights(np.array(self.forced, dtype=np.int64), self.problem.weight)
 
     def with_gamma(self, gamma: float) -> GlmFits:
         """Return the same rows with another gamma."""
         problem = self.problem.with_gamma(gamma)
         return replace(self, problem=problem, rows=self.rows._replace(penalty=problem.penalty))
 
-    def without_stored_fits(self) -> GlmFits:
+    def copy_without_fits(self) -> GlmFits:
         """Return the same rows and gamma without stored fits, so that later results do not depend on earlier calls."""
         other = copy(self)
         other.__dict__.update(kept={}, exchanged={})
         return other
 
-    def without(self, rows: IntArray) -> GlmFits | None:
+    def hold_rows_out(self, rows: IntArray) -> GlmFits | None:
         """Return the same columns with weight zero on some rows; the columns are not copied. O(n p).
 
         Returns None if only these rows distinguish two columns, because the other rows then have more copies.
@@ -115,14 +115,14 @@ class GlmFits:
         """
         v = self.problem.v.copy()
         v[rows] = 0.0
-        if not self._told_apart(v > 0.0):
+        if not self._has_distinct_columns(v > 0.0):
             return None
         problem = replace(self.problem, v=v)
-        return replace(self, problem=problem, rows=_rows_of(problem, self.rows.W, self.copy_of))
+        return replace(self, problem=problem, rows=_make_rows(problem, self.rows.W, self.copy_of))
 
-    def _told_apart(self, kept: BoolArray) -> bool:
+    def _has_distinct_columns(self, kept: BoolArray) -> bool:
         """Return True if on some rows no first copy is constant and no two are equal up to sign and an intercept."""
-        first, seen = self.problem.first, set[bytes]()
+        first, seen = self.problem.first_coefficient, set[bytes]()
         for j in np.flatnonzero(self.copies).tolist():
             column = self.rows.W[first + j][kept]
             column -= column[0] if first else 0.0
@@ -151,7 +151,7 @@ class GlmFits:
         return bool(np.any(self.copies > 1))
 
     @cached_property
-    def whole(self) -> GlmProblem:
+    def bounding_problem(self) -> GlmProblem:
         """Problem that bounds the fits of all supports from below: a first copy has the ridge of all its copies."""
         return replace(self.problem, weight=self.problem.weight / np.maximum(self.copies, 1))
 
@@ -159,13 +159,13 @@ class GlmFits:
 
     def start(self) -> FloatArray:
         """Return the (first + p,) point of the empty support."""
-        point = np.zeros(self.problem.first + self.problem.p)
-        point[: self.problem.first] = self.rows.origin
+        point = np.zeros(self.problem.first_coefficient + self.problem.p)
+        point[: self.problem.first_coefficient] = self.rows.origin
         return point
 
     def refit(
         self, masks: BoolArray, start: FloatArray | None = None, bar: float = np.inf,
-        expired: Callable[[], bool] = never, sure: bool = True,
+        expired: Callable[[], bool] = is_never_expired, sure: bool = True,
     ) -> FittedSupports:  # fmt: skip
         """Fit supports from a common start; fits stored by earlier calls are used again.
 
@@ -202,7 +202,7 @@ class GlmFits:
         return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
 
     def fit_of_all(
-        self, mask: BoolArray, start: FloatArray, expired: Callable[[], bool] = never
+        self, mask: BoolArray, start: FloatArray, expired: Callable[[], bool] = is_never_expired
     ) -> tuple[FloatArray, float]:
         """Return `(point, lower)` of the fit of all open columns; `lower` is 0 if columns are too many for a proof.
 
@@ -218,15 +218,15 @@ class GlmFits:
         if np.count_nonzero(mask) <= WIDE:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
-        places, penalty = glm_newton.merged(self.rows, mask)
+        places, penalty = glm_newton.merge_copies(self.rows, mask)
         problem, point = self.problem, np.zeros(len(start))
         rows = RefitRows(self.rows.W[places].T, problem.y, problem.v, penalty, problem.loss)
-        point[places] = nearly_fitted(rows, start[places], WIDE_NEAR, expired)
+        point[places] = fit_roughly(rows, start[places], WIDE_NEAR, expired)
         return point, 0.0
 
     def places(self, columns: IntArray) -> IntArray:
         """Return the positions of the intercept and of some columns in a point."""
-        first = self.problem.first
+        first = self.problem.first_coefficient
         return np.concatenate([np.arange(first), columns + first]).astype(np.int64)
 
     def mask(self, support: Iterable[int]) -> BoolArray:
@@ -240,7 +240,7 @@ class GlmFits:
             mask[list(support)] = True
         return masks
 
-    def points_below(
+    def points_below_level(
         self, level: float, supports: Collection[frozenset[int]], expired: Callable[[], bool]
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level, between the best fit of some supports and the fit of all columns.
@@ -256,13 +256,13 @@ class GlmFits:
             return
         for share in MIXTURES:
             point = (1.0 - share) * near + share * everything
-            yield point if self.whole.objective(point) <= level * (1.0 - 1e-12) else everything
+            yield point if self.bounding_problem.objective(point) <= level * (1.0 - 1e-12) else everything
 
     # -- in the units of X ------------------------------------------------------------------------------------------
 
-    def in_units_of_x(self, mask: BoolArray, point: FloatArray) -> tuple[FloatArray, float]:
+    def convert_to_x_units(self, mask: BoolArray, point: FloatArray) -> tuple[FloatArray, float]:
         """Return coefficients and intercept of the point of a support."""
-        first, columns = self.problem.first, np.flatnonzero(mask & self.varies)
+        first, columns = self.problem.first_coefficient, np.flatnonzero(mask & self.varies)
         of, inner = self.copy_of[columns], np.where(np.arange(len(point)) < first, point, 0.0)
         count = np.bincount(of, minlength=self.problem.p)
         inner[first + columns] = self.sign[columns] * point[first + of] / count[of]
@@ -270,7 +270,7 @@ class GlmFits:
 
     def decisions(self, masks: BoolArray, fitted: FittedSupports, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the linear predictor `a + x'b` of rows at the exact fits."""
-        first = self.problem.first
+        first = self.problem.first_coefficient
         outside = np.ascontiguousarray(np.hstack([np.ones((len(X), first)), self.centring.rows(X)]).T)
         sign = np.concatenate([np.ones(first), self.sign])
         low, high = np.empty((len(masks), len(X))), np.empty((len(masks), len(X)))
@@ -279,7 +279,11 @@ class GlmFits:
 
     def rows_outside(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows at first copies: midpoints of the values of the copies, and their largest distances from them."""
-        copies, first, columns = self.copies[self.copies > 0], self.problem.first, np.flatnonzero(self.varies)
+        copies, first, columns = (
+            self.copies[self.copies > 0],
+            self.problem.first_coefficient,
+            np.flatnonzero(self.varies),
+        )
         columns = columns[np.argsort(self.copy_of[columns], kind="stable")]
         signed = (self.centring.rows(X) * self.sign)[:, columns]
         low, high = (end.reduceat(signed, np.cumsum(copies) - copies, axis=1) for end in (np.minimum, np.maximum))
@@ -287,9 +291,9 @@ class GlmFits:
         return rows, np.hstack([np.zeros((len(X), first)), 0.5 * (high - low)])
 
 
-def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newton.Rows:
+def _make_rows(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newton.Rows:
     """Return rows in the form that kernels take, given columns W."""
-    first = problem.first
+    first = problem.first_coefficient
     places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
     origin = float(problem.start()[0]) if first else 0.0
     return glm_newton.Rows(W, Response(problem.v, problem.y, problem.loss.code), problem.penalty, places, first, origin)
@@ -305,7 +309,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
     copy_of, sign, kept = np.arange(p), np.ones(p), given.v > 0.0
     seen: dict[bytes, list[int]] = {}
 
-    def same(i: int, j: int) -> bool:
+    def are_copies(i: int, j: int) -> bool:
         if abs(weight[i] - weight[j]) > ALIKE * weight[i]:
             return False
         one, other = (sign[k] * given.X[kept, k] / centring.unit[k] for k in (i, j))
@@ -319,7 +323,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
             continue
         sign[j] = np.sign(begin)
         alike = seen.setdefault(blake2b(column * sign[j] + 0.0).digest(), [])  # adding zero removes negative zeros
-        copy_of[j] = next((i for i in alike if same(i, j)), j)
+        copy_of[j] = next((i for i in alike if are_copies(i, j)), j)
         if copy_of[j] == j:
             alike.append(j)
     return copy_of, sign * sign[copy_of]

@@ -17,10 +17,10 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, CACHED_ROWS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.kernels import rows_out
-from sparsecv_mio.kernels.glm_newton import Columns, merged
+from sparsecv_mio.kernels.glm_newton import Columns, merge_copies
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
 
 SETTLED = 1e-9  # accuracy of margins for the held-out losses of exact fits
@@ -93,7 +93,7 @@ class LeftOut:
             part.k = len(ends) - 1
             yield slice(begin, begin + part.k), part
 
-    def by_fold(self, losses: FloatArray) -> FloatArray:
+    def sum_by_fold(self, losses: FloatArray) -> FloatArray:
         """Return (K,) sums over the scored rows of each fold, given losses of the held-out rows, fold by fold."""
         weighted = self.counted * losses
         if self.k == len(weighted) and np.all(np.diff(self.ends) == 1):
@@ -101,11 +101,11 @@ class LeftOut:
         fold = np.repeat(np.arange(self.k), np.diff(self.ends))
         return np.asarray(np.bincount(fold, weighted, minlength=self.k), dtype=np.float64)
 
-    def summed(self, losses: FloatArray) -> FloatArray:
+    def sum_held_out_rows(self, losses: FloatArray) -> FloatArray:
         """Return (K,) sums over the scored rows of each fold, given losses of all rows that have a weight."""
-        return self.by_fold(losses[self.rows])
+        return self.sum_by_fold(losses[self.rows])
 
-    def of(self, mask: BoolArray, point: FloatArray) -> SupportLeftOut:
+    def evaluate_support(self, mask: BoolArray, point: FloatArray) -> SupportLeftOut:
         """Return the intervals of a support in every fold, after one step.
 
         Parameters
@@ -113,9 +113,9 @@ class LeftOut:
         mask, point : (p,) bool array and (first + p,) array
             Support and its fit to all rows.
         """
-        return SupportLeftOut(self, mask, point).within(self)
+        return SupportLeftOut(self, mask, point).restrict_to_folds(self)
 
-    def by_parts(self, mask: BoolArray, point: FloatArray) -> Iterator[tuple[slice, SupportLeftOut]]:
+    def evaluate_in_parts(self, mask: BoolArray, point: FloatArray) -> Iterator[tuple[slice, SupportLeftOut]]:
         """Yield the intervals of a support for one group of folds after another, which limits memory.
 
         Each item is the slice of the folds and their intervals.
@@ -127,7 +127,7 @@ class LeftOut:
         """
         whole = SupportLeftOut(self, mask, point)
         for at, part in self.parts():
-            yield at, whole.within(part)
+            yield at, whole.restrict_to_folds(part)
 
     def values(
         self, mask: BoolArray, point: FloatArray, expired: Callable[[], bool]
@@ -142,15 +142,15 @@ class LeftOut:
             Function that returns True when time is over; the remaining values are inf and nan.
         """
         values, held = np.full(self.k, np.inf), np.full(self.k, np.nan)
-        for at, part in () if expired() else self.by_parts(mask, point):
+        for at, part in () if expired() else self.evaluate_in_parts(mask, point):
             few = self.k * part.size <= FEW
             part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), NEARLY, expired)
             values[at], held[at] = part.values[:, 1], part.held_out().middle
         return values, held
 
     def held_out(
-        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = never,
-        ended: Callable[[], bool] = never,
+        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = is_never_expired,
+        ended: Callable[[], bool] = is_never_expired,
     ) -> FloatArray:  # fmt: skip
         """Return the (F,) held-out losses of some folds at the exact fits; nan if the steps do not reach a fit.
 
@@ -168,7 +168,7 @@ class LeftOut:
             one fit takes hundreds of steps.
         """
         held, fitted = np.full(len(folds), np.nan), 0
-        for at, here in self.by_parts(mask, point):
+        for at, here in self.evaluate_in_parts(mask, point):
             settled, known = SETTLED * here.fine, MARGINS_OFF * here.fine
             inside = (at.start <= folds) & (folds < at.stop)
             some = folds[inside] - at.start
@@ -221,14 +221,14 @@ class SupportLeftOut:
 
     def __init__(self, folds: LeftOut, mask: BoolArray, point: FloatArray) -> None:
         rows = folds.fits.rows
-        places, penalty = merged(rows, mask)
+        places, penalty = merge_copies(rows, mask)
         self.folds, self.size = folds, max(len(places), 1) * rows.W.shape[1]
-        self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
+        self._whole = rows_out.prepare_row_removal(Columns(rows.W, places), rows.response, penalty, point[places])
         lost, slopes = float(folds.fits.problem.v @ self._whole.losses), float(np.abs(self._whole.falls).sum())
         self.fine = max(min(lost / slopes, 1.0), FINEST) if slopes > 0.0 else 1.0
         self._tensor: list[FloatArray] = []  # the (k, k, k) tensor of third derivatives, computed at the first request
 
-    def within(self, folds: LeftOut) -> SupportLeftOut:
+    def restrict_to_folds(self, folds: LeftOut) -> SupportLeftOut:
         """Return the same support in some of the folds, after one step.
 
         Parameters
@@ -239,10 +239,10 @@ class SupportLeftOut:
         here = copy(self)
         here.folds, here.one_step = folds, np.ones(folds.k, dtype=np.bool_)
         here.margins, here.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
-        rows_out.left_out(here._whole, folds.rows, folds.ends, here.margins, here.values)
+        rows_out.bound_held_out_fits(here._whole, folds.rows, folds.ends, here.margins, here.values)
         return here
 
-    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = never) -> None:
+    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = is_never_expired) -> None:
         """Narrow the intervals of some folds until their margins have a given accuracy, if steps can reach it.
 
         Parameters
@@ -259,12 +259,12 @@ class SupportLeftOut:
             if expired():
                 break
             here = np.ascontiguousarray(which[begin : begin + step], dtype=np.int64)
-            rows_out.left_out_again(
+            rows_out.refine_held_out_fits(
                 self._whole, self.folds.rows, self.folds.ends, here, enough, self.margins, self.values
             )  # fmt: skip
             self.one_step[here] = False
 
-    def nearly_all(self, which: IntArray, enough: float) -> IntArray:
+    def refine_folds(self, which: IntArray, enough: float) -> IntArray:
         """Move the margins of many folds by a second step; return the folds for which this is not accurate enough.
 
         Parameters
@@ -309,7 +309,7 @@ class SupportLeftOut:
         problem = self.folds.fits.problem
         return _third_derivatives(problem.loss, self._whole.margins[rows], problem.y[rows], problem.v[rows])
 
-    def _turned(self, rows: slice | IntArray) -> FloatArray:
+    def _transform_rows(self, rows: slice | IntArray) -> FloatArray:
         """Return (k, m) rows, multiplied by their signs, in the coordinates of the Hessian's factor."""
         whole, signs = self._whole, self.folds.fits.problem.signs[rows]
         return np.asarray(whole.inverse @ (whole.Z.W[:, rows][whole.Z.places] * signs))
@@ -322,7 +322,7 @@ class SupportLeftOut:
             tensor = np.zeros((k, k, k))
             for begin in range(0, n, CACHED_ROWS):
                 here = slice(begin, begin + CACHED_ROWS)
-                t, third = self._turned(here), self._third(here)
+                t, third = self._transform_rows(here), self._third(here)
                 for a in range(k):
                     tensor[a] += (third * t[a] * t) @ t.T
             self._tensor.append(tensor)
@@ -334,7 +334,7 @@ class SupportLeftOut:
         folds, whole, tensor = self.folds, self._whole, self._third_moments()
         at = folds.ends[:-1][single]
         rows = folds.rows[at]
-        out, own = self._turned(rows), self._third(rows)
+        out, own = self._transform_rows(rows), self._third(rows)
         along = sum((out[a] * ((tensor[a] @ out) * out).sum(axis=0) for a in range(len(out))), np.zeros(len(single)))
         square = (out**2).sum(axis=0)
         stays = 1.0 - whole.curved[rows] * square
@@ -352,7 +352,7 @@ class SupportLeftOut:
             here = slice(begin, begin + CACHED_ROWS)
             losses[:, here] = np.where(self.folds.counted[here] > 0.0, self._losses(here), 0.0)
         room = LOSS_ROUNDING + most * float(np.finfo(float).eps)
-        lower, upper, near = (self.folds.by_fold(of_rows) for of_rows in losses)
+        lower, upper, near = (self.folds.sum_by_fold(of_rows) for of_rows in losses)
         return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)
 
     def _losses(self, here: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -360,6 +360,6 @@ class SupportLeftOut:
         problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows[here], self.margins[here].T
         signs, y, known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
         ends = np.sort(np.where(known, signs * np.array([first, last]), 0.0), axis=0)
-        low, high = problem.loss.between(ends[0], ends[1], y)
+        low, high = problem.loss.bound_losses(ends[0], ends[1], y)
         with np.errstate(invalid="ignore"):
             return np.where(known, low, 0.0), np.where(known, high, np.inf), problem.loss.losses(middle, y)

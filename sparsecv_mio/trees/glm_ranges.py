@@ -19,8 +19,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.glm import Ellipsoid, Minorant, Ranges, minorant, minorant_within, symmetric
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
+from sparsecv_mio.problem.glm import Ellipsoid, Minorant, Ranges, minorant, minorant_on_ranges, symmetric
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
@@ -50,12 +50,12 @@ def sparse_ellipsoid(
         Positions of the columns that every such fit has. Their diagonal is 0, which makes that of the others larger.
     """
     moments, chosen = below.moments, size - len(inside)
-    inner = eliminated(replace(moments, forced=inside))
+    inner = eliminate_forced_columns(replace(moments, forced=inside))
     form, others = normal_form(inner.problem), inner.choice.others
-    if not (form.curved and form.trusted and 0 < chosen < form.m and form.m == len(others)):
+    if not (form.curved and form.is_trusted and 0 < chosen < form.m and form.m == len(others)):
         return None
     part = _partly(form)
-    root = solve_root(part, chosen, part.raised(level + below.shift), np.zeros(form.m), expired)
+    root = solve_root(part, chosen, part.raise_cutoff(level + below.shift), np.zeros(form.m), expired)
     b, w = np.zeros(moments.q), np.zeros(moments.q)
     b[others], w[others] = root.b * part.scale, 1.0 / part.scale**2
     b[inside] = inner.centre - inner.share @ b[others]
@@ -90,7 +90,7 @@ def _partly(form: NormalForm) -> NormalForm:
     return replace(form, G=np.ascontiguousarray(G), c=form.c * scale, scale=form.scale * scale, largest=largest)
 
 
-def around(
+def bound_around_points(
     fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, expired: Callable[[], bool]
 ) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
     """Yield quadratics about some points, the ellipsoids of sparse fits that they imply, and ranges of margins.
@@ -113,22 +113,22 @@ def around(
         Function that returns True when time is over.
     """
     firsts, ranges = np.flatnonzero(fits.copies), None
-    places, problem = fits.places(firsts), fits.whole.only(firsts)
+    places, problem = fits.places(firsts), fits.bounding_problem.select_columns(firsts)
     for point in points:
         if expired():
             break
         if ranges is None:
             below = minorant(problem, point[places], level, expired)
         else:
-            below = minorant_within(problem, point[places], level, ranges)
+            below = minorant_on_ranges(problem, point[places], level, ranges)
         if below is None:
             continue
-        ellipsoid = sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
-        ranges = below.ranges if ranges is None else ranges.narrowed(below.ranges)
+        ellipsoid = sparse_ellipsoid(below, problem.first_coefficient, size, level, expired, fits.inside)
+        ranges = below.ranges if ranges is None else ranges.intersect(below.ranges)
         if ellipsoid is not None:
             ranges = Ranges(ranges.low.copy(), ranges.high.copy()) if ranges is below.ranges else ranges
             for here, Z, sign in problem.blocks():
                 there = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
-                Ranges(ranges.low[here], ranges.high[here]).narrowed(Ranges(*there))  # in place
+                Ranges(ranges.low[here], ranges.high[here]).intersect(Ranges(*there))  # in place
         yield below, ellipsoid, ranges
         del below  # its arrays have one entry for each row, and there may be very many rows

@@ -32,7 +32,7 @@ class _Fitted(NamedTuple):
     upper: float
 
 
-def exchanged(
+def exchange_columns(
     fits: GlmFits, begin: frozenset[int], size: int, expired: Callable[[], bool]
 ) -> tuple[frozenset[int], FloatArray, float]:
     """Return a good support of a size with its fit and value, by adding columns to a start and exchanging columns.
@@ -53,7 +53,7 @@ def exchanged(
     while (way[-1], size) not in ends:
         if expired():
             return best
-        better = _improved(fits, best, size) if len(way) <= ROUNDS else None
+        better = _improve_support(fits, best, size) if len(way) <= ROUNDS else None
         if better is None:
             ends[way[-1], size] = best
         else:
@@ -64,7 +64,7 @@ def exchanged(
     return end
 
 
-def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
+def _improve_support(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
     """Return a better support, or one of the full size if the present one is smaller; None if none is found."""
     columns, moments = _quadratic(fits, best)
     chosen = np.flatnonzero(fits.mask(best.support)[columns])
@@ -94,7 +94,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
     If there are many columns, only those of the support and those with the largest gain are used, the gain of adding
     the column or exchanging it for one of the support.
     """
-    problem, rows, first, point = fits.problem, fits.rows, fits.problem.first, best.point
+    problem, rows, first, point = fits.problem, fits.rows, fits.problem.first_coefficient, best.point
     margins = problem.signs * (point @ rows.W)
     weight = problem.v * np.maximum(problem.loss.curvatures(margins, problem.y), LEAST_CURVATURE)
     falls = problem.signs * problem.loss.falls(margins, problem.y, problem.v)
@@ -130,7 +130,7 @@ def _worth(
     fits: GlmFits, weight: FloatArray, slope: FloatArray, inner: IntArray, chosen: IntArray, point: FloatArray
 ) -> FloatArray:
     """Return the (p,) gains in Newton's quadratic of each column, added or exchanged for a column of the support."""
-    rows, first = fits.rows, fits.problem.first
+    rows, first = fits.rows, fits.problem.first_coefficient
     inside = np.concatenate([inner, chosen + first])
     W = rows.W[first:]
     g = W @ slope

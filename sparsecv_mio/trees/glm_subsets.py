@@ -17,9 +17,9 @@ from sparsecv_mio.arrays import CACHED_ROWS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem, Ranges
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
-from sparsecv_mio.trees.glm_ranges import around
+from sparsecv_mio.trees.glm_ranges import bound_around_points
 from sparsecv_mio.trees.glm_tree import LEAPS_WORK, Listing, SizeSearch
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, is_never_expired
 from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
 
 MOST_STARTS = 5  # number of supports of a size, the last ones found, that serve as starts for another gamma or size
@@ -78,7 +78,7 @@ class GlmSubsets:
     """
 
     def __init__(self, problem: GlmProblem, forced: IntArray | None = None) -> None:
-        self.fits, self._good = GlmFits.of(problem, forced), dict[int, list[frozenset[int]]]()
+        self.fits, self._good = GlmFits.from_problem(problem, forced), dict[int, list[frozenset[int]]]()
 
     def with_gamma(self, gamma: float) -> GlmSubsets:
         """Return the same rows with another gamma; the best supports found here are its first starts."""
@@ -86,7 +86,7 @@ class GlmSubsets:
         other.fits = self.fits.with_gamma(gamma)
         return other
 
-    def without(self, rows: IntArray) -> GlmSubsets | None:
+    def hold_rows_out(self, rows: IntArray) -> GlmSubsets | None:
         """Return the best-subset problem without some rows, in the same columns.
 
         Returns None if only the removed rows distinguish two columns.
@@ -96,7 +96,7 @@ class GlmSubsets:
         rows : int array
             Rows to remove, among those with a weight.
         """
-        fits, other = self.fits.without(rows), copy(self)
+        fits, other = self.fits.hold_rows_out(rows), copy(self)
         if fits is None:
             return None
         other.fits, other._good = fits, {}
@@ -129,7 +129,7 @@ class GlmSubsets:
         starts: Iterable[IntArray] = (),
         effort: int = UNLIMITED,
         enough: Mapping[int, float] | None = None,
-        expired: Callable[[], bool] = never,
+        expired: Callable[[], bool] = is_never_expired,
         threads: int = 1,
         exchanges: bool = True,
         work: int = LEAPS_WORK,
@@ -170,7 +170,7 @@ class GlmSubsets:
             search = SizeSearch(fits, max(size, len(fits.forced)), expired)
             search.begin([before, *given, *self._starts(size)], exchanges)
             search.work = work
-            by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
+            by_size[tau] = search.solve(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             finished &= by_size[tau].complete or search.exhausted
             good = self._good.get(len(before), [])
@@ -178,7 +178,7 @@ class GlmSubsets:
                 self._good[len(before)] = [*good, before][-MOST_STARTS:]
         return BestSubsets(by_size, nodes, finished)
 
-    def listing(self, tau: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
+    def listing(self, tau: int, wanted: Listing, expired: Callable[[], bool] = is_never_expired) -> SizeSearch:
         """Return a search that, when run, passes every support of a tau with F at most a level to a list.
 
         Parameters
@@ -206,15 +206,15 @@ class GlmSubsets:
             Supports.
         """
         masks = self.fits.masks(supports)
-        return self._in_units(masks, self.fits.refit(masks))
+        return self._convert_to_x_units(masks, self.fits.refit(masks))
 
-    def _in_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
+    def _convert_to_x_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
         coefficients, intercept = np.zeros(masks.shape), np.zeros(len(masks))
         for row, mask in enumerate(masks):
-            coefficients[row], intercept[row] = self.fits.in_units_of_x(mask, fitted.points[row])
+            coefficients[row], intercept[row] = self.fits.convert_to_x_units(mask, fitted.points[row])
         return Fits(coefficients, intercept, fitted.lower, fitted.upper)
 
-    def scored(
+    def score_supports(
         self, supports: Sequence[IntArray], X: FloatArray, y: FloatArray, weights: FloatArray | None = None
     ) -> tuple[Fits, FloatArray, FloatArray]:
         """Return fits of supports, with bounds on the total loss of some rows at each exact fit.
@@ -237,7 +237,9 @@ class GlmSubsets:
         """
         masks = self.fits.masks(supports)
         fitted = self.fits.refit(masks)
-        return self._in_units(masks, fitted), *self._lost(*self.fits.decisions(masks, fitted, X), y, weights)
+        return self._convert_to_x_units(masks, fitted), *self._bound_loss_sums(
+            *self.fits.decisions(masks, fitted, X), y, weights
+        )
 
     def open_fold_interval(
         self,
@@ -246,7 +248,7 @@ class GlmSubsets:
         X: FloatArray,
         y: FloatArray,
         weights: FloatArray | None = None,
-        expired: Callable[[], bool] = never,
+        expired: Callable[[], bool] = is_never_expired,
     ) -> tuple[float, float]:
         """Return bounds on the total loss of rows at the best fit of a tau whose support is unknown.
 
@@ -272,17 +274,19 @@ class GlmSubsets:
         size = fits.choice.n_columns(tau)
         rows, spread = fits.rows_outside(X)
         level = upper * (1.0 + TIE_RTOL)
-        points = fits.points_below(level, self._good.get(size, []), expired)
-        for below, sparse, _ in around(fits, points, size, level, expired):
+        points = fits.points_below_level(level, self._good.get(size, []), expired)
+        for below, sparse, _ in bound_around_points(fits, points, size, level, expired):
             off = spread @ below.ellipsoid.size
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)
                 low, high = np.maximum(low, least - off), np.minimum(high, most + off)
             del below  # frees its arrays of one entry for each row before the next quadratic is made
-        lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
+        lower, most_lost = self._bound_loss_sums(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
-    def losses_below(self, tau: int, objective: float, expired: Callable[[], bool] = never) -> LossesBelow:
+    def bound_training_losses(
+        self, tau: int, objective: float, expired: Callable[[], bool] = is_never_expired
+    ) -> LossesBelow:
         """Return bounds on the loss of every training row at points with F at most an objective.
 
         Parameters
@@ -295,14 +299,14 @@ class GlmSubsets:
             Function that returns True to end with the bounds proved so far.
         """
         n, level, size = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL), self.fits.choice.n_columns(tau)
-        points = self.fits.points_below(level, self._good.get(size, []), expired)
-        for below, _, ranges in around(self.fits, points, size, level, expired):
-            least, most = self._losses_within(ranges)
-            anywhere = most if ranges is below.ranges else self._losses_within(below.ranges).high
+        points = self.fits.points_below_level(level, self._good.get(size, []), expired)
+        for below, _, ranges in bound_around_points(self.fits, points, size, level, expired):
+            least, most = self._bound_losses(ranges)
+            anywhere = most if ranges is below.ranges else self._bound_losses(below.ranges).high
             return LossesBelow(least, most, anywhere)
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
 
-    def _losses_within(self, ranges: Ranges) -> Ranges:
+    def _bound_losses(self, ranges: Ranges) -> Ranges:
         """Replace ranges of margins of training rows by bounds on their losses, in place."""
         problem, room = self.fits.problem, 1.0 + 4.0 * LOSS_ROUNDING
         for begin in range(0, len(problem.y), CACHED_ROWS):
@@ -310,17 +314,17 @@ class GlmSubsets:
             low, high = np.sort(
                 problem.loss.signs(problem.y[here]) * np.array([ranges.low[here], ranges.high[here]]), axis=0
             )
-            least, most = problem.loss.between(low, high, problem.y[here])
+            least, most = problem.loss.bound_losses(low, high, problem.y[here])
             ranges.low[here], ranges.high[here] = least / room, most * room
         return ranges
 
-    def _lost(
+    def _bound_loss_sums(
         self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds on sums of weighted losses of rows whose linear predictors lie between (L, m) bounds."""
         v = np.ones(len(y)) if weights is None else weights
         v, low, high, y = v[v > 0.0], low[:, v > 0.0], high[:, v > 0.0], y[v > 0.0]
-        least, most = self.fits.problem.loss.between(low, high, y)
+        least, most = self.fits.problem.loss.bound_losses(low, high, y)
         rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
         with np.errstate(over="ignore"):
             lower, upper = least @ v * (1.0 - rounding), most @ v * (1.0 + rounding)

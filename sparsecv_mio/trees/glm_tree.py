@@ -22,7 +22,7 @@ from sparsecv_mio.kernels import glm_leaps
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.glm import level_ranges
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
-from sparsecv_mio.trees.glm_starts import exchanged
+from sparsecv_mio.trees.glm_starts import exchange_columns
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
@@ -130,14 +130,14 @@ class SizeSearch:
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         start = self.support - self.flat if self.upper < np.inf else smaller
         if not (self.expired() and self.upper < np.inf):
-            self._offer(*exchanged(self.fits, start, self.size, self.expired))
+            self._offer(*exchange_columns(self.fits, start, self.size, self.expired))
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
             if upper < self.upper:
                 self.support, self.point, self.upper = support | self.flat, point, upper
 
-    def run(self, tau: int, effort: int, enough: float, threads: int = 1) -> BestSubset:
+    def solve(self, tau: int, effort: int, enough: float, threads: int = 1) -> BestSubset:
         """Process nodes until every node is closed, the effort is spent or the bound reaches the target.
 
         Parameters
@@ -156,19 +156,19 @@ class SizeSearch:
         inside = frozenset(np.flatnonzero(self.fits.copies)[self.fits.inside].tolist())
         waiting.push(0.0, _Node(inside, frozenset(), self.point))
         while len(waiting) and self.nodes - self._broad + self._broad // BROAD < effort and not self.expired():
-            self.unseen = min(waiting.least, self._left)
-            if self.listing is None and min(waiting.least, self.closed) >= enough:
+            self.unseen = min(waiting.smallest_bound, self._left)
+            if self.listing is None and min(waiting.smallest_bound, self.closed) >= enough:
                 break
-            nodes = [(waiting.least, waiting.pop()) for _ in range(min(len(waiting), threads))]
+            nodes = [(waiting.smallest_bound, waiting.pop()) for _ in range(min(len(waiting), threads))]
             self.nodes += len(nodes)
             for children in on_threads(lambda given: self._step(*given), nodes, threads):
                 for below, child in children:
                     waiting.push(below, child)
-        self.unseen, self.exhausted = min(waiting.least, self._left), not len(waiting)
-        lower = min(waiting.least, self.closed, self.upper)
+        self.unseen, self.exhausted = min(waiting.smallest_bound, self._left), not len(waiting)
+        lower = min(waiting.smallest_bound, self.closed, self.upper)
         if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf
-            everything = self.run(tau, effort, np.inf, threads)
+            everything = self.solve(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
         kept = sorted((high, sorted(s)) for s, (low, high) in self.kept.items() if low <= self.upper)
         supports, values = tuple(np.array(s, dtype=np.int64) for _, s in kept), tuple(high for high, _ in kept)
@@ -190,18 +190,22 @@ class SizeSearch:
         all_in = len(columns) == len(node.inside)  # with copies, the number of each may still be open
         if room <= self.size or len(node.inside) >= self.size or all_in:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
-            return self._tried(bound, node, fits.masks([chosen]), np.inf)
+            return self._close_node(bound, node, fits.masks([chosen]), np.inf)
         few = len(columns) * len(fits.problem.y) <= ROWS_TRIED and not fits.has_copies
         if few and len(node.inside) == self.size - 1:
             last = (node.inside | {j} for j in columns.tolist() if j not in node.inside)
-            return self._tried(bound, node, fits.masks(list(last)), np.inf)
+            return self._close_node(bound, node, fits.masks(list(last)), np.inf)
         return self._leapt(bound, node, columns)
 
     @cached_property
     def _region(self) -> glm_leaps.FitRanges:
         """Region that contains all points with F at most the level."""
         fits, firsts = self.fits, np.flatnonzero(self.fits.copies)
-        places, problem, level = fits.places(firsts), fits.whole.only(firsts), max(self.level, self.upper)
+        places, problem, level = (
+            fits.places(firsts),
+            fits.bounding_problem.select_columns(firsts),
+            max(self.level, self.upper),
+        )
         free = np.flatnonzero(problem.penalty == 0.0)
         ends, middle, half = level_ranges(problem, self.point[places], level, self.expired)
         size = np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
@@ -212,7 +216,7 @@ class SizeSearch:
         fits, region, most = self.fits, self._region, min(self.size, len(columns))
         room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill a support up to the size
         least = min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most)
-        adjusted = region.free[fits.problem.first :]
+        adjusted = region.free[fits.problem.first_coefficient :]
         inside = np.setdiff1d(fits.places(np.array(sorted(node.inside), dtype=np.int64)), region.free)
         others = np.setdiff1d(fits.places(columns), np.concatenate([region.free, inside]))
         most_fits = self._most_fits(len(columns))
@@ -224,11 +228,11 @@ class SizeSearch:
             np.concatenate([inside, others]), len(inside), wanted.most, most_fits, node.point, bound
         )
         found = np.zeros((LEAPS_FOUND, len(node.point)), dtype=np.bool_)
-        rows = fits.rows._replace(penalty=fits.whole.penalty)
-        left, count, level = glm_leaps.run(rows, region, wanted, nodes, most_fits, found)
+        rows = fits.rows._replace(penalty=fits.bounding_problem.penalty)
+        left, count, level = glm_leaps.process_nodes(rows, region, wanted, nodes, most_fits, found)
         self._close(max(bound, level))  # for the closed part of the node
         if count:
-            interrupted = self._tried(bound, node, found[:count, fits.problem.first :], level)
+            interrupted = self._close_node(bound, node, found[:count, fits.problem.first_coefficient :], level)
             if interrupted:
                 return interrupted
         return [self._left_open(nodes, row, adjusted) for row in range(left)]
@@ -243,13 +247,13 @@ class SizeSearch:
 
     def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, _Node]:
         """Return an open node of the inner stack, with its bound."""
-        first = self.fits.problem.first
+        first = self.fits.problem.first_coefficient
         own = np.concatenate([adjusted, nodes.columns[row, : nodes.width[row]]]) - first
         inside = frozenset(own[: len(adjusted) + nodes.inside[row]].tolist())
         outside = frozenset(np.setdiff1d(np.flatnonzero(self.fits.copies), own).tolist())
         return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
 
-    def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
+    def _close_node(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
         """Close a node by fits of its remaining supports, with every number of copies; if interrupted, keep it open.
 
         All other supports of the node are above the level.

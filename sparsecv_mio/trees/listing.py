@@ -124,7 +124,9 @@ class PathListing:
             self.finished = True
             return ends
         state.ctrl[path_tree.KEPT] = 0
-        self.finished = bool(path_tree.run(state, self._form.copies, self._form.w, NO_MARGIN, min(nodes, PATH_SLICE)))
+        self.finished = bool(
+            path_tree.process_nodes(state, self._form.copies, self._form.w, NO_MARGIN, min(nodes, PATH_SLICE))
+        )
         places = slice(0, int(state.ctrl[path_tree.KEPT]))
         return MetSupports(
             np.concatenate((ends.masks, state.kept.mask[places])), np.concatenate((ends.sizes, state.kept.row[places])),
@@ -141,7 +143,7 @@ class PathListing:
         return np.asarray(np.where(self.bars > -np.inf, bounds, np.inf))
 
 
-def supports_below(
+def list_supports_by_size(
     form: NormalForm,
     solved: tuple[FloatArray, FloatArray, float],
     bars: FloatArray,
@@ -209,7 +211,7 @@ class PerspectiveTree:
         m = form.m
         if held is not None:
             upper = -np.inf
-        self.bar, room = held or (form.raised(upper), ROOM_AT_FIRST)
+        self.bar, room = held or (form.raise_cutoff(upper), ROOM_AT_FIRST)
         status = root.status(size, self.bar)
         self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > WHOLE * m:
@@ -244,11 +246,13 @@ class PerspectiveTree:
                 else:
                     step = min(step, FIRST_NODES - self.nodes)
             if self._in_blocks is None:
-                code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
+                code = perspective_tree.process_nodes(
+                    self.pool, self.part, self.size, self.copies, self.form.margin, step
+                )
             else:
-                code = self._in_blocks.run(self.pool, self.part, self.copies, self.form.margin, step)
+                code = self._in_blocks.process_nodes(self.pool, self.part, self.copies, self.form.margin, step)
             if code == node_pool.FULL:
-                self.pool = node_pool.grown(self.pool)
+                self.pool = node_pool.grow_pool(self.pool)
             self.finished = code == node_pool.FINISHED
         return self.finished
 
@@ -260,14 +264,18 @@ class PerspectiveTree:
         from sparsecv_mio.trees.blocks import BlockNodes  # imported here, because most trees end before
 
         block_part = _block_part(self.form)
-        nodes = None if block_part is None else BlockNodes.of(block_part, self.columns, self.form.yy, self.size)
-        if nodes is not None and nodes.left(self.pool, self.part) <= BLOCKS_LEAVE:
+        nodes = (
+            None
+            if block_part is None
+            else BlockNodes.from_block_part(block_part, self.columns, self.form.yy, self.size)
+        )
+        if nodes is not None and nodes.remaining_gap_share(self.pool, self.part) <= BLOCKS_LEAVE:
             self._in_blocks = nodes
 
     def improve(self, upper: float, support: BoolArray) -> None:
         """Replace the incumbent if the given support is better."""
         if upper < self.upper:
-            self.pool.best[:] = upper, self.form.raised(upper)
+            self.pool.best[:] = upper, self.form.raise_cutoff(upper)
             self.pool.best_mask[:] = support[self.columns]
 
     @property
@@ -321,11 +329,11 @@ class PerspectiveTree:
 
 def _block_part(form: NormalForm) -> BlockPart | None:
     """Return a block-diagonal part of M; None if columns are hardly correlated or nearly dependent."""
-    from sparsecv_mio.trees.blocks import ChosenBlocks, block_part, chosen_blocks, tied
+    from sparsecv_mio.trees.blocks import ChosenBlocks, block_part, chosen_blocks, has_correlated_columns
 
     M = form.matrix()
     if "blocks" not in form.kept:
-        form.kept["blocks"] = chosen_blocks(M, form.scale) if tied(M) else None
+        form.kept["blocks"] = chosen_blocks(M, form.scale) if has_correlated_columns(M) else None
     chosen: ChosenBlocks | None = form.kept["blocks"]
     return None if chosen is None else block_part(M, chosen, form.scale)
 
@@ -338,7 +346,7 @@ DELIVERY_NODES = 16  # perspective nodes between two deliveries
 LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # minimum and maximum capacity of one delivery, in supports
 
 
-def sharpened(form: NormalForm) -> NormalForm:
+def sharpen_form(form: NormalForm) -> NormalForm:
     """Return the form with a larger diagonal taken out, or the form unchanged if the factorisations would cost more.
 
     Lists take longer than searches: on diabetes64 with tau 10, a list within 1% takes 0.5 to 0.9 of the nodes with the
@@ -406,7 +414,7 @@ class SupportsBelow:
 
     def __init__(self, form: NormalForm, bars: FloatArray, expired: Callable[[], bool]) -> None:
         alone = np.full(form.m, -1, dtype=np.int64)
-        self.form, self.expired = replace(sharpened(form), copy_prev=alone, copy_next=alone), expired
+        self.form, self.expired = replace(sharpen_form(form), copy_prev=alone, copy_next=alone), expired
         self.bars = bars.copy()
         self.finished = False
         self._path_nodes = LISTED_PATH_NODES if form.m <= SMALL else 0
@@ -414,7 +422,7 @@ class SupportsBelow:
             self._path_nodes = -1  # no limit
         self._path: PathListing | None = None
         if self._path_nodes or np.isfinite(bars[0]) or np.isfinite(bars[form.m]):
-            self._path = PathListing(self.form, form.solved(), self.form.raised(self._path_bars()))
+            self._path = PathListing(self.form, form.solve_all_columns(), self.form.raise_cutoff(self._path_bars()))
         self._tree: PerspectiveTree | None = None
         self._left = self._inside() if not self._path_nodes else []
         self._spent = 0
@@ -451,9 +459,9 @@ class SupportsBelow:
         """
         self.bars = np.minimum(self.bars, bars)
         if self._path is not None:
-            self._path.lower_bars(self.form.raised(self.bars))
+            self._path.lower_bars(self.form.raise_cutoff(self.bars))
         if self._tree is not None:
-            self._tree.pool.best[1] = self.form.raised(self.bars)[self._tree.size]
+            self._tree.pool.best[1] = self.form.raise_cutoff(self.bars)[self._tree.size]
 
     def advance(self, nodes: int = PATH_SLICE) -> MetSupports:
         """Work for some milliseconds, on at most `nodes` path nodes, and return the supports found."""
@@ -466,13 +474,13 @@ class SupportsBelow:
                 self._spent, self._path = self._spent + self._path.nodes, None
             return supports
         if self._tree is None:
-            self._tree = self._rooted(self._left[0]) if self._left else None
+            self._tree = self._make_tree(self._left[0]) if self._left else None
         supports = self._from_tree()
         self.finished = self._tree is None and not self._left
         return supports
 
-    def _rooted(self, size: int) -> PerspectiveTree:
-        bar = float(self.form.raised(self.bars)[size])
+    def _make_tree(self, size: int) -> PerspectiveTree:
+        bar = float(self.form.raise_cutoff(self.bars)[size])
         origin = np.zeros(self.form.m)
         root = solve_root(self.form, size, bar, origin, self.expired)
         room = min(max(comb(self.form.m, min(size, 3)), LEAST_ROOM), MOST_ROOM)
@@ -495,7 +503,10 @@ class SupportsBelow:
             self._path_nodes = -1
             bars = np.full(m + 1, -np.inf)
             bars[self._left] = self.bars[self._left]
-            self._path, self._left = PathListing(self.form, self.form.solved(), self.form.raised(bars)), []
+            self._path, self._left = (
+                PathListing(self.form, self.form.solve_all_columns(), self.form.raise_cutoff(bars)),
+                [],
+            )
         elif tree.finished:
             self._spent, self._tree = self._spent + tree.nodes, None
             self._left = self._left[1:]

@@ -148,7 +148,10 @@ class NearBestHeldOut:
         for mask, point in zip(masks, fitted.points, strict=True):
             if self.is_expired() and self.tried:
                 break
-            parts = [self._fit_part(part, self.objective_upper[at]) for at, part in self.left_out.by_parts(mask, point)]
+            parts = [
+                self._fit_part(part, self.objective_upper[at])
+                for at, part in self.left_out.evaluate_in_parts(mask, point)
+            ]
             self.tried.append(TriedSupport(np.flatnonzero(mask).astype(np.int64), parts))
 
     def _fit_part(self, part: SupportLeftOut, objective_upper: FloatArray) -> FitsInFolds:
@@ -159,7 +162,7 @@ class NearBestHeldOut:
         may = np.flatnonzero(part.values[:, 0] <= objective_upper * (1.0 + TIE_RTOL))
         if self._is_exact:
             fine = MARGINS_OFF * part.fine
-            wide = part.nearly_all(may[part.values[may, 2] > fine], WORST_ROUNDING / 4.0)
+            wide = part.refine_folds(may[part.values[may, 2] > fine], WORST_ROUNDING / 4.0)
             part.settle(self._affordable_folds(part, wide), fine, self.is_expired)
             np.minimum(objective_upper, part.values[:, 1], out=objective_upper)
             may = may[part.values[may, 0] <= objective_upper[may] * (1.0 + TIE_RTOL)]
@@ -180,18 +183,18 @@ class NearBestHeldOut:
 
     def cutoff_to_raise(self, target: float) -> float:
         """Return a T at which the lower bounds of all folds sum to a target; if there is none, the largest useful T."""
-        held_out, upper = self._bounds_if_all_tried("lower"), self.objective_upper
+        held_out, upper = self._bounds_if_complete("lower"), self.objective_upper
         largest = _all_but_outlying(upper + held_out + self.slip)
 
-        def reaches(T: float) -> bool:
+        def is_target_reached(T: float) -> bool:
             return float(np.minimum(held_out, np.maximum(T - upper - self.slip, 0.0)).sum()) >= target
 
         low, high = float(upper.min()), largest
-        if not (np.isfinite(largest) and reaches(largest)):
+        if not (np.isfinite(largest) and is_target_reached(largest)):
             return largest
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if reaches(middle) else (middle, high)
+            low, high = (low, middle) if is_target_reached(middle) else (middle, high)
         return high
 
     def unknown_bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -206,17 +209,25 @@ class NearBestHeldOut:
         full_upper : float
             Upper bound on the smallest objective of the full data.
         """
-        held_out = self._bounds_if_all_tried("upper")
+        held_out = self._bounds_if_complete("upper")
         level = max(_all_but_outlying(self.objective_upper + held_out), full_upper)
         least, most = self.unknown_bounds()
         for _ in range(2):
             if self.is_expired() or not np.isfinite(level):
                 break
-            losses, need = self.subsets.losses_below(self.size, level, self.is_expired), np.empty(len(held_out))
+            losses, need = (
+                self.subsets.bound_training_losses(self.size, level, self.is_expired),
+                np.empty(len(held_out)),
+            )
             for at, part in self.left_out.parts():
-                need[at] = part.summed(losses.anywhere) * (1.0 + OUTWARD) + self.objective_upper[at] + self.slip
+                need[at] = (
+                    part.sum_held_out_rows(losses.anywhere) * (1.0 + OUTWARD) + self.objective_upper[at] + self.slip
+                )
                 inside = (need[at] < level) & (self.objective_upper[at] + held_out[at] < level)
-                low, high = part.summed(losses.least) * (1.0 - OUTWARD), part.summed(losses.most) * (1.0 + OUTWARD)
+                low, high = (
+                    part.sum_held_out_rows(losses.least) * (1.0 - OUTWARD),
+                    part.sum_held_out_rows(losses.most) * (1.0 + OUTWARD),
+                )
                 np.maximum(least[at], low, out=least[at], where=inside)
                 np.minimum(most[at], high, out=most[at], where=inside)
             level = full_upper + 1.5 * (max(_all_but_outlying(need), level) - full_upper)
@@ -250,7 +261,7 @@ class NearBestHeldOut:
 
     def cutoff_to_solve(self, most: FloatArray) -> float:
         """Return a T that solves most folds, given the (K,) upper bounds of `bound_all_fits`."""
-        held_out = np.where(np.isfinite(most), most, self._bounds_if_all_tried("lower"))
+        held_out = np.where(np.isfinite(most), most, self._bounds_if_complete("lower"))
         return _all_but_outlying(self.objective_upper + held_out + self.slip)
 
     def list_supports(self, cutoff: float, node_limit: int, n_threads: int) -> bool:
@@ -265,7 +276,7 @@ class NearBestHeldOut:
         """
         near_best = _NearBestList(cutoff)
         tree = self.subsets.listing(self.size, near_best, self.is_expired)
-        self.best = tree.run(self.size, node_limit, np.inf, n_threads)
+        self.best = tree.solve(self.size, node_limit, np.inf, n_threads)
         self.n_nodes = tree.nodes
         self.add([np.array(support, dtype=np.int64) for support in near_best.objectives])
         if set(near_best.objectives) <= {tuple(tried.support.tolist()) for tried in self.tried}:  # else time was over
@@ -280,7 +291,7 @@ class NearBestHeldOut:
         least, most : (K,) arrays
             Bounds of `bound_all_fits`.
         """
-        folds = self._of_all_parts()
+        folds = self._merge_parts()
         unlisted = self._unlisted_loss()
         folds.is_listed = (unlisted >= most) & (folds.best >= 0)
         lower = np.minimum(folds.lower, np.maximum(unlisted, least))
@@ -289,19 +300,19 @@ class NearBestHeldOut:
         np.minimum(folds.lower, folds.upper, out=folds.lower)
         return folds
 
-    def _bounds_if_all_tried(self, bound: str) -> FloatArray:
+    def _bounds_if_complete(self, bound: str) -> FloatArray:
         """Return (K,) `lower` or `upper` bounds, assuming that all supports that may be optimal were tried."""
-        return np.concatenate([getattr(folds, bound) for _, folds in self._by_parts()])
+        return np.concatenate([getattr(folds, bound) for _, folds in self._bound_in_parts()])
 
-    def _of_all_parts(self) -> HeldOutFolds:
+    def _merge_parts(self) -> HeldOutFolds:
         """Return the results of all groups of folds as one."""
         names = ("lower", "upper", "is_listed", "best", "objective", "held_out", "tie")
-        parts = list(self._by_parts())
+        parts = list(self._bound_in_parts())
         joined = {name: np.concatenate([getattr(folds, name) for _, folds in parts]) for name in names}
         tied = {at.start + fold: places for at, folds in parts for fold, places in folds.tied.items()}
         return HeldOutFolds(**joined, tied=tied)
 
-    def _by_parts(self) -> Iterator[tuple[slice, HeldOutFolds]]:
+    def _bound_in_parts(self) -> Iterator[tuple[slice, HeldOutFolds]]:
         """Yield groups of folds with their results, assuming that every support that may be optimal was tried."""
         for number, (at, _) in enumerate(self.left_out.parts()):
             yield at, self._bound_part(number, self.objective_upper[at])

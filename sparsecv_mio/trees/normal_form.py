@@ -19,7 +19,7 @@ from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
+from sparsecv_mio.problem.problem import SparseProblem, own_part, shift_penalty
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.units import KEEP_RTOL, SHAVED
 
@@ -106,7 +106,7 @@ class NormalForm:
             v /= norm
         return max(1.06 * norm, 1e-12)
 
-    def raised(self, value: Value) -> Value:
+    def raise_cutoff(self, value: Value) -> Value:
         """Return the cutoff, or several, up to which supports are kept, given the best values."""
         return value * (1.0 + self.keep) + self.slack
 
@@ -127,7 +127,7 @@ class NormalForm:
             out.flat[:: self.m + 1] += 1.0
         return out
 
-    def solved(self) -> tuple[FloatArray, FloatArray, float]:
+    def solve_all_columns(self) -> tuple[FloatArray, FloatArray, float]:
         """Return `(M^{-1}, M^{-1} c, f of all columns)`, for trusted forms.
 
         The inverse is symmetric to the last bit. The trees eliminate by rows only, so an asymmetry left by the
@@ -140,7 +140,7 @@ class NormalForm:
         return V, beta, float(self.yy - self.c @ beta)
 
     @property
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """True if the arithmetic of the trees is accurate enough for pruning."""
         return self.keep < 0.1
 
@@ -211,7 +211,7 @@ def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArra
     It is the mean of `shifted` and `own_part`: on diabetes64, perspective trees have 2 to 6 times fewer nodes with the
     mean than with `shifted` alone. For small problems, the first alone takes less time.
     """
-    uniform = shifted(penalty, smallest)
+    uniform = shift_penalty(penalty, smallest)
     if not OWN_PART_COLUMNS[0] <= len(penalty) <= OWN_PART_COLUMNS[1]:
         return uniform
     own = own_part(Q + np.diag(penalty))
@@ -240,7 +240,7 @@ PART = (200, 1.5)  # first working set of a relaxation: minimum size, and size p
 SET_ROUNDS = 12  # maximum number of rounds in which the working set grows
 
 
-def box_of(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
+def make_box(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
     """Return the box of coefficients within plus or minus `ends` (q,), in the units of the normal form."""
     high = ends[form.columns] / form.scale * (1.0 + SHAVED)
     return cluster_relaxation.BoxEnds(-high, high)

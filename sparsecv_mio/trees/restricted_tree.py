@@ -23,7 +23,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of, places_of
+from sparsecv_mio.trees.allowed_supports import Family, column_array, columns_in_mask, make_mask
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
 from sparsecv_mio.units import OUTWARD
@@ -42,7 +42,7 @@ class RestrictedNode(NamedTuple):
     u: FloatArray
 
 
-def solve_restricted(
+def solve_with_constraints(
     problem: SparseProblem,
     taus: Sequence[int],
     constraints: SideConstraints,
@@ -74,16 +74,16 @@ def solve_restricted(
         Supports and bounds for each tau; the value is inf if a tau allows no support.
     """
     form = normal_form(problem)
-    effort = effort if form.trusted else min(effort, MOST_TRIED)
+    effort = effort if form.is_trusted else min(effort, MOST_TRIED)
     supports = list(starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
         tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints)
         for support in supports:
             tree.offer(support)
-        tree.run(effort, expired)
+        tree.process_nodes(effort, expired)
         cells[tau], nodes = tree.cell(), nodes + tree.nodes
-        ended &= tree.ended
+        ended &= tree.is_finished
         supports.append(cells[tau].support)
     return BestSubsets(cells, nodes, ended)
 
@@ -114,18 +114,18 @@ class RestrictedTree:
         self.overflow = self.unsure = False
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
-        self.signed = mask_of(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
+        self.signed = make_mask(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
         zero = np.flatnonzero((lo == 0.0) & (hi == 0.0))  # both signs together force the coefficient to zero
         self.caps = family.apart()
         group = np.full(family.q, -1, dtype=np.int64)
         for g, (_, columns) in enumerate(self.caps):
-            group[list(columns_of(columns))] = g
+            group[list(columns_in_mask(columns))] = g
         term = np.arange(family.q)
-        for factor in map(list, map(columns_of, family.factors)):
+        for factor in map(list, map(columns_in_mask, family.factors)):
             term[factor] = factor[0]
         self.sign, self.group = signs[form.columns].astype(np.int8), group[form.columns]
         self.term = np.unique(term[form.columns], return_inverse=True)[1]
-        self.varying = mask_of(form.columns.tolist()) & ~mask_of(zero.tolist())
+        self.varying = make_mask(form.columns.tolist()) & ~make_mask(zero.tolist())
         self.place = np.full(family.q, -1, dtype=np.int64)
         self.place[form.columns] = np.arange(form.m)
         self.M = form.matrix()
@@ -139,15 +139,15 @@ class RestrictedTree:
     @property
     def bar(self) -> float:
         """Cutoff on the objective up to which supports are kept."""
-        return self.form.raised(self.upper) if self.form.trusted else np.inf
+        return self.form.raise_cutoff(self.upper) if self.form.is_trusted else np.inf
 
     @property
-    def ended(self) -> bool:
+    def is_finished(self) -> bool:
         """True if further work cannot change the result."""
-        closed = not (self.open and self.open.least <= self.bar)
-        return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
+        closed = not (self.open and self.open.smallest_bound <= self.bar)
+        return closed or self.overflow or (not self.form.is_trusted and self.nodes >= MOST_TRIED)
 
-    def run(self, effort: int, expired: Callable[[], bool]) -> None:
+    def process_nodes(self, effort: int, expired: Callable[[], bool]) -> None:
         """Process the open nodes, the smallest bound first, until none is left or a limit is reached.
 
         The first node is processed whatever the limit, so that a support and a bound are always found.
@@ -171,19 +171,19 @@ class RestrictedTree:
     def fit(self, support: int) -> tuple[float, tuple[int, ...]]:
         """Return the sign-constrained objective of a support and its active columns."""
         if support not in self._fitted:
-            columns = places_of(support & self.varying)
+            columns = column_array(support & self.varying)
             at, b = self.place[columns], np.zeros(len(columns))
             sign = self.sign[at]
             if not signed_fit(np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], sign, b, len(at)):
-                self._fitted[support] = np.inf, tuple(columns_of(support))
+                self._fitted[support] = np.inf, tuple(columns_in_mask(support))
             else:
                 value = float(self.form.yy - self.form.c[at] @ b)
                 self._fitted[support] = value, self._active(support, at, b)
         return self._fitted[support]
 
     def _active(self, support: int, at: IntArray, b: FloatArray) -> tuple[int, ...]:
-        off = mask_of(self.form.columns[at[self._counts(at, b)]].tolist())
-        return tuple(columns_of(support & (off | ~self.signed)))
+        off = make_mask(self.form.columns[at[self._counts(at, b)]].tolist())
+        return tuple(columns_in_mask(support & (off | ~self.signed)))
 
     def _counts(self, at: IntArray, b: FloatArray) -> BoolArray:
         """Return True for coefficients that are larger than rounding errors of zero."""
@@ -220,8 +220,8 @@ class RestrictedTree:
             if bound > self.bar:
                 return
             fixed = self.family.settle(
-                inside | mask_of(self.form.columns[status == INSIDE].tolist()),
-                free & ~mask_of(self.form.columns[status == DROPPED].tolist()),
+                inside | make_mask(self.form.columns[status == INSIDE].tolist()),
+                free & ~make_mask(self.form.columns[status == DROPPED].tolist()),
             )
             if fixed is not None and value > -np.inf and self._is_fitted(*fixed, free, value, point):
                 return
@@ -238,7 +238,7 @@ class RestrictedTree:
         unsolved; a support without them is a candidate, fitted or not.
         """
         self._try(inside)
-        if self.form.trusted:
+        if self.form.is_trusted:
             self.overflow |= not np.isfinite(self.fit(inside)[0])
         else:
             self.unsure |= bool(inside & self.signed & self.varying)
@@ -247,13 +247,13 @@ class RestrictedTree:
         form = self.form
         status = np.full(form.m, DROPPED, dtype=np.int8)
         for mask, word in ((inside, INSIDE), (free, FREE)):
-            status[self.place[places_of(mask & self.varying)]] = word
+            status[self.place[column_array(mask & self.varying)]] = word
         cap = np.array([k - self.family.count(inside & some) for k, some in self.caps], dtype=np.int64)
         room = self.family.tau - self.family.count(inside)
         rules = Rules(self.sign, self.group, cap, room, self.term, form.keep)
         before = status.copy()
         bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, PROXIMAL_STEPS, point)
-        if not form.trusted:
+        if not form.is_trusted:
             bound, value = -np.inf, -np.inf
         return bound, value, np.where(status == before, FREE, status)
 
@@ -281,18 +281,20 @@ class RestrictedTree:
             Point with the coefficients and dropping costs of the fit.
         """
         at = np.flatnonzero(self._counts(np.arange(self.form.m), point.b))
-        used = mask_of(self.form.columns[at].tolist())
-        support = self.family.completed(inside | used, free)
+        used = make_mask(self.form.columns[at].tolist())
+        support = self.family.complete_mask(inside | used, free)
         if support is None or support & ~(inside | free) or used & ~(inside | free):
             return False
         self._try(support)
-        open_columns = [j for j in columns_of(used & free & before) if value + point.cost[self.place[j]] <= self.bar]
+        open_columns = [
+            j for j in columns_in_mask(used & free & before) if value + point.cost[self.place[j]] <= self.bar
+        ]
         return not open_columns
 
     def _branch(self, bound: float, value: float, node: tuple[int, int], point: NodePoint) -> None:
         """Split a node by a column about which its relaxation is undecided."""
         inside, free = node
-        j = self._undecided(free, point)
+        j = self._choose_branching_column(free, point)
         cost = float(point.cost[self.place[j]]) if self.varying >> j & 1 else 0.0
         for more, less in ((1 << j, 0), (0, 1 << j)):
             child = self.family.settle(inside | more, free & ~(more | less))
@@ -301,11 +303,11 @@ class RestrictedTree:
                 if low <= self.bar:
                     self.open.push(low, RestrictedNode(low, *child, point.b, point.u))
 
-    def _undecided(self, free: int, point: NodePoint) -> int:
+    def _choose_branching_column(self, free: int, point: NodePoint) -> int:
         """Return the free column with the most fractional indicator, on ties with the largest cost; else a parent."""
-        columns = places_of(free & self.varying)
+        columns = column_array(free & self.varying)
         if not len(columns):
-            return next(columns_of(free))
+            return next(columns_in_mask(free))
         at = self.place[columns]
         fraction = np.minimum(point.z[at], 1.0 - point.z[at])
         return int(columns[np.lexsort((-point.cost[at], -fraction))[0]])
@@ -313,7 +315,7 @@ class RestrictedTree:
     def cell(self) -> BestSubset:
         """Return the best support and its bounds."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
-        closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
+        closed = not (self.open and self.open.smallest_bound <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
         ties = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray, beside_ones
+from sparsecv_mio.arrays import FloatArray, IntArray, base_with_ones
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import Centring, GlmProblem
-from sparsecv_mio.problem.responses import response_of, row_loss
+from sparsecv_mio.problem.responses import encode_row_targets, row_loss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import GAMMA_RANGE
 
 
@@ -35,8 +35,8 @@ def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, Float
     X = data.dataset.X
     whole = np.array_equal(rows, np.arange(len(X))) and np.array_equal(data.columns, np.arange(X.shape[1]))
     if whole:  # avoids a copy of the whole data set
-        return X, *response_of(data, rows)
-    return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *response_of(data, rows)
+        return X, *encode_row_targets(data, rows)
+    return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *encode_row_targets(data, rows)
 
 
 def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
@@ -91,7 +91,7 @@ def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> Le
         Fits to all rows, on any columns.
     """
     left = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
-    weights = response_of(data, slice(0, data.n))[1]
+    weights = encode_row_targets(data, slice(0, data.n))[1]
     scored = None if plan.left is None else [plan.scored_rows(fold) for fold in range(plan.k)]
     return LeftOut(fits, left, scored, weights)
 
@@ -99,15 +99,21 @@ def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> Le
 def fit_rows_in_place(data: StandardData, gamma: float) -> GlmFits | None:
     """Return fits to all rows if they need no copy of the rows; otherwise None."""
     problem = make_problem(data, np.arange(data.n), gamma)
-    if beside_ones(problem.X) is None or not Centring.of(problem.X, problem.v, problem.intercept).changes_nothing:
+    if base_with_ones(problem.X) is None or not Centring.from_rows(problem.X, problem.v, problem.intercept).is_identity:
         return None
-    return GlmFits.of(problem, None)
+    return GlmFits.from_problem(problem, None)
 
 
 def held_out_losses_at_fits(
-    data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
-    expired: Callable[[], bool] = never, ended: Callable[[], bool] = never, every: GlmFits | None = None,
-) -> FloatArray:  # fmt: skip
+    data: StandardData,
+    plan: FoldPlan,
+    support: IntArray,
+    gamma: float,
+    folds: IntArray,
+    expired: Callable[[], bool] = is_never_expired,
+    ended: Callable[[], bool] = is_never_expired,
+    every: GlmFits | None = None,
+) -> FloatArray:
     """Return (F,) held-out losses of a support in some folds, from its full-data fit; nan if steps do not suffice.
 
     Parameters
@@ -129,7 +135,7 @@ def held_out_losses_at_fits(
     """
     fits, columns = every, support
     if fits is None:
-        problem, columns = make_problem(data, np.arange(data.n), gamma).only(support), np.arange(len(support))
-        fits = GlmFits.of(problem, None)
+        problem, columns = make_problem(data, np.arange(data.n), gamma).select_columns(support), np.arange(len(support))
+        fits = GlmFits.from_problem(problem, None)
     mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
     return make_held_out_folds(data, plan, fits).held_out(mask, point, folds, expired, ended)

@@ -27,7 +27,7 @@ MAX_SCANNED_SUPPORTS = 200_000_000  # supports of a size that are tried one by o
 MOST_REFITTED = 512  # maximum number of supports fitted from rows, or tied; with more, the best one is not known
 
 
-def never() -> bool:
+def is_never_expired() -> bool:
     """Return False: a clock that never stops the work."""
     return False
 
@@ -52,7 +52,7 @@ class BestSubset:
     branched: bool
 
     @classmethod
-    def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> BestSubset:
+    def from_bounds(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> BestSubset:
         """Return a support without a proof of optimality.
 
         Parameters
@@ -66,7 +66,7 @@ class BestSubset:
         """
         return cls(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
 
-    def joined(self, other: BestSubset) -> BestSubset:
+    def merge(self, other: BestSubset) -> BestSubset:
         """Return the combination of two results for a tau: the better support and the larger lower bound."""
         if self.complete or other.complete:
             return self if self.complete else other
@@ -86,12 +86,12 @@ class BestSubsets:
     finished: bool
     reused: int = 0
 
-    def joined(self, other: BestSubsets) -> BestSubsets:
+    def merge(self, other: BestSubsets) -> BestSubsets:
         """Return the combination with another result for some of the sizes."""
-        cells = self.by_size | {tau: self.by_size[tau].joined(cell) for tau, cell in other.by_size.items()}
+        cells = self.by_size | {tau: self.by_size[tau].merge(cell) for tau, cell in other.by_size.items()}
         return BestSubsets(cells, self.nodes + other.nodes, all(cell.complete for cell in cells.values()))
 
-    def with_forced(
+    def add_forced_columns(
         self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]
     ) -> BestSubsets:
         """Return the result in terms of the whole problem, given that of the problem without its forced columns.
@@ -114,7 +114,7 @@ class BestSubsets:
             )
         return BestSubsets(cells, self.nodes, self.finished, self.reused)
 
-    def in_columns(self, columns: IntArray) -> BestSubsets:
+    def map_to_columns(self, columns: IntArray) -> BestSubsets:
         """Return the result in the columns of the whole problem, given that of the problem on some columns."""
         cells = {
             tau: replace(
@@ -138,7 +138,7 @@ class OpenNodes(Generic[Node]):
     >>> waiting = OpenNodes[str]()
     >>> for bound, node in ((2.0, "b"), (1.0, "a"), (2.0, "c")):
     ...     waiting.push(bound, node)
-    >>> waiting.least, waiting.pop(), waiting.pop(), len(waiting), list(waiting)
+    >>> waiting.smallest_bound, waiting.pop(), waiting.pop(), len(waiting), list(waiting)
     (1.0, 'a', 'b', 1, ['c'])
     """
 
@@ -155,12 +155,12 @@ class OpenNodes(Generic[Node]):
         return (node for _, _, node in self._heap)
 
     @property
-    def least(self) -> float:
+    def smallest_bound(self) -> float:
         """Smallest bound; inf if no node is open."""
         return self._heap[0][0] if self._heap else inf
 
     @property
-    def first(self) -> Node:
+    def next_node(self) -> Node:
         """The node that `pop` takes next."""
         return self._heap[0][2]
 

@@ -37,7 +37,7 @@ class MomentFits:
     value_error: FloatArray
 
     @property
-    def listed(self) -> SupportRows:
+    def support_rows(self) -> SupportRows:
         """Supports in the form that kernels take."""
         return SupportRows(self.table, self.sizes)
 
@@ -59,7 +59,7 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> Mo
     for row, support in zip(table, supports, strict=True):
         row[: len(support)] = support
     made = MomentFits(table, sizes, np.zeros(table.shape), np.zeros(table.shape), np.empty(k), np.empty(k))
-    refit_supports(problem.Q, problem.c, problem.yy, problem.penalty, made.listed, problem.rounding, made.fits)
+    refit_supports(problem.Q, problem.c, problem.yy, problem.penalty, made.support_rows, problem.rounding, made.fits)
     return made
 
 
@@ -68,6 +68,6 @@ def objective_rounding(problem: SparseProblem) -> float:
     return OUTWARD * problem.size
 
 
-def near_tie_margin(problem: SparseProblem, value: float) -> float:
+def tie_margin(problem: SparseProblem, value: float) -> float:
     """Return the margin above the best training objective within which supports have to be refitted."""
     return KEEP_RTOL * value + objective_rounding(problem)

@@ -15,7 +15,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.kernels.restricted_node import NodePoint
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.trees.allowed_supports import Family, mask_of, places_of
+from sparsecv_mio.trees.allowed_supports import Family, column_array, make_mask
 from sparsecv_mio.trees.listing import MetSupports
 from sparsecv_mio.trees.normal_form import NormalForm
 from sparsecv_mio.trees.restricted_tree import RestrictedNode, RestrictedTree
@@ -47,7 +47,7 @@ class TermTree(RestrictedTree):
         """Cutoff on the objective."""
         return self.limit
 
-    def take_met(self) -> list[int]:
+    def take_found_supports(self) -> list[int]:
         """Return the supports found since the last call."""
         met, self.met = self.met, []
         return met
@@ -66,8 +66,8 @@ class TermTree(RestrictedTree):
                 self.met.append(inside)
                 return
             fixed = self.family.settle(
-                inside | mask_of(self.form.columns[status == INSIDE].tolist()),
-                free & ~mask_of(self.form.columns[status == DROPPED].tolist()),
+                inside | make_mask(self.form.columns[status == INSIDE].tolist()),
+                free & ~make_mask(self.form.columns[status == DROPPED].tolist()),
             )
             if fixed == settled:
                 self._branch(bound, value, (inside, free), point)
@@ -130,7 +130,7 @@ class TermsBelow:
         """
         self.bars = np.minimum(self.bars, bars)
         if self._tree is not None:
-            self._tree.limit = float(self.form.raised(self.bars)[self._tree.family.tau])
+            self._tree.limit = float(self.form.raise_cutoff(self.bars)[self._tree.family.tau])
 
     def advance(self, nodes: int = TERM_SLICE) -> MetSupports:
         """Process a number of nodes and return the supports found.
@@ -141,23 +141,23 @@ class TermsBelow:
             Maximum number of nodes.
         """
         if self.finished:
-            return self._met([])
+            return self._encode_supports([])
         if self._tree is None:
             size = self._left[0]
             family = Family(self.form.m, size, self._constraints)
-            limit = float(self.form.raised(self.bars)[size])
+            limit = float(self.form.raise_cutoff(self.bars)[size])
             self._tree = TermTree(self.form, family, self._constraints, limit)
         tree = self._tree
-        tree.run(tree.nodes + min(nodes, TERM_SLICE), self.expired)
-        met = tree.take_met()
-        if tree.ended:
+        tree.process_nodes(tree.nodes + min(nodes, TERM_SLICE), self.expired)
+        met = tree.take_found_supports()
+        if tree.is_finished:
             self._spent, self._tree, self._left = self.nodes, None, self._left[1:]
-        return self._met(met)
+        return self._encode_supports(met)
 
-    def _met(self, supports: Sequence[int]) -> MetSupports:
+    def _encode_supports(self, supports: Sequence[int]) -> MetSupports:
         masks = np.zeros((len(supports), self.form.m), dtype=np.bool_)
         for row, support in enumerate(supports):
-            masks[row, places_of(support)] = True
+            masks[row, column_array(support)] = True
         sizes = masks.sum(axis=1).astype(np.int64)
         return MetSupports(masks, sizes, np.full(len(supports), np.nan))
 

@@ -34,10 +34,10 @@ from scipy.linalg import cholesky, solve_triangular
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, constant_in
-from sparsecv_mio.digits import first_named, plural
+from sparsecv_mio.data.standard import StandardData, find_constant_columns
+from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.attained import check_attained
+from sparsecv_mio.problem.attained import check_optimum_exists
 from sparsecv_mio.problem.training_moments import (
     CentredRows,
     TrainingMoments,
@@ -45,7 +45,7 @@ from sparsecv_mio.problem.training_moments import (
     row_moments,
     training_moments,
 )
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept, Loss
 
@@ -108,7 +108,7 @@ def check_independent(
     if len(data.adjusting):
         _check_adjusting(data.only(data.adjusting), folds)
         if data.loss is not Loss.SQUARED:
-            check_attained(data, folds)
+            check_optimum_exists(data, folds)
     if 0.0 not in gammas or not most:
         return
     short = np.flatnonzero(data.weight > LARGEST_RIDGE)
@@ -116,7 +116,7 @@ def check_independent(
         raise BadInput(
             f"gamma 0: column {data.names[short[0]]!r} has a length below 1e-50; rescale it, or do not use scale none"
         )
-    _SubsetCheck(data, most, folds).run()
+    _SubsetCheck(data, most, folds).check_subsets()
 
 
 def most_columns(data: StandardData, tau: int) -> int:
@@ -155,7 +155,7 @@ def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
         _, columns, kind = _least_eigenvalue(data, moments_of_training(data, rows))
         rare = kind == CONSTANT and where != ALL_ROWS
         cure = "leave it out, or merge a rare level with another" if rare else cure
-        raise BadInput(f"adjust: on {where}, {_named(data, columns, kind)}: {cure}")
+        raise BadInput(f"adjust: on {where}, {_describe_columns(data, columns, kind)}: {cure}")
 
 
 ALL_ROWS = "all rows"
@@ -219,7 +219,7 @@ class _SubsetCheck:
         self.faults: list[tuple[str, int]] = []  # each with a column that takes part in it, or -1
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
-    def run(self) -> None:
+    def check_subsets(self) -> None:
         """Raise `BadInput` if a subset is singular, or if there are too many subsets to be tried."""
         asked = self.most
         self._find_faults()
@@ -287,15 +287,15 @@ class _SubsetCheck:
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
         data, free = self.data, self.data.intercept is Intercept.FOLD
-        training = CentredRows.of(data.about_own_centres(rows) if free else data, rows)
+        training = CentredRows.from_data(data.about_own_centres(rows) if free else data, rows)
         V, r = training.V, training.r
         length = np.linalg.norm(V, axis=0)
-        constant = constant_in(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
+        constant = find_constant_columns(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
         if len(constant) and self.most > 0:
-            self._lower(0, f"on {where}, {_named(data, constant[:1], CONSTANT)}", int(constant[0]))
-        if self.most > 1 and by_rows(data, 1):
+            self._lower(0, f"on {where}, {_describe_columns(data, constant[:1], CONSTANT)}", int(constant[0]))
+        if self.most > 1 and has_large_matrices(data, 1):
             self._lower(1, f"too many subsets of {self.most} columns to check for linear dependence")
-        if self.most == 0 or by_rows(data, 1):
+        if self.most == 0 or has_large_matrices(data, 1):
             return np.ones(len(rows))
         V /= length
         left, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
@@ -318,7 +318,9 @@ class _SubsetCheck:
             others = len(np.setdiff1d(data.adjusting, columns)) if nullity == 1 else 0
             if largest + others <= self.most:
                 some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
-                self._lower(len(some) + others - 1, f"on {where}, {_named(data, some, DEPENDENT)}", int(some[-1]))
+                self._lower(
+                    len(some) + others - 1, f"on {where}, {_describe_columns(data, some, DEPENDENT)}", int(some[-1])
+                )
             if nullity > 1:
                 self._try_all(where, V, columns)
         residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
@@ -329,7 +331,7 @@ class _SubsetCheck:
     def _try_all(self, where: str, V: FloatArray, columns: IntArray) -> None:
         """Check every subset of some columns by enumeration."""
         # rarely needed, and loads numba
-        from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
+        from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept_supports, scan_supports
 
         m, M = len(columns), V[:, columns].T @ V[:, columns]
         counts = accumulate(comb(m, size) for size in range(1, min(self.most, m) + 1))
@@ -339,7 +341,7 @@ class _SubsetCheck:
         # f is 1 for every support, and stays above a level of 0.5 unless rounding hides it
         problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * float(np.finfo(float).eps))
         for size in range(2, min(self.most, m) + 1):
-            suspects = new_kept(size, MAX_SUSPECTS, 0.5)
+            suspects = new_kept_supports(size, MAX_SUSPECTS, 0.5)
             if not all(scan_supports(problem, size, first, suspects) for first in range(m - size + 1)):
                 self._lower(size - 1, f"too many subsets of {size} columns are nearly dependent")
                 return
@@ -347,7 +349,7 @@ class _SubsetCheck:
                 singular = np.linalg.svd(V[:, columns[support]], compute_uv=False)
                 if not singular[-1] > SINGULAR * singular[0]:
                     some = columns[support]
-                    self._lower(size - 1, f"on {where}, {_named(self.data, some, DEPENDENT)}", int(some[-1]))
+                    self._lower(size - 1, f"on {where}, {_describe_columns(self.data, some, DEPENDENT)}", int(some[-1]))
                     return
 
 
@@ -380,10 +382,10 @@ def _dependent(correlation: FloatArray, columns: IntArray) -> IntArray:
     return np.asarray(columns[np.flatnonzero(share > NAMED * share.max())], dtype=np.int64)
 
 
-def _named(data: StandardData, columns: IntArray, what: str) -> str:
+def _describe_columns(data: StandardData, columns: IntArray, what: str) -> str:
     """Return a statement about some columns that names them."""
     names = [repr(data.names[j]) for j in columns.tolist()]
-    return f"{plural(len(names), 'column')} {first_named(names)} {what}"
+    return f"{plural(len(names), 'column')} {abbreviate_list(names)} {what}"
 
 
 def _leverages(data: StandardData, whole: TrainingMoments) -> FloatArray:

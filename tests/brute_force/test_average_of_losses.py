@@ -65,7 +65,7 @@ class Plain:
         plan, total, times = self.case.folds, np.zeros(self.data.n), np.zeros(self.data.n)
         for fold in range(plan.k):
             rows = plan.scored_rows(fold)
-            total[rows] += self.best(gamma, tau, fold).of_rows(self.data, rows)[0] / self.heft[rows]
+            total[rows] += self.best(gamma, tau, fold).compute_row_losses(self.data, rows)[0] / self.heft[rows]
             times[rows] += 1.0
         with np.errstate(invalid="ignore"):
             return total / times

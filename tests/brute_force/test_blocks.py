@@ -9,7 +9,14 @@ import pytest
 
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees import blocks, listing
-from sparsecv_mio.trees.blocks import LARGEST_BLOCK, BlockNodes, block_part, chosen_blocks, gathered, tied
+from sparsecv_mio.trees.blocks import (
+    LARGEST_BLOCK,
+    BlockNodes,
+    block_part,
+    chosen_blocks,
+    gather_blocks,
+    has_correlated_columns,
+)
 from sparsecv_mio.trees.every_size import solve_path
 
 
@@ -37,7 +44,7 @@ def test_what_is_taken_out_leaves_a_semidefinite_matrix(seed: int) -> None:
     scale, other = np.exp(rng.standard_normal(problem.q)), np.exp(rng.standard_normal(problem.q))
     M = problem.M * other * other[:, None]
     chosen = chosen_blocks(problem.M * scale * scale[:, None], scale)
-    member = gathered(M)
+    member = gather_blocks(M)
     assert sorted(member[member >= 0].tolist()) == list(range(len(M))) and member.shape[1] == LARGEST_BLOCK
     assert chosen is not None
     part = block_part(M, chosen, other)  # in other units than those it was chosen in
@@ -57,7 +64,9 @@ def test_what_is_taken_out_leaves_a_semidefinite_matrix(seed: int) -> None:
 def test_columns_that_are_hardly_correlated_are_not_tied() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 12))
-    assert not tied(X.T @ X) and tied(np.hstack([X, X + 0.1]).T @ np.hstack([X, X + 0.1]))
+    assert not has_correlated_columns(X.T @ X) and has_correlated_columns(
+        np.hstack([X, X + 0.1]).T @ np.hstack([X, X + 0.1])
+    )
 
 
 def test_nothing_is_taken_out_of_a_singular_matrix() -> None:
@@ -79,8 +88,8 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
     monkeypatch.setattr("sparsecv_mio.trees.every_size.SMALL", 5)
     monkeypatch.setattr("sparsecv_mio.trees.every_size.PATH_TREE_ALONE", 0)
     used = []
-    run = BlockNodes.run
-    monkeypatch.setattr(BlockNodes, "run", lambda *given: used.append(run(*given)) or used[-1])
+    run = BlockNodes.process_nodes
+    monkeypatch.setattr(BlockNodes, "process_nodes", lambda *given: used.append(run(*given)) or used[-1])
     values = {s: value(problem, s) for s in combinations(range(q), tau)}
     least = min(values.values())
     for effort in (64, 2048, 1 << 30):
@@ -93,9 +102,9 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
 def test_they_are_used() -> None:
     problem = problem_of(1, 40, 1e-3)
     used = []
-    run = BlockNodes.run
+    run = BlockNodes.process_nodes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockNodes, "run", lambda *given: used.append(run(*given)) or used[-1])
+        patch.setattr(BlockNodes, "process_nodes", lambda *given: used.append(run(*given)) or used[-1])
         patch.setattr(listing, "FIRST_NODES", 1)
         patch.setattr(blocks, "LEAST_TIED", 0.0)
         patch.setattr(listing, "BLOCKS_LEAVE", np.inf)

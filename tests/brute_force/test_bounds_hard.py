@@ -161,7 +161,7 @@ def check(seeds: range) -> int:
             cells = here.cells(range(q + 2))
             if rng.random() < 0.3:
                 train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
-                rows = WideFold(WideRows.of(case.data, train, test, case.gamma))
+                rows = WideFold(WideRows.from_data(case.data, train, test, case.gamma))
                 cells += rows.cells(range(q))
             truth = Truth(case, fold)
             for cell in cells:

@@ -32,7 +32,7 @@ from sparsecv_mio.files import TEMPORARY
 from sparsecv_mio.search import observers
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
-from sparsecv_mio.search.observers import Signals, run_to_end
+from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import SMALL
@@ -74,7 +74,7 @@ def claims(record: str) -> list[Any]:
 
 
 def finish(run: Any) -> dict[str, Any]:
-    run_to_end(run)
+    finish_search(run)
     return answer(run)
 
 

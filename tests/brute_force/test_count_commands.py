@@ -55,13 +55,16 @@ class Truth:
 
     def _objective(self, S: tuple[int, ...], gamma: float) -> float:
         problem = self.case.problem(np.arange(self.data.n), gamma)
-        return float(least(problem.only(np.array(S, dtype=np.int64))).value)
+        return float(least(problem.select_columns(np.array(S, dtype=np.int64))).value)
 
     def _common(self, S: tuple[int, ...], gamma: float) -> float:
         """CV error of a support that every fold has, the middle of what its own Newton leaves open."""
         case, columns, loss = self.case, np.array(S, dtype=np.int64), 0.0
         for fold in range(case.folds.k):
-            problem, out = case.problem(case.folds.train_rows(fold), gamma).only(columns), case.folds.scored_rows(fold)
+            problem, out = (
+                case.problem(case.folds.train_rows(fold), gamma).select_columns(columns),
+                case.folds.scored_rows(fold),
+            )
             y, v = case._outside(out)
             low, high = long_losses(problem, least(problem), self.data.X[np.ix_(out, columns)], y)
             loss += 0.5 * float(v @ low + v @ high)
@@ -143,7 +146,9 @@ def check_stability(seed: int) -> bool:
         models = [fit_of_data(data, Loss.POISSON, S, gamma, rows=rows, **how) for S in truth.supports(tau)]
         least_one = min(model.objective for model in models)
         return [
-            model.of_rows(data, slice(0, data.n))[0] for model in models if model.objective <= least_one * (1.0 + 1e-9)
+            model.compute_row_losses(data, slice(0, data.n))[0]
+            for model in models
+            if model.objective <= least_one * (1.0 + 1e-9)
         ]
 
     def instability(gamma: float, tau: int) -> tuple[float, float]:
@@ -195,7 +200,10 @@ def check_nested(seed: int) -> bool:
         if one.status == "proved":
             assert one.cv_error <= least_high * (1.0 + ROUNDING) + 1e-12, (seed, one.cv_error, least_high)
         columns = np.array(sorted(case.data.names.index(name) for name in one.support), dtype=np.int64)
-        problem, out = inside.problem(np.arange(training.n), one.gamma).only(columns), outer.scored_rows(one.fold)
+        problem, out = (
+            inside.problem(np.arange(training.n), one.gamma).select_columns(columns),
+            outer.scored_rows(one.fold),
+        )
         y, v = case._outside(out)
         ends = [float(v @ e) for e in long_losses(problem, least(problem), case.data.X[np.ix_(out, columns)], y)]
         total = case.data.weight_of(out)

@@ -40,7 +40,7 @@ class Case:
 
     def allowed(self, tau: int) -> list[list[int]]:
         """Columns of every model of up to tau terms."""
-        names, asked = self.data.names, Restrictions(**self.asked).within(self.data.names)
+        names, asked = self.data.names, Restrictions(**self.asked).resolve_names(self.data.names)
         adjusted = [names.index(name) for name in asked.adjust]
         terms = [[j for j in term if names[j] not in (*asked.force_out, *asked.adjust)] for term in self.terms]
         made = []
@@ -189,8 +189,8 @@ def check(seed: int) -> str:
     """Solve a drawn case; return its kind where it is refused, and `solved` where every interval holds."""
     case = drawn(seed)
     rng = np.random.default_rng([seed, 1])
-    within = Restrictions(**case.asked).within(case.data.names)
-    taus = range(within.features(within.force_in), within.left(case.data.p) + 1)
+    within = Restrictions(**case.asked).resolve_names(case.data.names)
+    taus = range(within.features(within.force_in), within.n_selectable_features(case.data.p) + 1)
     gammas = [[0.01, 1.0], [0.1], [1e-4, 0.3]][seed % 3]
     try:
         record = sc.cross_validate(
@@ -215,8 +215,8 @@ def check(seed: int) -> str:
 def check_on_all_rows(seed: int) -> str:
     """Best subsets of every size, and one MIO, against all models."""
     case = drawn(seed)
-    within = Restrictions(**case.asked).within(case.data.names)
-    taus = range(within.features(within.force_in), within.left(case.data.p) + 1)
+    within = Restrictions(**case.asked).resolve_names(case.data.names)
+    taus = range(within.features(within.force_in), within.n_selectable_features(case.data.p) + 1)
     gamma, rows = (0.01, 0.5)[seed % 2], np.arange(case.data.n)
     how = {"scale": case.how[0], "intercept": case.how[1]}
     try:
@@ -254,9 +254,9 @@ def check_list(seed: int) -> str:
     case = drawn(seed)
     case = replace(case, asked={word: case.asked[word] for word in case.asked if word not in ("at_most", "hierarchy")})
     rng, names = np.random.default_rng([seed, 2]), case.data.names
-    within = Restrictions(**case.asked).within(names)
+    within = Restrictions(**case.asked).resolve_names(names)
     share, gamma, by = (0.0, 0.02, 0.3)[seed % 3], (1e-3, 0.1, 1.0)[int(rng.integers(3))], ("cv", "objective")[seed % 2]
-    taus = range(max(within.features(within.force_in), 1), within.left(case.data.p) + 1)
+    taus = range(max(within.features(within.force_in), 1), within.n_selectable_features(case.data.p) + 1)
     try:
         record = sc.near_optimal(
             case.data, case.plan, gamma=gamma, taus=taus, within=share, by=by, most=None, scale=case.how[0],
@@ -291,7 +291,7 @@ def check_list(seed: int) -> str:
 def exactly(case: Case, tau: int) -> list[list[int]]:
     """Columns of every model of exactly tau terms."""
     names = case.data.names
-    free = {names.index(name) for name in Restrictions(**case.asked).within(names).adjust}
+    free = {names.index(name) for name in Restrictions(**case.asked).resolve_names(names).adjust}
     chosen = [term for term in case.terms if not free.issuperset(term)]
     models = case.allowed(tau)
     return [S for S in models if sum(not set(term).isdisjoint(S) for term in chosen) == tau]
@@ -301,8 +301,8 @@ def check_common(seed: int) -> str:
     """Find the subset of whole terms that is best for all folds: its certified interval holds the least error."""
     case = drawn(seed)
     case = replace(case, asked={word: case.asked[word] for word in case.asked if word not in ("at_most", "hierarchy")})
-    within = Restrictions(**case.asked).within(case.data.names)
-    taus = range(max(within.features(within.force_in), 1), within.left(case.data.p) + 1)
+    within = Restrictions(**case.asked).resolve_names(case.data.names)
+    taus = range(max(within.features(within.force_in), 1), within.n_selectable_features(case.data.p) + 1)
     gammas = [[0.01, 1.0], [0.1], [1e-3, 0.3]][seed % 3]
     try:
         record = best_common_subset(
@@ -345,7 +345,7 @@ def test_lists_of_models_near_the_best(seed: int) -> None:
 def test_lists_that_a_limit_cuts(seed: int, checks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is known when the time is over holds."""
     asked = iter(range(checks))
-    monkeypatch.setattr(Deadline, "expired", lambda _: next(asked, None) is None)
+    monkeypatch.setattr(Deadline, "has_expired", lambda _: next(asked, None) is None)
     assert check_list(seed) == "limit"
 
 

@@ -48,7 +48,7 @@ def test_altered_records_are_rejected() -> None:
 
 
 def test_every_column_forced_in_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "by_rows", lambda data, folds: True)
+    monkeypatch.setattr(loop, "has_large_matrices", lambda data, folds: True)
     monkeypatch.setattr(cv_error, "is_wide", lambda data: True)
     data, _ = plain(4)
     record = sc.cross_validate(data, "4", gammas=[0.05], taus=[data.p], force_in=data.names, gap=0.0, threads=1)

@@ -96,11 +96,11 @@ def test_the_tree_drifts_by_the_condition_not_by_its_square() -> None:
         y = rng.normal(size=n)
         problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), 1e-6, n, np.zeros(q), 0.0)
         form = normal_form(problem)
-        V, beta, value = form.solved()
+        V, beta, value = form.solve_all_columns()
         best = np.full(q + 1, -np.inf)
         best[1:q] = 1e9
         state = path_tree.new_state(new_levels(V, beta, value, 1, q - 1), best, Margin(0.0, 0.0), 1024)
-        path_tree.run(state, form.copies, form.w, Margin(1e9, 0.0), 10**6)
+        path_tree.process_nodes(state, form.copies, form.w, Margin(1e9, 0.0), 10**6)
         for r in range(int(state.ctrl[path_tree.KEPT])):
             exact = ridge(problem, np.flatnonzero(state.kept.mask[r]))[1]
             worst = max(worst, abs(exact - state.kept.value[r]) / form.slack)
@@ -244,7 +244,7 @@ def test_a_number_outside_of_its_interval_is_never_reported(monkeypatch: pytest.
     """The check is on what is built, whoever made the mistake."""
     rng = np.random.default_rng(12)
     problem = case(rng.normal(size=(15, 3)), rng.normal(size=15), "3")
-    monkeypatch.setattr(PairBounds, "shown", property(lambda self: 2.0 * self.upper + 1.0))
+    monkeypatch.setattr(PairBounds, "clipped_estimates", property(lambda self: 2.0 * self.upper + 1.0))
     with pytest.raises(Inconsistent, match="cv_error.*outside"):
         cross_validate(problem.data, problem.folds, gammas=[0.1], taus=[1, 2], method="rounds")
 
@@ -306,4 +306,4 @@ def test_what_rounding_leaves_negative_is_not_trusted() -> None:
     Q = np.array([[1.0, 0.1], [0.1, -7.6e-6]])
     problem = SparseProblem(Q, np.array([0.3, 0.0]), 1.0, np.ones(2), 1e-25, 10, np.zeros(2), 0.0)
     form = normal_form(replace(problem, own_squares=np.array([2.0, 1e11])))
-    assert not form.trusted and not form.curved
+    assert not form.is_trusted and not form.curved

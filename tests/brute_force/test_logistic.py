@@ -11,9 +11,9 @@ from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judg
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees import glm_tree
-from sparsecv_mio.trees.glm_ranges import around
+from sparsecv_mio.trees.glm_ranges import bound_around_points
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.trees.subsets import UNLIMITED, never
+from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -31,7 +31,7 @@ def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(seed: int) -> None:
     subsets = GlmSubsets(drawn(7000 + seed, 5))
-    truth = enumerated(subsets.fits.whole)
+    truth = enumerated(subsets.fits.bounding_problem)
     for size in range(1, subsets.fits.problem.p):
         least = truth[best_of_size(truth, size)]
         value, off = float(least.value), 1e-9 * float(least.value) + least.off
@@ -46,14 +46,14 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(seed: int)
 @pytest.mark.parametrize("seed", range(16))
 def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> None:
     fits = GlmSubsets(drawn(1000 + seed, FEW)).fits
-    problem = fits.whole
+    problem = fits.bounding_problem
     truth = enumerated(problem)
     everything = fits.fit(range(problem.p))[0]
     for S, room in ((S, room) for S in truth for room in (1e-9, 0.05, 0.3)):
         point, _, upper = fits.fit(S)
         level = upper * (1.0 + room)
         for share in (0.0, 0.3, 1.0):
-            below = minorant(fits.whole, (1.0 - share) * point + share * everything, level)
+            below = minorant(fits.bounding_problem, (1.0 - share) * point + share * everything, level)
             if below is None:
                 continue
             for other, exact in truth.items():
@@ -64,7 +64,7 @@ def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(16))
 def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.whole
+    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.bounding_problem
     truth = enumerated(problem)
     for size in range(1, problem.p):
         fits = GlmSubsets(problem).fits
@@ -72,10 +72,10 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
         level = float(truth[best].value) * 1.05 + truth[best].off
         near, far = fits.fit(best)[0], fits.fit(range(problem.p))[0]
         points = [(1.0 - share) * near + share * far for share in (0.4, 0.0, 0.4)]
-        for below, _, ranges in around(fits, points, size, level, never):
+        for below, _, ranges in bound_around_points(fits, points, size, level, is_never_expired):
             for S, exact in truth.items():
                 if len(S) == size and exact.value <= level:
-                    margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
+                    margins = problem.y * (long_rows(problem.select_columns(np.array(S))) @ exact.theta)
                     assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
                     bound = quadratic_value(below.moments, S) - below.shift
                     assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
@@ -83,7 +83,7 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
 
 @pytest.mark.parametrize("seed", range(6))
 def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = GlmSubsets(drawn(3500 + seed, 5)).fits.whole
+    problem = GlmSubsets(drawn(3500 + seed, 5)).fits.bounding_problem
     truth = enumerated(problem)
     fits = GlmSubsets(problem).fits
     for size in range(2, problem.p):
@@ -91,10 +91,10 @@ def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_bel
         point = 0.6 * fits.fit(best_of_size(truth, size))[0] + 0.4 * fits.fit(range(problem.p))[0]
         for inside in ((0,), (problem.p - 1,), (0, problem.p - 1)):
             of_these = GlmSubsets(problem, np.array(inside, dtype=np.int64)).fits
-            for below, _, ranges in around(of_these, [point, point], size, level, never):
+            for below, _, ranges in bound_around_points(of_these, [point, point], size, level, is_never_expired):
                 for S, exact in truth.items():
                     if len(S) == size and set(inside) <= set(S) and exact.value <= level:
-                        margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
+                        margins = problem.y * (long_rows(problem.select_columns(np.array(S))) @ exact.theta)
                         assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
                         bound = quadratic_value(below.moments, S) - below.shift
                         assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
@@ -177,7 +177,7 @@ def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
     subsets = GlmSubsets(far_problem(n=200))
     fits, best = subsets.fits, subsets.solve([3]).by_size[3]
     points = 3 * [fits.fit(best.support)[0]]
-    found = around(fits, points, 3, best.upper * (1.0 + 1e-9), never)
+    found = bound_around_points(fits, points, 3, best.upper * (1.0 + 1e-9), is_never_expired)
     (of_all, of_sparse), *_, (_, shortest) = [(below.ranges.width, ranges.width) for below, _, ranges in found]
     assert of_sparse < 0.8 * of_all and shortest < 0.9 * of_sparse
 
@@ -250,7 +250,7 @@ def test_a_list_that_is_cut_off_says_what_others_have_at_least() -> None:
     for looks in (3, 30, 300, 1000):
         wanted, count = Listed(level), iter(range(looks))
         search = GlmSubsets(problem).listing(4, wanted, lambda count=count: next(count, None) is None)
-        search.run(4, UNLIMITED, np.inf)
+        search.solve(4, UNLIMITED, np.inf)
         for S, value in truth.items():
             assert S in wanted.supports or value >= min(search.unseen, level) * (1.0 - 1e-12), (looks, S)
 
@@ -260,7 +260,7 @@ def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
     subsets = GlmSubsets(problem)
     best = subsets.solve([3]).by_size[3]
     X, y = problem.X[:10] * 1.3, problem.y[:10]
-    _, (lower,), (upper,) = subsets.scored([best.support], X, y)
+    _, (lower,), (upper,) = subsets.score_supports([best.support], X, y)
     low, high = subsets.open_fold_interval(3, best.upper, X, y)
     assert 0.0 < low <= lower <= upper <= high < 100.0 and upper - lower < 1e-9
     assert subsets.open_fold_interval(3, np.inf, X, y) == (0.0, np.inf)

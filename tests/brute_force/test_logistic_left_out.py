@@ -73,8 +73,8 @@ def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_limit_leaves_second_steps_which_are_as_good(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a limit only folds that a second step does not tell to the last digits have steps of their own."""
-    again, more = list[int](), rows_out.left_out_again
-    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: (again.append(len(given[3])), more(*given)))
+    again, more = list[int](), rows_out.refine_held_out_fits
+    monkeypatch.setattr(rows_out, "refine_held_out_fits", lambda *given: (again.append(len(given[3])), more(*given)))
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1500, 3))
     dataset = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=1500) > 0.0).astype(float)))
@@ -103,8 +103,8 @@ def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyP
 
 def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of Newton's method moves margins by 1, of the 400 that so small a ridge leaves; folds had no clock."""
-    again, more = list[int](), rows_out.left_out_again
-    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: (again.append(len(given[3])), more(*given)))
+    again, more = list[int](), rows_out.refine_held_out_fits
+    monkeypatch.setattr(rows_out, "refine_held_out_fits", lambda *given: (again.append(len(given[3])), more(*given)))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 2))
     dataset = Dataset.from_arrays(X, (X.sum(axis=1) > 0.0).astype(float))
@@ -138,14 +138,14 @@ def test_a_fold_in_the_columns_of_all_rows_is_the_fold_of_its_own(seed: int) -> 
     kept = np.setdiff1d(np.arange(40), out)
     problem = whole.fits.problem
     own = GlmSubsets(GlmProblem(X[kept], y[kept], problem.v[kept], np.ones(5), 0.3))
-    shared = whole.without(out)
+    shared = whole.hold_rows_out(out)
     assert shared is not None and shared.fits.rows.W is whole.fits.rows.W
     for here, there in zip(
         own.solve([1, 2, 4]).by_size.values(), shared.solve([1, 2, 4]).by_size.values(), strict=True
     ):
         assert there.complete and here.support.tolist() == there.support.tolist()
         assert max(here.lower, there.lower) <= min(here.upper, there.upper)
-        held = [one.scored([here.support], X[out], y[out])[1:] for one in (own, shared)]
+        held = [one.score_supports([here.support], X[out], y[out])[1:] for one in (own, shared)]
         assert np.max([low for low, _ in held]) <= np.min([high for _, high in held])
         low, high = shared.open_fold_interval(here.tau, here.upper, X[out], y[out])
         assert low <= held[0][1][0] and held[0][0][0] <= high
@@ -159,4 +159,4 @@ def test_a_fold_whose_rows_tell_columns_less_apart_has_columns_of_its_own(apart:
     X[4, 2] = 1.0 - X[4, 2]
     whole = GlmSubsets(GlmProblem(X, y, np.ones(30), np.ones(3), 1.0))
     assert not whole.fits.has_copies
-    assert whole.without(np.array([4])) is None and whole.without(np.array([5])) is not None
+    assert whole.hold_rows_out(np.array([4])) is None and whole.hold_rows_out(np.array([5])) is not None

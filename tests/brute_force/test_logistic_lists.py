@@ -158,7 +158,7 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
     X = rng.normal(size=(60, 4))
     counts = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(0.5 + 0.6 * X[:, 0] - 0.4 * X[:, 1])).astype(float)))
     data, plan = standardize(counts, "length", "fold", loss=Loss.POISSON), make_folds(folds, counts)
-    at = GlmValues(data, plan).at(0.5, 4)
+    at = GlmValues(data, plan).with_gamma(0.5, 4)
     supports = [np.array(some) for size in (1, 2, 3) for some in combinations(range(4), size)]
     truth = []
     for some in supports:
@@ -176,7 +176,7 @@ def test_values_that_the_time_was_over_for_are_bounds(spec: str) -> None:
     rng = np.random.default_rng(4)
     X = rng.normal(size=(30, 3))
     data = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(X[:, 0])).astype(float)))
-    values = GlmValues(standardize(data, loss=Loss.POISSON), make_folds(spec, data)).at(0.1, 3)
+    values = GlmValues(standardize(data, loss=Loss.POISSON), make_folds(spec, data)).with_gamma(0.1, 3)
     supports = [np.array([0]), np.array([0, 2])]
     true, off = values.values(supports)
     assert np.isfinite(off).all()

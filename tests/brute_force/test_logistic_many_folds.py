@@ -139,7 +139,7 @@ def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     run = new_run(data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), loss="logistic", method="auto")
     run.begin()
-    bounds, per_row = run.state.bounds(), run.context.per_row
+    bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     for g, gamma in enumerate(case.gammas):
         low, high = ends_of_errors(case, gamma)[case.taus[-1]]
         assert bounds.upper[g, -1] * per_row >= low * (1.0 - ROUNDING)
@@ -160,7 +160,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
     asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
     run = new_run(*asked, loss="logistic", method="auto")
     run.begin()
-    bounds, per_row = run.state.bounds(), run.context.per_row
+    bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     ends = [[ends_of_errors(case, gamma)[tau] for tau in case.taus] for gamma in case.gammas]
     for g, t in np.ndindex(bounds.lower.shape):
         low, high = ends[g][t]

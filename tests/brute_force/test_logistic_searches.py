@@ -95,7 +95,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
         return
     grid, asked = Grid.of(case.gammas, case.taus, case.data.p), {"loss": "logistic", "method": "auto"}
     run = new_run(data, case.folds, grid, 600.0, gap=case.how["gap"], threads=1 + seed % 2, **asked)
-    per_row = run.context.per_row
+    per_row = run.context.cv_error_factor
     pairs = [(g, t) for g in range(len(case.gammas)) for t, tau in enumerate(case.taus) if case.data.p <= 5 or tau <= 3]
     ends = {(g, t): truth(case, case.gammas[g], case.taus[t]) for g, t in pairs}
 
@@ -107,7 +107,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
 
     run.begin()
     check()
-    while not run.finished:
+    while not run.is_finished:
         run.step()
         check()
 

@@ -38,8 +38,8 @@ def least(moments: tuple[np.ndarray, np.ndarray], support: list[int]) -> float:
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercept: bool) -> None:
-    fits = GlmFits.of(drawn(50, 7, size, intercept), np.array([6]) if size == 3 else None)
-    problem, rows, first = fits.problem, fits.rows, fits.problem.first
+    fits = GlmFits.from_problem(drawn(50, 7, size, intercept), np.array([6]) if size == 3 else None)
+    problem, rows, first = fits.problem, fits.rows, fits.problem.first_coefficient
     forced = list(fits.forced)
     support = [*forced, *range(size)]
     point = fits.fit(support)[0]
@@ -59,10 +59,10 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
 
 
 def test_few_of_many_columns_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits, found = GlmFits.of(drawn(80, 200, 3), None), {}
+    fits, found = GlmFits.from_problem(drawn(80, 200, 3), None), {}
     for seen in (40, 1_000):
         monkeypatch.setattr(glm_starts, "MOST_SEEN", seen)
-        support, _, upper = glm_starts.exchanged(fits, frozenset(), 4, lambda: False)
+        support, _, upper = glm_starts.exchange_columns(fits, frozenset(), 4, lambda: False)
         assert len(support) == 4
         found[seen] = upper
     assert found[40] <= found[1_000] * 1.02

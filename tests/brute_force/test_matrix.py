@@ -49,7 +49,7 @@ def test_other_solvers(backend: str, count: int) -> None:
 @pytest.fixture
 def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
-    whole = restricted.solve_restricted
+    whole = restricted.solve_with_constraints
 
     def tree(*args: Any, effort: int, **more: Any) -> BestSubsets:
         found = whole(*args, effort=effort, **more)
@@ -60,7 +60,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(found, finished=False, by_size=unproved)
 
     for module in (restricted, near_ties):
-        monkeypatch.setattr(module, "solve_restricted", tree)
+        monkeypatch.setattr(module, "solve_with_constraints", tree)
 
 
 @pytest.mark.parametrize("kind", RESTRICTED[2:])

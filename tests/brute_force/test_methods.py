@@ -69,7 +69,7 @@ def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPla
         after = run.state.bounds()
         assert np.all(after.lower >= before.lower) and np.all(after.upper <= before.upper)
         before = after
-    assert before.proved(0.0)
+    assert before.is_certified(0.0)
 
 
 def test_budget_stops_with_valid_bounds() -> None:

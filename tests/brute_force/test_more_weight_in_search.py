@@ -17,7 +17,7 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.trees import listing
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -34,7 +34,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
         for steps in (take(source, state, plan, every), *(
             source.steps(state, plan, every, rise * shown.sum(axis=2)) for rise in (0.1, 1.0)
         )):  # fmt: skip
-            search.writer.take([source.run(step, search.problems, never) for step in steps])
+            search.writer.take([source.run(step, search.problems, is_never_expired) for step in steps])
         seen.append((search, before, state.open.copy()))
         search.context.deadline.stop.set()
         return iter(())

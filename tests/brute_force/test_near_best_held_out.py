@@ -14,7 +14,7 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
@@ -37,8 +37,8 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
     for g, gamma in enumerate(case.gammas):
         truth = ends_of_errors(case, gamma)
         for tau in case.taus:
-            subset = problems.full(g).solve([tau], [], 0, never).by_size[tau]
-            near_best = problems.full(g).near_best(tau, [subset.support], never)
+            subset = problems.full(g).solve([tau], [], 0, is_never_expired).by_size[tau]
+            near_best = problems.full(g).make_near_optimal_list(tau, [subset.support], is_never_expired)
             assert isinstance(near_best, NearBestHeldOut)
             least, most = near_best.bound_all_fits(subset.upper)
             for has_list in (False, True):
@@ -47,8 +47,18 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
                     near_best.list_supports(max(near_best.cutoff_to_solve(most), subset.upper), 1 << 12, 1)
                 folds = near_best.bound_folds(least, most)
                 low, high = truth[tau]
-                assert folds.lower.sum() * context.per_row <= high * (1.0 + ROUNDING), (seed, gamma, tau, has_list)
-                assert folds.upper.sum() * context.per_row >= low * (1.0 - ROUNDING), (seed, gamma, tau, has_list)
+                assert folds.lower.sum() * context.cv_error_factor <= high * (1.0 + ROUNDING), (
+                    seed,
+                    gamma,
+                    tau,
+                    has_list,
+                )
+                assert folds.upper.sum() * context.cv_error_factor >= low * (1.0 - ROUNDING), (
+                    seed,
+                    gamma,
+                    tau,
+                    has_list,
+                )
                 n_solved += int(folds.is_listed.sum()) * has_list
     assert n_solved > 0
 

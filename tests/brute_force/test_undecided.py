@@ -18,7 +18,7 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
     weight = case.gamma / 2.0 * case.data.weight
     out = []
     for fold, moments in training_moments(case.data, case.folds, some_folds(case, 3)):
-        here = FoldData.of(case.data, case.folds, fold, moments).with_gamma(case.gamma)
+        here = FoldData.from_moments(case.data, case.folds, fold, moments).with_gamma(case.gamma)
         problem, rows = here.problem, here.held_out
         taus = list(range(1, case.data.q))
         supports = [np.sort(case.rng.choice(case.data.q, tau, replace=False)) for tau in taus]
@@ -59,6 +59,6 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     case = random_case(1)
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
-    here = FoldData.of(case.data, case.folds, fold, moments)
+    here = FoldData.from_moments(case.data, case.folds, fold, moments)
     ends = enclose_held_out(here, [1], np.array([np.inf]), [np.array([0])], True)
     assert ends.lower[0] == 0.0 and ends.upper[0] == np.inf

@@ -38,11 +38,11 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int
         if not np.abs(data.rows(train)[0] / np.sqrt(problem.gammas[0] / 2.0 * data.weight)).max() < 1e130:
             return trees, ended  # products are beyond what floats hold
     for gamma in problem.gammas[:1]:
-        rows = WideRows.of(data, train, train[:0], gamma)
+        rows = WideRows.from_data(data, train, train[:0], gamma)
         for tau in range(1, rows.q if rows.yy > 0.0 else 1):  # a constant target: any columns will do
             truth = values_of(rows, tau)
             best = min(truth.values())
-            slack = 1e-10 * rows.yy + 4.0 * float(wide.WideTree.error_of(rows, tau))
+            slack = 1e-10 * rows.yy + 4.0 * float(wide.WideTree.bound_rounding_error(rows, tau))
             for enough, most in ((np.inf, 10_000), (best * rng.uniform(0.7, 1.1), 10_000), (np.inf, 2)):
                 fold = WideFold(rows)
                 if rng.random() < 0.5:

@@ -87,7 +87,7 @@ def _asked(rng: np.random.Generator, what: str, case: RandomProblem) -> dict[str
     ends = f"{gammas[0]!r}..{gammas[0] * 10.0 ** rng.uniform(0.01, 3.0)!r}"
     gap = float(rng.choice([0.0, 1e-4, 0.05]))
     if what == "solve":
-        method = "auto" if restrictions.beyond_forcing else str(rng.choice(METHODS))
+        method = "auto" if restrictions.side_constraints else str(rng.choice(METHODS))
         asked = {"gammas": gammas, "taus": taus, "gap": gap, "method": method, "restrictions": restrictions}
         if rng.random() < 0.1 and method not in ("descent", "bounds"):
             asked["refine"] = True

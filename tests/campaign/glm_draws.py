@@ -305,7 +305,7 @@ def bounds(draw: Draw) -> Iterator[str]:
             yield from inside(f"h of {gamma, tau}", ends.lower, ends.upper, draw.truth.h(gamma, tau))
             for fold, held in enumerate(draw.truth.fold_ends(gamma, tau)):
                 some = table.interval(g, t, fold)
-                unit = table.per_row * draw.truth.sizes.sum()
+                unit = table.cv_error_factor * draw.truth.sizes.sum()
                 yield from inside(f"fold {fold}", some.lower * unit, some.upper * unit, (held[0], held[1]))
                 least = float(draw.truth.fits(gamma, tau, fold).value.min())
                 low, high = (unit * part[g, t, fold] for part in (table.objective_lower, table.objective_upper))

@@ -23,7 +23,7 @@ from remember import remembering
 from small import Small, shrunk
 from true_claims import Truth
 
-from sparsecv_mio.certificate.own_rows import within_of
+from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.check import main as checker
 from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
@@ -56,7 +56,7 @@ def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
         plan = problem.plan(data)
         record = cross_validate(data, plan, gap=(0.0, 1e-4)[problem.seed % 2], **how)
         write_proof(record, data, place, plan)
-        data = replace(data, X=stated_cells(data, within_of(record)))
+        data = replace(data, X=stated_cells(data, fold_preprocessing(record)))
     return data, read_lines(place)
 
 

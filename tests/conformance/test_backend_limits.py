@@ -158,7 +158,7 @@ def test_a_round_that_moves_nothing_has_a_status_of_its_own(monkeypatch: pytest.
     from sparsecv_mio.formulation.backends import highs
 
     backend, problem = usable("highs"), random_problem(np.random.default_rng(5), q=7)
-    monkeypatch.setattr(highs._Run, "_cut", lambda self, x: 1)
+    monkeypatch.setattr(highs._Run, "_separate_point", lambda self, x: 1)
     monkeypatch.setattr(highs._Run, "_refit", lambda self, x: 0)
     task = model_task(problem, 3, FREE, refit_moments(problem, (0,)), KnownBounds())
     answer = backend._run(task, "outer", Limits(seconds=20.0))
@@ -173,7 +173,7 @@ def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None
     def broken(self: object, solver: object, where: int) -> None:
         raise ZeroDivisionError("inside the callback")
 
-    monkeypatch.setattr(gurobi._Benders, "cut", broken)
+    monkeypatch.setattr(gurobi._Benders, "add_cuts", broken)
     with pytest.raises(ZeroDivisionError, match="inside the callback"):
         backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
 

@@ -42,10 +42,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package as this process sees it."""
     monkeypatch.syspath_prepend(str(place))
-    backends.of_packages.cache_clear()
+    backends.find_package_backends.cache_clear()
     backends.get_backend.cache_clear()
     yield place
-    backends.of_packages.cache_clear()
+    backends.find_package_backends.cache_clear()
     backends.get_backend.cache_clear()
 
 
@@ -108,7 +108,7 @@ def test_a_package_that_is_broken_is_named(installed: Path, monkeypatch: pytest.
     broken = {name: EntryPoint(name, value, backends.ENTRY_POINTS) for name, value in (
         ("gone", "no_such_module:Backend"), ("other", "sparsecv_milp:MilpBackend"), ("none", "builtins:dict"),
     )}  # fmt: skip
-    monkeypatch.setattr(backends, "of_packages", cache(lambda: broken))
+    monkeypatch.setattr(backends, "find_package_backends", cache(lambda: broken))
     for name, words in (("gone", "cannot be loaded"), ("other", "no Backend of that name"), ("none", "is no Backend")):
         with pytest.raises(BackendUnavailable, match=f"^backend {name}: .*{words}"):
             backends.get_backend(name)

@@ -72,7 +72,7 @@ def test_100_hostile_problems(name: str, form: str, hard: bool) -> None:
 
 
 def task_of(problem: GlmProblem, tau: int, start: tuple[int, ...] | None = None) -> ModelTask:
-    inner = problem.centred()[0]
+    inner = problem.centre_columns()[0]
     first = feasible_classes(inner, tau, FREE) if start is None else fit_glm(inner, start)
     assert first is not None
     return loss_task(inner, tau, FREE, first, KnownBounds())
@@ -124,7 +124,7 @@ def noise(n: int, p: int) -> GlmProblem:
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
     backend, problem = usable(name), noise(120, 90)  # no solver ends soon
-    inner = problem.centred()[0]
+    inner = problem.centre_columns()[0]
     known = feasible_classes(inner, 8, FREE)
     assert known is not None
     for limits, stops in (
@@ -208,7 +208,7 @@ def test_the_model_says_the_objective_of_a_fit_and_nothing_below_it() -> None:
         assert len(arrays.losses) == len(task.problem.y)  # type: ignore[union-attr]
         for S, value in least.items():
             z = np.isin(np.arange(problem.p), S) * 1.0
-            u, phi = task.scaled.fitted(z)
+            u, phi = task.scaled.fit_support(z)
             x = arrays.vector(model.point(task, u, z))
             assert task.scaled.objective(objective(arrays, x)) == pytest.approx(value, rel=1e-9)
             assert task.scaled.objective(phi) == pytest.approx(value, rel=1e-9)
@@ -233,7 +233,7 @@ def test_mosek_sees_the_same_objective_and_a_loss_that_is_too_small() -> None:
             with build(env, arrays) as solver:
                 for S, value in least.items():
                     z = np.isin(np.arange(problem.p), S) * 1.0
-                    x = arrays.vector(model.point(task, task.scaled.fitted(z)[0], z))
+                    x = arrays.vector(model.point(task, task.scaled.fit_support(z)[0], z))
                     found, wrong = evaluate(solver, whole_point(arrays, x))
                     assert task.scaled.objective(found) == pytest.approx(value, rel=1e-9)
                     assert wrong <= 1e-9 * (1.0 + np.abs(x).max())
@@ -264,7 +264,7 @@ def test_a_linear_model_is_below_by_no_more_than_it_says() -> None:
         arrays = lower_model(model)
         for S in least:
             z = np.isin(np.arange(problem.p), S) * 1.0
-            u, phi = task.scaled.fitted(z)
+            u, phi = task.scaled.fit_support(z)
             if phi > task.scaled.value(task.start.objective):
                 continue
             x = arrays.vector(model.point(task, u, z))

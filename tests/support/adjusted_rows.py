@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import scales, varying_columns
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.words import Loss
 
@@ -50,7 +50,7 @@ class AdjustedCase:
         data, loss = self.data, row_loss(Loss(self.how["loss"]))
         weight = scales(data.X, self.how["scale"], data.row_weights) ** 2
         weight[self.adjusted] = 0.0
-        y, v = of_dataset(loss, data, rows)
+        y, v = encode_dataset_targets(loss, data, rows)
         return GlmProblem(data.X[rows], y, v, weight, gamma, self.how["intercept"] != "none", loss)
 
     def has_least(self) -> bool:
@@ -66,14 +66,14 @@ class AdjustedCase:
         loss = row_loss(Loss(self.how["loss"]))
         for fold in range(self.folds.k):
             rows, out = self.folds.train_rows(fold), self.folds.scored_rows(fold)
-            problem, (y, v) = self.problem(rows, gamma), of_dataset(loss, self.data, out)
-            truths = {S: least(problem.only(np.array(S, dtype=np.int64))) for S in supports}
+            problem, (y, v) = self.problem(rows, gamma), encode_dataset_targets(loss, self.data, out)
+            truths = {S: least(problem.select_columns(np.array(S, dtype=np.int64))) for S in supports}
             best, ends = min(one.value for one in truths.values()), []
             for S, one in truths.items():
                 if one.value <= best * (1.0 + TIED) + 1e-300:
                     columns = np.array(S, dtype=np.int64)
                     X = self.data.X[np.ix_(out, columns)]
-                    ends.append([float(v @ part) for part in long_losses(problem.only(columns), one, X, y)])
+                    ends.append([float(v @ part) for part in long_losses(problem.select_columns(columns), one, X, y)])
             low, high = low + min(end[0] for end in ends), high + max(end[1] for end in ends)
         total = sum(self.data.weight_of(self.folds.scored_rows(fold)) for fold in range(self.folds.k))
         return low / total, high / total

@@ -107,7 +107,7 @@ def moment_folds(case: Case, near: bool = True):
 def wide_folds(case: Case):
     for fold in some_folds(case):
         train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
-        yield fold, WideFold(WideRows.of(case.data, train, test, case.gamma))
+        yield fold, WideFold(WideRows.from_data(case.data, train, test, case.gamma))
 
 
 def breaches(case: Case, fold: int, here) -> tuple[list[str], int]:

@@ -85,5 +85,5 @@ def conic_spread(
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
     asked = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, SHARP_COLUMNS, TIE, form.rounding)
     incumbents = Incumbents(fold.best, fold.supports)
-    fold_bounds.run(form.fold(X, u), np.array([tau], dtype=np.int64), asked, incumbents, out, ends)
+    fold_bounds.bound_fold(form.fold(X, u), np.array([tau], dtype=np.int64), asked, incumbents, out, ends)
     return problem.r_mean + ends[0, :, 0], problem.r_mean + ends[0, :, 1]

@@ -55,14 +55,14 @@ class CountCase:
             rows, out = self.folds.train_rows(fold), self.folds.scored_rows(fold)
             problem, outside = self.problem(rows, gamma), self.problem(out, gamma) if self._some(out) else None
             supports = [S for size in range(min(tau, problem.p) + 1) for S in combinations(range(problem.p), size)]
-            truths = {S: least(problem.only(np.array(S, dtype=np.int64))) for S in supports}
+            truths = {S: least(problem.select_columns(np.array(S, dtype=np.int64))) for S in supports}
             best, ends = min(one.value for one in truths.values()), []
             y, v = self._outside(out) if outside is None else (outside.y, outside.v)
             for S, one in truths.items():
                 if one.value <= best * (1.0 + TIED) + 1e-300:
                     columns = np.array(S, dtype=np.int64)
                     X = self.data.X[np.ix_(out, columns)]
-                    ends.append([float(v @ part) for part in long_losses(problem.only(columns), one, X, y)])
+                    ends.append([float(v @ part) for part in long_losses(problem.select_columns(columns), one, X, y)])
             low, high = low + min(end[0] for end in ends), high + max(end[1] for end in ends)
         total = sum(self.data.weight_of(self.folds.scored_rows(fold)) for fold in range(self.folds.k))
         return low / total, high / total

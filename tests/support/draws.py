@@ -25,7 +25,7 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems import by_rows
 
 SEARCH_FIRST = [(plan, "SMALL", 0)]
-ON_ROWS = [(loop, "by_rows", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
+ON_ROWS = [(loop, "has_large_matrices", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by small thresholds
     "as they are": [],
     "folds search first": SEARCH_FIRST,

@@ -35,4 +35,4 @@ def interval_problem(seed: int, spec: str, n: int = 24, p: int = 6) -> IntervalP
     y = X @ (rng.normal(size=p) * (rng.random(p) < 0.6)) + rng.normal(size=n)
     data = Dataset.from_arrays(X, y)
     standard, folds = standardize(data, Scale.LENGTH, Intercept.FOLD), make_folds(spec, data, seed)
-    return IntervalProblem(standard, folds, TrainingSets.of_folds(standard, folds))
+    return IntervalProblem(standard, folds, TrainingSets.from_folds(standard, folds))

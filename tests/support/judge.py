@@ -48,7 +48,7 @@ def outside(record: Record) -> Iterator[str]:
 
 def not_allowed(problem: RandomProblem, record: Record) -> Iterator[str]:
     """Yield the supports that the restrictions exclude."""
-    asked = problem.restrictions.within(problem.data.names)
+    asked = problem.restrictions.resolve_names(problem.data.names)
     supports: Iterable[Any] = (record.support, *record.chosen_folds.supports)
     if asked.nonnegative or asked.nonpositive:  # a sign may hold a chosen column at zero
         supports = ()

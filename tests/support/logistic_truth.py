@@ -32,7 +32,7 @@ def fitted(
 def long_rows(problem: GlmProblem, X: FloatArray | None = None) -> np.ndarray:
     """Rows in long double; with an intercept about the first row, which changes the intercept alone."""
     Z = (problem.X if X is None else X).astype(np.longdouble) - (problem.X[0] if problem.intercept else 0.0)
-    return np.hstack([np.ones((len(Z), problem.first), dtype=np.longdouble), Z])
+    return np.hstack([np.ones((len(Z), problem.first_coefficient), dtype=np.longdouble), Z])
 
 
 def long_loss(problem: GlmProblem, t: np.ndarray, y: FloatArray) -> np.ndarray:
@@ -159,7 +159,7 @@ def counted(seed: int, most: int = 6) -> GlmProblem:
         X = X * 10.0 ** rng.uniform(-4, 4, size=p) + 1e4 * (rng.random(p) < 0.3)
     v = rng.choice([0.1, 1.0, 7.0], size=n) if kind == 7 else np.ones(n)
     gamma, intercept = 10.0 ** rng.uniform(-4, 3), bool(rng.random() < 0.85)
-    rates, weights = PoissonLoss().of_data(counts, v, exposure)
+    rates, weights = PoissonLoss().encode_targets(counts, v, exposure)
     if not intercept or kind != 6:
         X -= X.mean(0)
     return GlmProblem(X, rates, weights, np.ones(p), gamma, intercept, PoissonLoss())
@@ -188,7 +188,7 @@ def harder(seed: int, most: int = 5) -> GlmProblem:
 
 def has_least(problem: GlmProblem, columns: tuple[int, ...]) -> bool:
     """Whether F has a best point: no direction in some columns without a penalty moves margins one way, or none."""
-    Z = np.hstack([np.ones((len(problem.y), problem.first)), problem.X[:, list(columns)]])[problem.v > 0.0]
+    Z = np.hstack([np.ones((len(problem.y), problem.first_coefficient)), problem.X[:, list(columns)]])[problem.v > 0.0]
     Z, y = Z / np.maximum(np.abs(Z).max(axis=0), 1e-300), problem.y[problem.v > 0.0]
     if np.linalg.matrix_rank(Z) < Z.shape[1]:
         return False
@@ -225,7 +225,7 @@ def free_of(problem: GlmProblem) -> tuple[int, ...]:
 def enumerated(problem: GlmProblem, always: tuple[int, ...] = ()) -> dict[tuple[int, ...], Truth]:
     """Least F of every support that has some columns."""
     sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size) if set(always) <= set(S))
-    return {S: least(problem.only(np.array(S, dtype=np.int64))) for S in sets}
+    return {S: least(problem.select_columns(np.array(S, dtype=np.int64))) for S in sets}
 
 
 def best_of_size(truth: dict[tuple[int, ...], Truth], size: int) -> tuple[int, ...]:
@@ -261,7 +261,7 @@ def listed(subsets: GlmSubsets, tau: int, level: float, most: int = 10**9) -> Li
     """List the supports of a tau with F at most a level."""
     wanted = Listed(level, most)
     search = subsets.listing(tau, wanted)
-    search.run(tau, UNLIMITED, np.inf)
+    search.solve(tau, UNLIMITED, np.inf)
     wanted.unseen = search.unseen
     return wanted
 
@@ -284,8 +284,8 @@ def judged(
     truth, subsets = enumerated(problem, always), GlmSubsets(problem, np.array(always, dtype=np.int64))
     supports = [np.array(S, dtype=np.int64) for S in truth]
     X, y = outside(problem, seed)
-    refits, lower, upper = subsets.scored(supports, X, y)
-    ends = {S: [loss.sum() for loss in long_losses(problem.only(i), truth[S], X[:, i], y)]
+    refits, lower, upper = subsets.score_supports(supports, X, y)
+    ends = {S: [loss.sum() for loss in long_losses(problem.select_columns(i), truth[S], X[:, i], y)]
             for S, i in zip(truth, supports, strict=True)}  # fmt: skip
     for row, S in enumerate(truth):
         assert refits.lower[row] <= truth[S].value <= refits.upper[row] + truth[S].off, (seed, S, "objective")
@@ -307,7 +307,7 @@ def judged(
             assert not best.complete or all(_without_flat(problem, S) in own for S in ties), (seed, size)
             index = np.array(best_set, dtype=np.int64)
             least_loss, most_loss = (
-                loss.sum() for loss in long_losses(problem.only(index), truth[best_set], X[:, index], y)
+                loss.sum() for loss in long_losses(problem.select_columns(index), truth[best_set], X[:, index], y)
             )
             low, high = subsets.open_fold_interval(tau, best.upper, X, y)
             assert low <= most_loss and least_loss <= high, (seed, size, "open fold")

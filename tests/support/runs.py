@@ -14,7 +14,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import new_method, with_threads
-from sparsecv_mio.search.observers import Signals, run_to_end
+from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.plan import Plan
@@ -41,7 +41,7 @@ def change_plan(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 def to_end(run: Any) -> Any:
     """The same run, begun and finished."""
     run.begin()
-    run_to_end(run)
+    finish_search(run)
     return run
 
 
@@ -50,5 +50,5 @@ def record_of(run: Any) -> Record:
     run.score_reported_pair()
     snapshot = run.snapshot()
     assert snapshot is not None
-    source = run.reported
+    source = run.reported_search
     return build_record(snapshot, source.best_on_all_rows, source.state.all_rows)

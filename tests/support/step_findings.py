@@ -29,9 +29,9 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.registry import make_problems
-from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import Findings, Step
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.words import Loss
 
 CASES = {  # rows, columns, folds, largest size
@@ -90,8 +90,8 @@ def find_differences(path: Path) -> list[str]:
         context, differ = make_search(case).context, list[str]()
         for packed, expected in done:
             step = pickle.loads(packed)
-            problems = make_problems(context, SearchState.new(context).all_rows)
-            found = source_of(step).run(step, problems, never)
+            problems = make_problems(context, SearchState.from_context(context).all_rows)
+            found = find_source(step).run(step, problems, is_never_expired)
             if plain(replace(found, statements=tuple(found.statements))) != expected:
                 differ.append(step.source)
     return differ

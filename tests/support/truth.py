@@ -289,14 +289,14 @@ class Truth:
         """Supports of a fold; of all rows for fold -1."""
         if fold not in self._folds:
             data, plan = self.problem.data, self.problem.folds
-            asked = self.problem.restrictions.within(data.names)
+            asked = self.problem.restrictions.resolve_names(data.names)
             train, test = np.arange(data.n), np.arange(1)
             if fold >= 0:
                 train, test = plan.train_rows(fold), plan.scored_rows(fold)
             how = data.X, data.y, train, test, self.problem.scale, self.problem.intercept
             forced = [data.names.index(name) for name in asked.force_in]
             left = [data.names.index(name) for name in asked.force_out]
-            if asked.beyond_forcing:
+            if asked.side_constraints:
                 made = RestrictedEnumeration(*how, weight=data.row_weights)
                 made.names, made.asked = data.names, asked
                 self._folds[fold] = made

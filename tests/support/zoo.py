@@ -263,7 +263,7 @@ def hostile_problem(
         weight = rng.integers(0, 4, data.n) if weights == "whole" else 10.0 ** rng.uniform(-3.0, 3.0, data.n)
         weight[:5] = np.maximum(weight[:5], 1)
         data, plan = weighted(data, weight.astype(float), deal, name="w")
-    asked = random_restrictions(rng, data.names, restricted).within(data.names)
+    asked = random_restrictions(rng, data.names, restricted).resolve_names(data.names)
     low, high = len(asked.force_in), data.p - len(asked.force_out)
     taus = sorted({min(max(tau, low), high) for tau in case.taus})
     return replace(case, data=data, folds=plan, taus=taus, restrictions=asked)

@@ -9,7 +9,7 @@ import pytest
 from repository import ROOT
 
 from sparsecv_mio import arrays
-from sparsecv_mio.arrays import beside_ones, give_back_memory, put_beside_ones
+from sparsecv_mio.arrays import base_with_ones, give_back_memory, prepend_ones
 
 DEFINED = re.compile(r"^(\w+) = NDArray\[np\.(?:float64|int64|bool_)\]$", re.MULTILINE)
 
@@ -23,13 +23,13 @@ def test_no_other_module_names_them_again() -> None:
 
 def test_columns_beside_ones_are_found_where_they_are_and_nowhere_else() -> None:
     X = np.arange(12.0).reshape(4, 3)
-    whole = put_beside_ones(X, np.array([2, 0]))
+    whole = prepend_ones(X, np.array([2, 0]))
     assert whole.tolist() == [[1.0] * 4, X[:, 2].tolist(), X[:, 0].tolist()]
-    assert beside_ones(whole[1:].T) is whole
+    assert base_with_ones(whole[1:].T) is whole
     others = (X, whole[1:].T.copy(), whole[1:].T[::-1], whole[:2].T, whole[1:, :3].T)
-    assert all(beside_ones(other) is None for other in others)
+    assert all(base_with_ones(other) is None for other in others)
     whole[0, 1] = 0.5
-    assert beside_ones(whole[1:].T) is None
+    assert base_with_ones(whole[1:].T) is None
 
 
 def test_memory_is_given_back_where_the_library_can_and_arrays_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from sparsecv_mio.declared_options import (
     TABLE,
     UNITS,
     check_whole,
-    shown,
+    option_name,
 )
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import CommonOptions, FitOptions, NearOptions, PathOptions
@@ -79,7 +79,7 @@ def test_commands(command: Any) -> None:
             continue
         text = option.help.rpartition("[")[0] if option.help.endswith("]") else option.help
         assert re.sub(r" +\[default: .*\]$", "", given.help) == text.rstrip(), option.name
-        assert option.flag in given.opts or given.secondary_opts == [f"--no-{shown(option.name)}"]
+        assert option.flag in given.opts or given.secondary_opts == [f"--no-{option_name(option.name)}"]
         default = OTHER_DEFAULTS.get((command.name, option.name), option.default)
         as_recorded = command.name in ("verify", "predict")
         assert given.default == (None if default == () or as_recorded and option.name in READING else default)
@@ -133,7 +133,7 @@ def test_records() -> None:
     [("gap", (0.0, 0.999)), ("time_limit", (None, 1e-9, 1e9)), ("threads", (None, 1, 4096)), ("mio_budget", (None, 0))],
 )
 def test_values_in_range(name: str, values: tuple[Any, ...]) -> None:
-    assert [OPTIONS[name].settled(value) for value in values] == list(values)
+    assert [OPTIONS[name].validate(value) for value in values] == list(values)
 
 
 @pytest.mark.parametrize(
@@ -145,15 +145,15 @@ def test_values_in_range(name: str, values: tuple[Any, ...]) -> None:
 )  # fmt: skip
 def test_values_out_of_range(name: str, values: tuple[Any, ...]) -> None:
     for wrong in values:
-        with pytest.raises(BadInput, match=f"^{shown(name)}: "):
-            OPTIONS[name].settled(wrong)
+        with pytest.raises(BadInput, match=f"^{option_name(name)}: "):
+            OPTIONS[name].validate(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["x", "9" * 5000, [1], object()])
 @pytest.mark.parametrize("name", ["gap", "time_limit", "threads"])
 def test_what_is_no_number(name: str, wrong: Any) -> None:
     with pytest.raises(BadInput, match=r"is not a (whole )?number$"):
-        OPTIONS[name].settled(wrong)
+        OPTIONS[name].validate(wrong)
 
 
 def test_whole_numbers() -> None:
@@ -174,6 +174,6 @@ def test_keywords_of_searches_have_one_meaning() -> None:
      ("threads", np.uint8(2)), ("method", np.str_("joint"))],
 )  # fmt: skip
 def test_scalars_of_numpy_are_those_of_python(name: str, value: Any) -> None:
-    settled = OPTIONS[name].settled(value)
+    settled = OPTIONS[name].validate(value)
     assert settled == value.item() and not isinstance(settled, np.generic)
     assert getattr(SearchOptions.of(**{name: value}), name) == value.item()

@@ -11,24 +11,37 @@ import pytest
 
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.cli import run
-from sparsecv_mio.digits import aligned, ends_of, shown
+from sparsecv_mio.digits import format_interval, format_number, format_with_zeros
 
 
 @pytest.mark.parametrize("digits", [2, 3, 6, 9])
 def test_no_digit_of_the_whole_part_is_lost_and_at_least_so_many_are_written(digits: int) -> None:
     rng = np.random.default_rng(digits)
     for value in rng.choice([-1.0, 1.0], 2000) * 10.0 ** rng.uniform(-12, 15, 2000):
-        for text in (shown(value, digits), aligned(value, digits)):
+        for text in (format_number(value, digits), format_with_zeros(value, digits)):
             allowed = 0.5000001 * max(10.0 ** (1 - digits) * abs(value), 0.0)
             assert abs(float(text) - value) <= (max(allowed, 0.5) if abs(value) < 1e12 else allowed)
             assert "e+" not in text or abs(value) >= 1e12
 
 
 def test_numbers_at_the_edges() -> None:
-    assert [shown(999999.7), shown(999999.4), aligned(999999.7, 6)] == ["1000000", "999999", "1000000"]
-    assert [shown(0.0), shown(-0.5), shown(math.nan), shown(-math.inf)] == ["0", "-0.5", "?", "?"]
-    assert [aligned(math.inf, 6), aligned(1.5, 6), aligned(2.5e12, 6)] == ["?", "1.50000", "2.50000e+12"]
-    assert ends_of(120245.4, 26227614.9) == "[120245, 26227615]"
+    assert [format_number(999999.7), format_number(999999.4), format_with_zeros(999999.7, 6)] == [
+        "1000000",
+        "999999",
+        "1000000",
+    ]
+    assert [format_number(0.0), format_number(-0.5), format_number(math.nan), format_number(-math.inf)] == [
+        "0",
+        "-0.5",
+        "?",
+        "?",
+    ]
+    assert [format_with_zeros(math.inf, 6), format_with_zeros(1.5, 6), format_with_zeros(2.5e12, 6)] == [
+        "?",
+        "1.50000",
+        "2.50000e+12",
+    ]
+    assert format_interval(120245.4, 26227614.9) == "[120245, 26227615]"
 
 
 def test_one_answer_has_one_format_of_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,19 +15,19 @@ from sparsecv_mio.model_space import (
     Parents,
     Restrictions,
     Term,
-    features_of,
-    limits_of,
-    parents_of,
+    parse_hierarchy,
+    parse_limits,
+    parse_names,
     products,
 )
 from sparsecv_mio.words import Loss
 
 
 def test_what_may_be_given() -> None:
-    assert limits_of(["2:a,b", (1, [0, "c"])]) == (AtMost(2, ("a", "b")), AtMost(1, ("0", "c")))
-    assert parents_of(["a:b=a,b", "c=a|b"]) == (Parents("a:b", ("a", "b")), Parents("c", ("a", "b"), False))
-    assert features_of("a, 'b", "at-most") == ("a", "'b")
-    assert limits_of(()) == parents_of(()) == ()
+    assert parse_limits(["2:a,b", (1, [0, "c"])]) == (AtMost(2, ("a", "b")), AtMost(1, ("0", "c")))
+    assert parse_hierarchy(["a:b=a,b", "c=a|b"]) == (Parents("a:b", ("a", "b")), Parents("c", ("a", "b"), False))
+    assert parse_names("a, 'b", "at-most") == ("a", "'b")
+    assert parse_limits(()) == parse_hierarchy(()) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,34 +62,34 @@ def test_what_may_not_be_given(given: dict[str, Any], message: str) -> None:
 )
 def test_what_the_data_refuse(given: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=f"^{message}"):
-        Restrictions(**given).within(["a", "b", "c"])
+        Restrictions(**given).resolve_names(["a", "b", "c"])
 
 
 def test_words_are_spelt_out_by_the_names_of_the_data() -> None:
     names = ["b", "a", "a*b", "all b"]
-    found = Restrictions(hierarchy="weak", nonnegative="all", at_most=[(1, ["a", 0])]).within(names)
+    found = Restrictions(hierarchy="weak", nonnegative="all", at_most=[(1, ["a", 0])]).resolve_names(names)
     assert found.hierarchy == (Parents("a*b", ("b", "a"), False),)
     assert found.nonnegative == tuple(names) and found.at_most == (AtMost(1, ("b", "a")),)
-    assert found.within(names) == found
-    assert found.beyond_forcing == ("at_most", "hierarchy", "nonnegative")
+    assert found.resolve_names(names) == found
+    assert found.side_constraints == ("at_most", "hierarchy", "nonnegative")
 
 
 def test_a_column_of_words_stands_for_its_levels() -> None:
     names = ["age", "city=a", "city=b", "city=c", "sex=m", "city"]
-    within = Restrictions(adjust=("age", "sex"), force_in=("city=b",)).within(names[:5])
+    within = Restrictions(adjust=("age", "sex"), force_in=("city=b",)).resolve_names(names[:5])
     assert within.adjust == ("age", "sex=m") and within.force_in == ("city=b",)
-    levels = Restrictions(adjust=("city",), nonnegative=("all",)).within(names[:5])
+    levels = Restrictions(adjust=("city",), nonnegative=("all",)).resolve_names(names[:5])
     assert levels.adjust == ("city=b", "city=c") and levels.force_out == ("city=a",)
-    assert levels.nonnegative == ("age", "sex=m") and levels.within(names[:5]) == levels
-    both = Restrictions(adjust=("city", "ward")).within([*names[:5], "ward=x", "ward=y"], constant=False)
+    assert levels.nonnegative == ("age", "sex=m") and levels.resolve_names(names[:5]) == levels
+    both = Restrictions(adjust=("city", "ward")).resolve_names([*names[:5], "ward=x", "ward=y"], constant=False)
     assert both.adjust == (*names[1:4], "ward=y") and both.force_out == ("ward=x",)
     for given, option in (({"force_in": "city=a"}, "force-in"), ({"force_out": "city"}, "force-out")):
         with pytest.raises(BadInput, match=f"adjust, {option}: column 'city=a' is in both"):
-            Restrictions(adjust=("city",), **given).within(names[:5])  # type: ignore[arg-type]
-    assert Restrictions(force_out=("city",)).within(names[:5]).force_out == ("city=a", "city=b", "city=c")
-    assert Restrictions(force_out=("city",)).within(names).force_out == ("city",)
+            Restrictions(adjust=("city",), **given).resolve_names(names[:5])  # type: ignore[arg-type]
+    assert Restrictions(force_out=("city",)).resolve_names(names[:5]).force_out == ("city=a", "city=b", "city=c")
+    assert Restrictions(force_out=("city",)).resolve_names(names).force_out == ("city",)
     with pytest.raises(BadInput, match="'city' is not a feature"):
-        Restrictions(hierarchy=("city=age",)).within(names[:5])
+        Restrictions(hierarchy=("city=age",)).resolve_names(names[:5])
 
 
 def test_products_by_their_names() -> None:
@@ -103,7 +103,7 @@ def test_products_by_their_names() -> None:
 def test_digits_are_those_from_0_to_9() -> None:
     for text in ("²:a", "١:a", "1_0:a"):
         with pytest.raises(BadInput, match="is not K:A,B"):
-            limits_of(text)
+            parse_limits(text)
     assert products(["a", "a^²"], every=True) == ()
 
 
@@ -111,16 +111,16 @@ NAMES = ("a", "b", "c d", "7")
 
 
 def test_names_positions_and_numbers_mean_the_same_columns() -> None:
-    assert Restrictions(["c d", "0"], 1).within(NAMES) == Restrictions(("a", "c d"), ("b",))  # type: ignore[arg-type]
-    assert Restrictions(np.int64(2)).within(NAMES).force_in == ("c d",)  # type: ignore[arg-type]
-    assert Restrictions("7").within(NAMES).force_in == ("7",)  # type: ignore[arg-type]
-    assert Restrictions(("a", "a", 0)).within(NAMES).force_in == ("a",)  # type: ignore[arg-type]
-    assert Restrictions("c d, a").within(NAMES).force_in == ("a", "c d")  # type: ignore[arg-type]
-    assert Restrictions("a,b").within(("a", "b", "a,b")).force_in == ("a,b",)  # type: ignore[arg-type]
+    assert Restrictions(["c d", "0"], 1).resolve_names(NAMES) == Restrictions(("a", "c d"), ("b",))  # type: ignore[arg-type]
+    assert Restrictions(np.int64(2)).resolve_names(NAMES).force_in == ("c d",)  # type: ignore[arg-type]
+    assert Restrictions("7").resolve_names(NAMES).force_in == ("7",)  # type: ignore[arg-type]
+    assert Restrictions(("a", "a", 0)).resolve_names(NAMES).force_in == ("a",)  # type: ignore[arg-type]
+    assert Restrictions("c d, a").resolve_names(NAMES).force_in == ("a", "c d")  # type: ignore[arg-type]
+    assert Restrictions("a,b").resolve_names(("a", "b", "a,b")).force_in == ("a,b",)  # type: ignore[arg-type]
 
 
 def test_no_restriction_is_false_and_stays_as_it_is() -> None:
-    assert not NONE and NONE.within(NAMES) is NONE and Restrictions(force_out=("a",))
+    assert not NONE and NONE.resolve_names(NAMES) is NONE and Restrictions(force_out=("a",))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_no_restriction_is_false_and_stays_as_it_is() -> None:
 )
 def test_what_is_wrong_is_said_in_one_line(given: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message) as error:
-        Restrictions(**given).within(NAMES)
+        Restrictions(**given).resolve_names(NAMES)
     assert "\n" not in str(error.value)
 
 
@@ -175,14 +175,14 @@ def test_the_default_gammas_are_15_log_points() -> None:
 def test_the_default_gammas_of_other_losses_are_over_the_rows(loss: str, ends: tuple[float, float], count: int) -> None:
     grid = model_space.default_gammas(9, 100, loss=Loss(loss))
     assert grid == pytest.approx(np.geomspace(*(end / 100 for end in ends), count), rel=1e-9)
-    assert model_space.gammas_of(None, 9, 100, loss=Loss(loss)) == grid
+    assert model_space.parse_gammas(None, 9, 100, loss=Loss(loss)) == grid
     assert len(model_space.default_gammas(9, 100, 3, Loss(loss))) == 3
 
 
 def test_the_default_gammas_of_wide_data_begin_higher() -> None:
     assert model_space.default_gammas(90, 90) == model_space.gammas(model_space.WIDE_GAMMAS)
     assert model_space.default_gammas(90, 90) == pytest.approx(np.geomspace(0.05, 10, 9), rel=1e-11)
-    assert model_space.gammas_of(None, 90, 90) == model_space.default_gammas(90, 90)
+    assert model_space.parse_gammas(None, 90, 90) == model_space.default_gammas(90, 90)
     with pytest.raises(BadInput, match="^gammas: COUNT of '0.05:10:0'"):
         model_space.default_gammas(90, 90, 0)
 
@@ -240,31 +240,31 @@ def test_default_taus(p: int, n_train: int, last: int) -> None:
 def test_all_features_are_tried_where_that_is_one_support_of_not_too_many() -> None:
     assert model_space.default_taus(300, 400)[-2:] == (50, 300) and model_space.default_taus(301, 400)[-1] == 50
     forced, one_of = Restrictions(force_in=("a", "b")), Restrictions(at_most="1:a,b")
-    assert model_space.taus_of(None, 40, 90) == tuple(range(1, 12)), "a list of best subsets has no need of it"
-    assert model_space.taus_of(None, 40, 90, restrictions=forced, all_features=True) == (*range(2, 12), 40)
-    assert model_space.taus_of(None, 40, 90, restrictions=one_of, all_features=True) == tuple(range(1, 12))
+    assert model_space.parse_taus(None, 40, 90) == tuple(range(1, 12)), "a list of best subsets has no need of it"
+    assert model_space.parse_taus(None, 40, 90, restrictions=forced, all_features=True) == (*range(2, 12), 40)
+    assert model_space.parse_taus(None, 40, 90, restrictions=one_of, all_features=True) == tuple(range(1, 12))
 
 
 def test_python_takes_texts_numbers_and_lists() -> None:
     assert (
-        model_space.gammas_of("0.01:1:3", 9, 50)
-        == model_space.gammas_of(np.array([0.01, 0.1, 1.0]), 9, 50)
+        model_space.parse_gammas("0.01:1:3", 9, 50)
+        == model_space.parse_gammas(np.array([0.01, 0.1, 1.0]), 9, 50)
         == (0.01, 0.1, 1.0)
     )
-    assert model_space.gammas_of(np.float32(0.5), 9, 50) == (0.5,)
-    assert model_space.taus_of(np.int64(3), 9, 50) == model_space.taus_of([3.0], 9, 50) == (3,)
-    assert model_space.taus_of("log", 10, 100) == model_space.log_taus(10, 100)
-    assert model_space.taus_of(None, 4, 3) == (1, 2)
+    assert model_space.parse_gammas(np.float32(0.5), 9, 50) == (0.5,)
+    assert model_space.parse_taus(np.int64(3), 9, 50) == model_space.parse_taus([3.0], 9, 50) == (3,)
+    assert model_space.parse_taus("log", 10, 100) == model_space.log_taus(10, 100)
+    assert model_space.parse_taus(None, 4, 3) == (1, 2)
 
 
 @pytest.mark.parametrize("given", ["a", ["a"], [None], [float("nan")], object(), [[1.0]]])
 def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
     with pytest.raises(BadInput, match=r"^gammas: .* not a [^\n]*$"):
-        model_space.gammas_of(given, 9, 50)  # type: ignore[arg-type]
+        model_space.parse_gammas(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: .* not a [^\n]*$"):
-        model_space.taus_of(given, 9, 50)  # type: ignore[arg-type]
+        model_space.parse_taus(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):
-        model_space.taus_of(2.5, 9, 50)  # type: ignore[arg-type]
+        model_space.parse_taus(2.5, 9, 50)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["10..1", "1..1", "0..1", "1..2..3", "a..b", "1..", "-1..2"])
@@ -284,29 +284,31 @@ def test_an_interval_is_no_list() -> None:
 def test_limits_parents_and_forcing_name_factors() -> None:
     names = ["age", "city=B", "city=O", "city=T", "city:sex=B m", "city:sex=O m", "sex=f", "sex=m", "sex=x"]
     given = Restrictions(count="factors", hierarchy="strong", at_most="1:age,sex", force_in="city=O")  # type: ignore
-    asked = given.within(names)
+    asked = given.resolve_names(names)
     assert asked.count == (tuple(names[1:4]), tuple(names[4:6]), tuple(names[6:]))
     assert asked.force_in == tuple(names[1:4]) and asked.at_most[0].features == ("age", "sex=f")
     assert asked.hierarchy == (Parents("city:sex=B m", ("city=B", "sex=f"), True),)
-    assert asked.within(names) == asked and asked.left(9) == 4 and asked.features(names[:3]) == 2
+    assert (
+        asked.resolve_names(names) == asked and asked.n_selectable_features(9) == 4 and asked.features(names[:3]) == 2
+    )
     assert asked.words().endswith("(city, city:sex, sex); at most 1 of age, sex; city:sex only with city and sex")
-    less = Restrictions(count="factors", adjust="sex", force_out="city=B").within(names)  # type: ignore
+    less = Restrictions(count="factors", adjust="sex", force_out="city=B").resolve_names(names)  # type: ignore
     assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
     with pytest.raises(BadInput, match="^count: the data have no factor with two or more columns.*; leave this option"):
-        Restrictions(count="factors").within(["a", "b=c"])  # type: ignore[arg-type]
+        Restrictions(count="factors").resolve_names(["a", "b=c"])  # type: ignore[arg-type]
 
 
 def test_terms_have_every_column_once_that_may_be_in_a_model() -> None:
     names = ["age", "city=B", "city=O", "dose", "sex", "s1", "s2", "s3"]
-    asked = Restrictions(count="factors", adjust="age", force_in="s2", force_out="dose").within(names)  # type: ignore
+    asked = Restrictions(count="factors", adjust="age", force_in="s2", force_out="dose").resolve_names(names)  # type: ignore
     made = asked.terms(names, [["s1", "s2"], ["s2", "s3"]])
     together = Term(("s1", "s2", "s3"), 3, always=True)
     assert made == (Term(("age",), 0, 0.0, True), Term(("city=B", "city=O")), Term(("sex",)), together)
-    assert asked.penalties(names[:2]) == [0.0, 1.0] and asked.always == ("s2", "age")
+    assert asked.penalties(names[:2]) == [0.0, 1.0] and asked.forced_columns == ("s2", "age")
     with_one_out = [term.columns for term in asked.terms(names, [["s3", "dose"], ["s1", "absent"]])]
     assert with_one_out == [("age",), ("city=B", "city=O"), ("sex",), ("s2",)]
-    assert together.at({"s1": 4, "s3": 9}) == Term((4, 9), 2, always=True)
-    assert sorted(set(asked.named())) == [
+    assert together.convert_to_positions({"s1": 4, "s3": 9}) == Term((4, 9), 2, always=True)
+    assert sorted(set(asked.named_columns())) == [
         ("adjust", "age"), ("count", "city=B"), ("count", "city=O"), ("force_in", "s2"), ("force_out", "dose"),
     ]  # fmt: skip
     with pytest.raises(BadInput, match="^adjust: column 'age' is constant"):

@@ -18,14 +18,14 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
-from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.batch.plan import make_tasks
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, connected, run_folds, slots
+from sparsecv_mio.parallel import blas_on_one_thread, open_client, run_folds, slots
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.slices import Workers, workers_of
+from sparsecv_mio.slices import Workers, open_workers
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -77,7 +77,7 @@ def plan(tmp_path: Path) -> dict[str, object]:
 
 
 def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, object], tmp_path: Path) -> None:
-    tasks, there, here = tasks_of(plan), BatchFolder(tmp_path / "there"), BatchFolder(tmp_path / "here")
+    tasks, there, here = make_tasks(plan), BatchFolder(tmp_path / "there"), BatchFolder(tmp_path / "here")
     told: list[str] = []
 
     def kill_one(outcome: TaskOutcome) -> None:
@@ -101,7 +101,7 @@ def test_classes_and_counts(
     frame.to_csv(tmp_path / f"{loss}.csv", index=False)
     vary = {"folds": "3", "gamma": "0.1", "tau": "1:2", "estimator": names, "loss": loss, "test": 0.2}
     vary |= {"exposure": "days"} if loss == "poisson" else {"positive": "ill"}
-    tasks = tasks_of({"data": [{"file": str(tmp_path / f"{loss}.csv"), "target": "y"}], "vary": vary})
+    tasks = make_tasks({"data": [{"file": str(tmp_path / f"{loss}.csv"), "target": "y"}], "vary": vary})
     there, here = BatchFolder(tmp_path / "there"), BatchFolder(tmp_path / "here")
     assert run_batch(tasks, there, scheduler=cluster.address) == run_batch(tasks, here) == len(names)
     tables = [collect(one).drop(columns=["seconds", "cpu_seconds"]) for one in (there, here)]
@@ -126,7 +126,7 @@ def content(record: Record) -> dict[str, Any]:
 
 
 def test_a_file_that_changed_is_a_failed_task(cluster: DaskCluster, plan: dict[str, object], tmp_path: Path) -> None:
-    tasks = tasks_of(plan)[:2]
+    tasks = make_tasks(plan)[:2]
     (tmp_path / "rows.csv").write_text("a,y\n1,2\n")
     folder = BatchFolder(tmp_path / "changed")
     run_batch(tasks, folder, scheduler=cluster.address)
@@ -150,13 +150,13 @@ def test_a_cluster_that_is_not_there(
 
 
 def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    with connected(cluster.address) as client:
+    with open_client(cluster.address) as client:
         assert slots(client) >= 1
     monkeypatch.setattr("sparsecv_mio.parallel.__version__", "9.9")
-    with pytest.raises(BackendUnavailable, match=r"has version .*, not 9\.9"), connected(cluster.address):
+    with pytest.raises(BackendUnavailable, match=r"has version .*, not 9\.9"), open_client(cluster.address):
         pass
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(BackendUnavailable, match="pip install distributed"), connected(cluster.address):
+    with pytest.raises(BackendUnavailable, match="pip install distributed"), open_client(cluster.address):
         pass
 
 
@@ -173,7 +173,7 @@ def test_slices_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest
 
     monkeypatch.setattr(Workers, "do", counted)
     there = cross_validate(wide(), "4", scheduler=cluster.address, **GRID)
-    assert sent["solve_path"] >= 16 and sent["improved"] >= 5 and there.status == "proved"
+    assert sent["solve_path"] >= 16 and sent["improve_search"] >= 5 and there.status == "proved"
     here = cross_validate(wide(), "4", **GRID)
     assert content(there) == content(here)
     seconds = [sum(work.cpu_seconds for work in record.work.sources) for record in (there, here)]
@@ -236,7 +236,7 @@ def test_workers_that_are_killed_by_turns_lose_nothing(cluster: DaskCluster, mon
 
 def test_who_comes_after_the_end_computes_here_and_tells_nobody(cluster: DaskCluster) -> None:
     lost: list[SparseCVError] = []
-    with workers_of(cluster.address, lost.append) as workers:
+    with open_workers(cluster.address, lost.append) as workers:
         assert workers.do(max, 1, 2) == 2 and workers.cpu_seconds > 0.0
     spent = workers.cpu_seconds
     assert workers.do(max, 3, 4) == 4 and workers.cpu_seconds == spent and not lost

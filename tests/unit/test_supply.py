@@ -142,7 +142,7 @@ def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: 
         place.read("a")
     (place.path / "plan.json").write_text("x" * 1001)
     with pytest.raises(CorruptStore, match="its 1,001 bytes are more"):
-        place.asked()
+        place.read_planned_tasks()
     place.place("b").write_text("[" * 900)
     with pytest.raises(CorruptStore, match="is damaged"):
         place.read("b")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sparsecv_mio.thresholds import by_rows, is_very_wide
+from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Shape:
     ],
 )  # fmt: skip
 def test_matrices_of_columns_by_columns_are_formed_while_they_fit(n: int, q: int, folds: int, wide: bool) -> None:
-    assert by_rows(Shape(n, q), folds) is wide
+    assert has_large_matrices(Shape(n, q), folds) is wide
 
 
 @pytest.mark.parametrize(

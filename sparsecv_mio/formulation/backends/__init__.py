@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
+from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -27,7 +27,7 @@ ENTRY_POINTS = "sparsecv.backends"  # entry point group of the backends of other
 
 
 @cache
-def of_packages() -> dict[str, EntryPoint]:
+def find_package_backends() -> dict[str, EntryPoint]:
     """Return the backends that other installed packages provide, by name; names of this package cannot be replaced."""
     from importlib.metadata import entry_points  # looks at every installed package
 
@@ -36,8 +36,8 @@ def of_packages() -> dict[str, EntryPoint]:
 
 def backend_name(word: str) -> str:
     """Return the name of a backend, ignoring case; raise `BadInput` if it is unknown."""
-    backends = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *of_packages())
-    return one_of(word, backends, "backend")
+    backends = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *find_package_backends())
+    return match_keyword(word, backends, "backend")
 
 
 @cache
@@ -60,12 +60,12 @@ def get_backend(name: str) -> Backend:
         module, _, attribute = BACKENDS[name].partition(":")
         backend: Backend = getattr(import_module(module), attribute)()
         return backend
-    if name not in of_packages():
-        raise BadInput(f"there is no backend {name!r}; choose from {', '.join((*BACKENDS, *of_packages()))}")
-    return _of_package(of_packages()[name])
+    if name not in find_package_backends():
+        raise BadInput(f"there is no backend {name!r}; choose from {', '.join((*BACKENDS, *find_package_backends()))}")
+    return _load_package_backend(find_package_backends()[name])
 
 
-def _of_package(entry: EntryPoint) -> Backend:
+def _load_package_backend(entry: EntryPoint) -> Backend:
     """Return the backend of another package."""
     from sparsecv_mio.formulation.backends.contract import Backend
 

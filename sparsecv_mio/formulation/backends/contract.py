@@ -155,7 +155,7 @@ class _Pass:
             return dual, answer.raw_status
         if task.reach > REACH and math.isfinite(dual):
             return -math.inf, f"{answer.raw_status}; bound not trusted, columns are too collinear for this gamma"
-        if task.scaled.uneven and math.isfinite(dual):
+        if task.scaled.has_uneven_weights and math.isfinite(dual):
             return -math.inf, f"{answer.raw_status}; bound not trusted, few rows weigh nearly all"
         return dual - TRUST * max(task.scaled.yy, boxed), answer.raw_status
 
@@ -227,14 +227,14 @@ class Backend(ABC):
         begin = time.perf_counter()
         unit = np.ones(0)
         if not isinstance(problem, SparseProblem):
-            problem, _, centring = problem.centred()
+            problem, _, centring = problem.centre_columns()
             unit = centring.unit
-        first = self._first(problem, tau, constraints)
+        first = self._find_first_fit(problem, tau, constraints)
         if first is None:
             why = "no support meets the side constraints"
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
-            start_fit = refitted(problem, start.support, constraints)
+            start_fit = refit_support(problem, start.support, constraints)
             first = min(first, start_fit, key=lambda fit: fit.objective)
         task = self._task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
@@ -244,7 +244,9 @@ class Backend(ABC):
             outcome = replace(outcome, beta=tuple(beta.tolist()))
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
-    def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    def _find_first_fit(
+        self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints
+    ) -> Fit | None:
         """Return a feasible fit; None if the side constraints exclude every support."""
         if isinstance(problem, SparseProblem):
             return feasible_start(problem, tau, constraints)
@@ -270,13 +272,13 @@ class Backend(ABC):
         """
         passes: list[_Pass] = []
         while True:
-            reduced = Reduction.none(task)
+            reduced = Reduction.make_trivial(task)
             squared = isinstance(task.problem, SparseProblem)
             if squared and self.reduces and TRUST * task.scaled.yy > LARGEST_ALLOWANCE * task.start.objective:
                 reduced = reduce_task(task, advice)
             if passes and np.array_equal(reduced.choice.forced, passes[-1].part.choice.forced):
                 return passes
-            answer = self._attempt(reduced.task, form, _left(limits, passes))
+            answer = self._attempt(reduced.task, form, _remaining_limits(limits, passes))
             best = self._best(task, reduced, answer)
             passes.append(_Pass(reduced, answer, best))
             done = answer.certified or answer.stop not in COMPLETE or best.objective >= task.start.objective
@@ -367,7 +369,7 @@ class Backend(ABC):
     def set_options(self, solver: Any, options: Sequence[str]) -> None:
         """Set options of a solver; raise `BadInput` with the solver's message if it refuses one."""
         for name, _, text in (setting.partition("=") for setting in options):
-            value, refused = _value_of(text), partial(_refused, self.name, f"{name}={text}")
+            value, refused = _parse_value(text), partial(_make_refusal, self.name, f"{name}={text}")
             try:
                 taken = self._set(solver, name, value)
             except Exception as error:
@@ -408,7 +410,7 @@ class Backend(ABC):
         if ours > best.objective + doubt + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        allowance = allowance_of(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
+        allowance = proof_allowance(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
         stop = answer.stop
         if best.objective - lower <= limits.gap * best.objective + allowance:
             stop = Stop.OPTIMAL
@@ -431,16 +433,16 @@ class Backend(ABC):
 
     def _best(self, task: ModelTask, part: Reduction, answer: Answer) -> Fit:
         best = task.start
-        for support in dict.fromkeys(part.whole(support) for support in answer.supports):
+        for support in dict.fromkeys(part.make_support(support) for support in answer.supports):
             if support == best.support or not task.constraints.allows(support, task.tau):
                 continue
-            trial = refitted(task.problem, support, task.constraints)
+            trial = refit_support(task.problem, support, task.constraints)
             if trial.objective < best.objective:
                 best = trial
         return best
 
 
-def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
+def refit_support(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
     """Return the exact fit of a support, inside its boxes if there are any.
 
     Parameters
@@ -459,12 +461,12 @@ def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], cons
     return fit_glm(problem, support)
 
 
-def _value_of(text: str) -> OptionValue:
+def _parse_value(text: str) -> OptionValue:
     """Return the value of an option from its text: a number, a truth value, or a keyword.
 
     Examples
     --------
-    >>> _value_of("1"), _value_of("0.5"), _value_of("false"), _value_of("off")
+    >>> _parse_value("1"), _parse_value("0.5"), _parse_value("false"), _parse_value("off")
     (1, 0.5, False, 'off')
     """
     for read in (int, float):
@@ -473,12 +475,12 @@ def _value_of(text: str) -> OptionValue:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _refused(backend: str, option: str, words: str) -> BadInput:
+def _make_refusal(backend: str, option: str, words: str) -> BadInput:
     """Return the error for an option that a solver refused, with the solver's message."""
     return BadInput(f"solver-option {option}: {backend} refuses it: {words.rstrip('.!')}")
 
 
-def allowance_of(doubt: float, yy: float, objective: float) -> float:
+def proof_allowance(doubt: float, yy: float, objective: float) -> float:
     """Return the part of the uncertainty of a bound that may count as rounding when a result is called proved.
 
     Parameters
@@ -492,7 +494,7 @@ def allowance_of(doubt: float, yy: float, objective: float) -> float:
 
     Examples
     --------
-    >>> allowance_of(float("inf"), 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
+    >>> proof_allowance(float("inf"), 1.0, 1e-6), proof_allowance(1e-12, 1.0, 1e-6)
     (1e-09, 1e-12)
     """
     return min(doubt, (TRUST + PRIMAL) * yy, LARGEST_ALLOWANCE * objective)
@@ -505,7 +507,7 @@ def _note_in_log(log: str | None, text: str) -> None:
             handle.write(text + "\n")
 
 
-def _left(limits: Limits, passes: list[_Pass]) -> Limits:
+def _remaining_limits(limits: Limits, passes: list[_Pass]) -> Limits:
     """Return the time and the nodes that earlier passes left."""
     seconds = sum(solver_pass.answer.seconds for solver_pass in passes)
     nodes = sum(solver_pass.answer.nodes for solver_pass in passes)
@@ -544,7 +546,7 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
 
 
 @contextmanager
-def silenced(descriptor: int) -> Iterator[None]:
+def discard_output(descriptor: int) -> Iterator[None]:
     """Discard the output of a solver's library to a file descriptor of the process, which no option prevents.
 
     Parameters
@@ -571,7 +573,7 @@ class Poll:
     """A check of the cancel event from inside a solver's callback.
 
     An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve. So it is
-    stored, the solver is told to stop, and `raise_stored` raises it after the solver has returned.
+    stored, the solver is told to stop, and `raise_stored_error` raises it after the solver has returned.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -587,7 +589,7 @@ class Poll:
                 self.error = error
         return True
 
-    def raise_stored(self) -> None:
+    def raise_stored_error(self) -> None:
         """Raise the exception that a callback stored, if any."""
         if self.error is not None:
             raise self.error

@@ -72,13 +72,13 @@ class GurobiBackend(contract.Backend):
                 elif isinstance(model, LossOuterApproximation):
                     solver.Params.LazyConstraints = 1
                     watch = _Outer(
-                        limits, variables, Tangents(task, ModelColumns.of(model, arrays), GUROBI_CUT_TOLERANCE)
+                        limits, variables, Tangents(task, ModelColumns.from_model(model, arrays), GUROBI_CUT_TOLERANCE)
                     )
                     watch.begin(solver)
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)
                 seconds = time.perf_counter() - begin
-                watch.raise_stored()
+                watch.raise_stored_error()
                 return _gurobi_answer(solver, variables, z, watch, limits, seconds)
         except gp.GurobiError as error:
             raise _translate(error, task, formulation, limits) from error
@@ -183,12 +183,12 @@ class _Watch(contract.Poll):
         """Handle one callback of gurobipy; no exception leaves here."""
         if not self():
             try:
-                return self.cut(solver, where)
+                return self.add_cuts(solver, where)
             except BaseException as error:
                 self.error = error
         solver.terminate()
 
-    def cut(self, solver: Any, where: int) -> None:
+    def add_cuts(self, solver: Any, where: int) -> None:
         """Add no cut."""
 
 
@@ -200,7 +200,7 @@ class _Benders(_Watch):
         self.task, self.x, self.z, self.eta = task, variables, z, eta
         self.rounds = 0
 
-    def cut(self, solver: Any, where: int) -> None:
+    def add_cuts(self, solver: Any, where: int) -> None:
         """Cut off an integer point whose eta is not optimal, or a fractional point of the root."""
         from gurobipy import GRB
 
@@ -208,15 +208,15 @@ class _Benders(_Watch):
             x = solver.cbGetSolution(self.x)
             z = np.round(x[self.z])
             self.supports.setdefault(tuple(int(j) for j in np.flatnonzero(z)))
-            self._cut_at(solver, z, float(x[self.eta]), 1e-10)
+            self._separate_point(solver, z, float(x[self.eta]), 1e-10)
         elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
             depth = solver.cbGet(GRB.Callback.MIPNODE_NODCNT)
             if depth == 0 and self.rounds < contract.ROOT_ROUNDS:
                 self.rounds += 1
                 x = solver.cbGetNodeRel(self.x)
-                self._cut_at(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
+                self._separate_point(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
 
-    def _cut_at(self, solver: Any, z: FloatArray, eta: float, tolerance: float) -> None:
+    def _separate_point(self, solver: Any, z: FloatArray, eta: float, tolerance: float) -> None:
         u = self.task.scaled.fractional_fit(z)
         a, s = self.task.scaled.clipped_cut(u, self.task.floor)
         if eta < a - s @ z - tolerance:
@@ -241,7 +241,7 @@ class _Outer(_Watch):
         for row in self._rows(self.tangents.touching(scaled.factor @ u, u, np.ones(scaled.q))):
             solver.addConstr(row)
 
-    def cut(self, solver: Any, where: int) -> None:
+    def add_cuts(self, solver: Any, where: int) -> None:
         """Cut off an integer point whose losses are not optimal, or a fractional point of the root."""
         from gurobipy import GRB
 
@@ -249,17 +249,17 @@ class _Outer(_Watch):
         if where == GRB.Callback.MIPSOL:
             x = solver.cbGetSolution(self.x)
             z = np.round(np.clip(x[at.z], 0.0, 1.0))
-            self._lazy(solver, self.tangents.violated(x))
+            self._lazy(solver, self.tangents.violated_tangents(x))
             support = tuple(np.flatnonzero(z).tolist())
             if support not in self.supports:
                 self.supports[support] = None
-                u, _ = task.scaled.fitted(z)
+                u, _ = task.scaled.fit_support(z)
                 self._lazy(solver, self.tangents.touching(task.scaled.factor @ u, u, np.maximum(z, 1e-12)))
         elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
             root = solver.cbGet(GRB.Callback.MIPNODE_NODCNT) == 0
             self.rounds += root
             if root and self.rounds <= contract.ROOT_ROUNDS:
-                self._lazy(solver, self.tangents.violated(solver.cbGetNodeRel(self.x)))
+                self._lazy(solver, self.tangents.violated_tangents(solver.cbGetNodeRel(self.x)))
 
     def _lazy(self, solver: Any, cuts: Iterator[Cuts]) -> None:
         for row in self._rows(cuts):

@@ -59,7 +59,7 @@ class HighsBackend(contract.Backend):
         model = (LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation)(task)
         arrays = lower_model(model)
         poll = contract.Poll(limits)
-        cuts = Tangents(task, ModelColumns.of(model, arrays), CUT_TOLERANCE)
+        cuts = Tangents(task, ModelColumns.from_model(model, arrays), CUT_TOLERANCE)
         run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
@@ -127,16 +127,16 @@ class _Run:
     points: list[FloatArray] = field(default_factory=list)
 
     @property
-    def at(self) -> ModelColumns:
+    def positions(self) -> ModelColumns:
         """Positions of the variables."""
         return self.tangents.at
 
     def solve(self) -> contract.Answer:
         """Add cuts to the linear relaxation, then to integer programs, until the gap closes or a limit is reached."""
         self.upper = self.task.scaled.value(self.task.start.objective)
-        self._cut_at(self.start[self.at.r], self.start[self.at.u], np.ones(self.task.q))
+        self._add_tangents(self.start[self.positions.r], self.start[self.positions.u], np.ones(self.task.q))
         for u in self.task.points:
-            self._cut_at(self.task.scaled.factor @ u, u, np.ones(self.task.q))
+            self._add_tangents(self.task.scaled.factor @ u, u, np.ones(self.task.q))
         self._seed()
         stop = self._linear_phase()
         if stop is None:
@@ -157,17 +157,17 @@ class _Run:
         Every u at least as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
         """
         q = self.task.q
-        middle, radius = self.task.scaled.around(self.upper)
+        middle, radius = self.task.scaled.row_ranges(self.upper)
         for k in np.linspace(-1.0, 1.0, RESIDUAL_SEEDS):
-            self._cut_at(middle + k * radius, np.zeros(q), np.ones(q))
+            self._add_tangents(middle + k * radius, np.zeros(q), np.ones(q))
         for k in range(1, SLOPE_SEEDS + 1):
             for side in (self.task.lo, self.task.hi):
-                self._cut_at(np.zeros(0), side * (k / SLOPE_SEEDS), np.ones(q))
+                self._add_tangents(np.zeros(0), side * (k / SLOPE_SEEDS), np.ones(q))
 
     def _remaining(self) -> float:
         return self.limits.seconds - (time.perf_counter() - self.clock)
 
-    def _stopped(self) -> Stop | None:
+    def _stop_reason(self) -> Stop | None:
         if self.limits.cancelled:
             return Stop.INTERRUPTED
         if self._remaining() <= 0.01:
@@ -179,7 +179,7 @@ class _Run:
         remaining = self._remaining()
         self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
-        self.poll.raise_stored()
+        self.poll.raise_stored_error()
         self.rounds += 1
         self.raw = self.solver.modelStatusToString(self.solver.getModelStatus())
         solution = self.solver.getSolution()
@@ -192,17 +192,17 @@ class _Run:
 
         self.solver.setOptionValue("solve_relaxation", True)
         for _ in range(contract.ROOT_ROUNDS):
-            stop = self._stopped()
+            stop = self._stop_reason()
             if stop is not None:
                 return stop
             x = self._optimise()
             status = self.solver.getModelStatus()
             if status != highspy.HighsModelStatus.kOptimal or x is None:
-                return self._unfinished(status)
+                return self._interpret_status(status)
             value = float(self.solver.getInfo().objective_function_value)
             gained = value - self.bound
             self.bound = max(self.bound, value)
-            if not self._cut(x) or gained < 1e-6 * self.task.scaled.span:
+            if not self._separate_point(x) or gained < 1e-6 * self.task.scaled.span:
                 break
         return None
 
@@ -214,7 +214,7 @@ class _Run:
         self.solver.setOptionValue("solve_relaxation", False)
         precise = False
         while True:
-            stop = self._stopped()
+            stop = self._stop_reason()
             if stop is not None:
                 return stop
             # an early round need not find the optimum, only cuts: a small part of the remaining gap is enough
@@ -231,10 +231,12 @@ class _Run:
             info = self.solver.getInfo()
             self.nodes += max(int(info.mip_node_count), 0)
             ended = self.solver.getModelStatus()
-            unfinished = self._unfinished(ended) if ended != status.kOptimal else None  # a breakdown's bound is invalid
+            unfinished = (
+                self._interpret_status(ended) if ended != status.kOptimal else None
+            )  # a breakdown's bound is invalid
             if math.isfinite(info.mip_dual_bound):
                 self.bound = max(self.bound, float(info.mip_dual_bound))
-            added = 0 if x is None else self._cut(x) + self._refit(x)
+            added = 0 if x is None else self._separate_point(x) + self._refit(x)
             if self.upper - self.bound <= target:
                 return Stop.OPTIMAL
             if unfinished is not None:
@@ -256,7 +258,7 @@ class _Run:
             self.points.append(x)
         return is_new
 
-    def _unfinished(self, status: Any) -> Stop:
+    def _interpret_status(self, status: Any) -> Stop:
         import highspy
 
         kinds = highspy.HighsModelStatus
@@ -269,26 +271,30 @@ class _Run:
     def _refit(self, x: FloatArray) -> int:
         """Add a cut at the exact minimiser of the support of an integer point; keep it if it is the best so far."""
         scaled = self.task.scaled
-        z = np.asarray(np.round(np.clip(x[self.at.z], 0.0, 1.0)), dtype=np.float64)
+        z = np.asarray(np.round(np.clip(x[self.positions.z], 0.0, 1.0)), dtype=np.float64)
         support = tuple(int(j) for j in np.flatnonzero(z))
         if support in self.supports:
             return 0
         self.supports[support] = None
         if self.task.constraints.on_coefficients:
             return 0  # the unconstrained minimiser may lie outside of the boxes
-        u, value = scaled.fitted(z)
+        u, value = scaled.fit_support(z)
         residual = self.task.scaled.factor @ u
         if value < self.upper:
             self.upper = value
-            self.start[self.at.z], self.start[self.at.u], self.start[self.at.t] = z, u, u[: self.task.q] ** 2
-            self.start[self.at.r], self.start[self.at.s] = residual, scaled.curve(residual)[0]
-        return self._cut_at(residual, u, np.maximum(z, 1e-12))
+            self.start[self.positions.z], self.start[self.positions.u], self.start[self.positions.t] = (
+                z,
+                u,
+                u[: self.task.q] ** 2,
+            )
+            self.start[self.positions.r], self.start[self.positions.s] = residual, scaled.curve(residual)[0]
+        return self._add_tangents(residual, u, np.maximum(z, 1e-12))
 
-    def _cut(self, x: FloatArray) -> int:
+    def _separate_point(self, x: FloatArray) -> int:
         """Add the tangents that a point violates; return their number."""
-        return sum(map(self._rows, self.tangents.violated(x)))
+        return sum(map(self._rows, self.tangents.violated_tangents(x)))
 
-    def _cut_at(self, r: FloatArray, u: FloatArray, z: FloatArray) -> int:
+    def _add_tangents(self, r: FloatArray, u: FloatArray, z: FloatArray) -> int:
         return sum(map(self._rows, self.tangents.touching(r, u, z)))
 
     def _rows(self, cuts: Cuts) -> int:
@@ -347,7 +353,9 @@ def _include_cancel(solver: Any, poll: contract.Poll) -> None:
 
 
 def _describe(highspy: Any) -> contract.Availability:
-    with contract.silenced(STDOUT):  # from 1.16 on, the first solver of a process prints a banner before it has options
+    with contract.discard_output(
+        STDOUT
+    ):  # from 1.16 on, the first solver of a process prints a banner before it has options
         version = highspy.Highs().version()
     if version in REFUSED_VERSIONS:
         why = f"its version {version} returns wrong optima (its presolve has a fault)"

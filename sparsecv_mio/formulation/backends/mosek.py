@@ -197,7 +197,7 @@ def _optimise(solver: Any, task: ModelTask, z: IntArray, start: FloatArray, limi
     reason = solver.optimize()
     seconds = time.perf_counter() - begin
     solver.set_Progress(None)
-    poll.raise_stored()
+    poll.raise_stored_error()
     return read_answer(solver, reason, z, seconds, limits)
 
 

@@ -14,15 +14,15 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities, refitted
+from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities, refit_support
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.elimination import stripped
+from sparsecv_mio.problem.elimination import strip_forced_columns
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY
-from sparsecv_mio.trees.allowed_supports import completed
+from sparsecv_mio.trees.allowed_supports import complete_support
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
 
@@ -50,12 +50,14 @@ class NativeBackend(Backend):
             return Availability(False, "numba is not installed", hint="pip install numba")
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
-    def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    def _find_first_fit(
+        self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints
+    ) -> Fit | None:
         """Leave the first support for logistic loss to the trees, which find better ones sooner."""
         if isinstance(problem, SparseProblem):
-            return super()._first(problem, tau, constraints)
+            return super()._find_first_fit(problem, tau, constraints)
         inside = tuple(sorted(set(constraints.forced_in)))
-        return refitted(problem, inside, constraints) if constraints.allows(inside, tau) else None
+        return refit_support(problem, inside, constraints) if constraints.allows(inside, tau) else None
 
     def _task(
         self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
@@ -70,11 +72,11 @@ class NativeBackend(Backend):
         return unbounded_task(problem, tau, constraints, start, advice)
 
     @staticmethod
-    def _whole(task: ModelTask, support: IntArray) -> tuple[int, ...]:
+    def _complete_support(task: ModelTask, support: IntArray) -> tuple[int, ...]:
         """Return a support with the columns that it requires, if signs hold these at zero."""
         if task.constraints.on_coefficients:
             signed = tuple(j for j, _, _ in task.constraints.box)
-            return completed(task.q, task.tau, task.constraints, support, signed)
+            return complete_support(task.q, task.tau, task.constraints, support, signed)
         return tuple(int(j) for j in np.sort(support))
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
@@ -84,30 +86,30 @@ class NativeBackend(Backend):
         _compile_classes() if classes else _load_kernels(task.q > PATH_TREE_ALONE)
         begin = time.perf_counter()
 
-        def expired() -> bool:
+        def has_expired() -> bool:
             return limits.cancelled or time.perf_counter() - begin > limits.seconds
 
         starts = [np.asarray(task.start.support, dtype=np.int64)]
         effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
         if classes:
-            result = _of_classes(task, starts, effort, expired)
+            result = _solve_glm(task, starts, effort, has_expired)
         elif task.constraints.needs == {"force"}:
-            result = _forced(task, starts, effort, expired)
+            result = _solve_with_forced_columns(task, starts, effort, has_expired)
         elif task.constraints.needs:
-            from sparsecv_mio.trees.restricted_tree import solve_restricted
+            from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 
-            result = solve_restricted(
-                task.squares, [task.tau], task.constraints, starts=starts, effort=effort, expired=expired
+            result = solve_with_constraints(
+                task.squares, [task.tau], task.constraints, starts=starts, effort=effort, expired=has_expired
             )
         else:
-            result = solve_path(task.squares, [task.tau], starts=starts, effort=effort, expired=expired)
+            result = solve_path(task.squares, [task.tau], starts=starts, effort=effort, expired=has_expired)
         seconds = time.perf_counter() - begin
         cell = result.by_size[task.tau]
         if cell.complete:
             stop, raw = Stop.OPTIMAL, "complete"
         elif limits.cancelled:
             stop, raw = Stop.INTERRUPTED, "cancelled"
-        elif expired():
+        elif has_expired():
             stop, raw = Stop.TIME, "time"
         elif result.nodes >= limits.nodes:
             stop, raw = Stop.NODES, "nodes"
@@ -116,7 +118,7 @@ class NativeBackend(Backend):
         return Answer(
             stop=stop,
             bound=task.scaled.value(cell.lower),
-            supports=(self._whole(task, cell.support),),
+            supports=(self._complete_support(task, cell.support),),
             nodes=result.nodes,
             raw_status=raw,
             seconds=seconds,
@@ -125,16 +127,18 @@ class NativeBackend(Backend):
         )
 
 
-def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
+def _solve_with_forced_columns(
+    task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]
+) -> BestSubsets:
     """Solve on the columns that are not forced out, after eliminating those in every support (adjusted ones count)."""
     from sparsecv_mio.trees.every_size import solve_path
 
-    choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
+    choice = ForcedColumns.from_positions(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
     keep = choice.others
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
-    smaller = replace(task.squares.only(keep), forced=inside.astype(np.int64))
+    smaller = replace(task.squares.select_columns(keep), forced=inside.astype(np.int64))
     size = task.constraints.columns(task.tau)
-    result = solve_path(smaller, [size], starts=stripped(choice, starts), effort=effort, expired=expired)
+    result = solve_path(smaller, [size], starts=strip_forced_columns(choice, starts), effort=effort, expired=expired)
     cell = result.by_size[size]
     cell_of_task = replace(
         cell,
@@ -145,7 +149,7 @@ def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Calla
     return replace(result, by_size={task.tau: cell_of_task})
 
 
-def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
+def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
     """Solve with logistic loss on the columns that are not forced out."""
     from threadpoolctl import threadpool_limits
 
@@ -155,11 +159,11 @@ def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: C
     keep = np.setdiff1d(np.arange(task.q), task.constraints.forced_out)
     inside = np.searchsorted(keep, sorted(set(task.constraints.forced_in))).astype(np.int64)
     with threadpool_limits(limits=1):
-        subsets = GlmSubsets(task.problem.only(keep), inside)
+        subsets = GlmSubsets(task.problem.select_columns(keep), inside)
         result = subsets.solve(
             [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired
         )
-    return result.in_columns(keep)
+    return result.map_to_columns(keep)
 
 
 @lru_cache(maxsize=1)

@@ -57,7 +57,7 @@ class ScipBackend(contract.Backend):
         require_finite(task.lo, task.hi, "scip")
         classes = isinstance(task.problem, GlmProblem)
         factor = 1.0 if classes else MAGNIFIED
-        big = task if classes else task.magnified(factor)
+        big = task if classes else task.magnify(factor)
         model = (LossModel if classes else FactorModel)(big)
         arrays = lower_model(model)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
@@ -73,7 +73,7 @@ class ScipBackend(contract.Backend):
         except Exception as error:  # pyscipopt raises bare exceptions with SCIP's return code
             raise contract.failed("scip", str(error), limits) from error
         seconds = time.perf_counter() - begin
-        poll.raise_stored()
+        poll.raise_stored_error()
         return _scip_answer(solver, x, arrays.columns(model.z), (limits, seconds, factor))
 
     def _blank(self) -> Any:
@@ -84,7 +84,7 @@ class ScipBackend(contract.Backend):
         return solver
 
     def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
-        with contract.silenced(STDERR):  # SCIP writes there about a value that it refuses
+        with contract.discard_output(STDERR):  # SCIP writes there about a value that it refuses
             solver.setParam(name, value)
         taken: contract.OptionValue = solver.getParam(name)
         return taken

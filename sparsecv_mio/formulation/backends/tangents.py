@@ -28,7 +28,7 @@ class ModelColumns(NamedTuple):
     s: IntArray
 
     @classmethod
-    def of(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
+    def from_model(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
         """Return the positions in a model."""
         groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
         return cls(*(arrays.columns(variables) for variables in groups))
@@ -59,18 +59,20 @@ class Tangents:
         self.task, self.at, self.tolerance = task, at, tolerance
         self._reach = np.maximum(np.abs(task.lo), np.abs(task.hi))
 
-    def violated(self, x: FloatArray) -> Iterator[Cuts]:
+    def violated_tangents(self, x: FloatArray) -> Iterator[Cuts]:
         """Yield the tangents that a point of all variables violates."""
         z = np.clip(x[self.at.z], 1e-9, 1.0)
         r, s, u, t = x[self.at.r], x[self.at.s], x[self.at.u][: self.task.q], x[self.at.t]
-        return self.of(r, self.task.scaled.curve(r)[0] - s, u / z, u**2 / z - t)
+        return self.make_tangents(r, self.task.scaled.curve(r)[0] - s, u / z, u**2 / z - t)
 
     def touching(self, r: FloatArray, u: FloatArray, z: FloatArray) -> Iterator[Cuts]:
         """Yield all tangents at a point."""
         u = u[: self.task.q]
-        return self.of(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
+        return self.make_tangents(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
 
-    def of(self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray) -> Iterator[Cuts]:
+    def make_tangents(
+        self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray
+    ) -> Iterator[Cuts]:
         """Yield tangents at given points of contact and slopes, for terms with a large enough violation."""
         slope = np.clip(slope, -self._reach, self._reach)
         rows_i = np.flatnonzero(r_short > self.tolerance)

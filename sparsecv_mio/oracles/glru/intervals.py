@@ -134,7 +134,7 @@ def _linear(region: OptimumRegion, method: IntervalMethod) -> Linear:
         for ends_of in parts:
             least, most = ends_of(V)
             low, high = np.maximum(low, least), np.minimum(high, most)
-        return _ordered(low, high)
+        return _order_bounds(low, high)
 
     return ends
 
@@ -178,12 +178,12 @@ def _l1_gap(region: OptimumRegion) -> Linear:
     with np.errstate(divide="ignore"):
         up, down = region.gap / room_up, region.gap / room_down
 
-    def most(V: FloatArray) -> FloatArray:
+    def max_product(V: FloatArray) -> FloatArray:
         rise = np.multiply(V, up, where=V > 0.0, out=np.zeros_like(V))
         fall = np.multiply(-V, down, where=V < 0.0, out=np.zeros_like(V))
         return np.maximum(rise, fall).max(axis=1, initial=0.0)
 
-    return lambda V: (-most(-V), most(V))
+    return lambda V: (-max_product(-V), max_product(V))
 
 
 def _l1_size(region: OptimumRegion) -> Linear:
@@ -213,20 +213,20 @@ def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArra
     return low[: region.d], high[: region.d]
 
 
-def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _order_bounds(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the bounds, swapped where rounding made them cross (both are within their allowances of one number)."""
     return np.minimum(low, high), np.maximum(low, high)
 
 
 def _with_intercept(region: OptimumRegion, X: FloatArray, linear: Linear, method: IntervalMethod) -> Bracket:
-    low, high = _by_anchors(region, X, linear)
+    low, high = _bound_by_anchors(region, X, linear)
     if region.regularizer.ridge > 0.0:
-        least, most = _by_common_point(region, X, linear, method)
+        least, most = _bound_by_common_point(region, X, linear, method)
         low, high = np.maximum(low, least), np.minimum(high, most)
-    return Bracket(*_ordered(low, high))
+    return Bracket(*_order_bounds(low, high))
 
 
-def _by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
+def _bound_by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
     """Return bounds by `x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
     anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + ROUNDING)
     box_low, box_high = loss.dual_range(anchor.y)
@@ -240,7 +240,7 @@ def _by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[F
     return low, high
 
 
-def _by_common_point(
+def _bound_by_common_point(
     region: OptimumRegion, X: FloatArray, linear: Linear, method: IntervalMethod
 ) -> tuple[FloatArray, FloatArray]:
     """Bound by `(x - z)' w* + b'`, b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""

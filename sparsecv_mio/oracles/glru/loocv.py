@@ -102,11 +102,11 @@ def leave_one_out_bounds(fit: DualFit, method: str | None = None) -> Bracket:
     regularizer = fit.problem.regularizer
     plain = not regularizer.intercept and regularizer.ridge > 0.0
     if method not in (None, IntervalMethod.SHARP) or not plain:
-        return _one_by_one(fit, method or IntervalMethod.BEST)
+        return _bracket_single_rows(fit, method or IntervalMethod.BEST)
     return _all_l2(fit) if regularizer.l1 == 0.0 else _all_net(fit)
 
 
-def _one_by_one(fit: DualFit, method: str) -> Bracket:
+def _bracket_single_rows(fit: DualFit, method: str) -> Bracket:
     rows, oracle = fit.problem.rows, GlruOracle(fit, method)
     low, high = np.empty(rows.size), np.empty(rows.size)
     for k, i in enumerate(rows.tolist()):
@@ -132,7 +132,7 @@ def _all_l2(fit: DualFit) -> Bracket:
     tilt_sq = np.maximum(uu + cross + own, 0.0) + 16.0 * EPS * (uu + np.abs(cross) + own)
     slack = _left_residual(fit) / (n - 1) + 0.25 * ridge * tilt_sq
     middle = fit.t[rows] - 0.5 * (xu + a * norm_sq)
-    return _bracket_around(middle, np.sqrt(norm_sq), np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
+    return _make_bracket(middle, np.sqrt(norm_sq), np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
 
 
 def _all_net(fit: DualFit) -> Bracket:
@@ -150,10 +150,10 @@ def _all_net(fit: DualFit) -> Bracket:
         middle[chunk] = 0.5 * (fit.t[rows[chunk]] + np.einsum("ij,ij->i", X, v))
     slack = np.maximum(slack, 0.0) + 16.0 * EPS * fit.primal
     norm = np.sqrt(problem.design.row_sq[rows])
-    return _bracket_around(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
+    return _make_bracket(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
 
 
-def _bracket_around(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: float) -> Bracket:
+def _make_bracket(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: float) -> Bracket:
     reach = norm * (radius * (1.0 + ROUNDING) + ROUNDING * size)
     return Bracket(middle - reach, middle + reach)
 
@@ -375,12 +375,12 @@ def loocv(
     problem = fit.problem
     clock.append(time.perf_counter())
     rows, y = problem.rows, problem.y[problem.rows]
-    brackets = leave_one_out_bounds(fit) if bounds else _unbounded(rows.size)
+    brackets = leave_one_out_bounds(fit) if bounds else _infinite_bracket(rows.size)
     clock.append(time.perf_counter())
     signs, trained = _signs(fit, rows, brackets), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
     bracket = int(np.sum(signs == -y) + np.sum(signs == 0.0)), int(np.sum(signs != y))
-    if bounds and steps and not approximate and _steps_pay(fit, int(still_open.sum())):
+    if bounds and steps and not approximate and _is_factorisation_cheaper(fit, int(still_open.sum())):
         signs[still_open] = _step_signs(fit, rows[still_open])
     certain, open_rows = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
     done = _Progress(progress, stop, rows.size - open_rows.size, rows.size)
@@ -420,7 +420,7 @@ class _Progress:
             self.hook(self.done, self.total)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self.stop is not None and self.stop.is_set()
 
 
@@ -434,11 +434,11 @@ def _check_loocv(problem: Problem) -> None:
         raise BadInput("with an intercept each class needs two rows or more: else a fold has one class only")
 
 
-def _unbounded(size: int) -> Bracket:
+def _infinite_bracket(size: int) -> Bracket:
     return Bracket(np.full(size, -np.inf), np.full(size, np.inf))
 
 
-def _steps_pay(fit: DualFit, count: int) -> bool:
+def _is_factorisation_cheaper(fit: DualFit, count: int) -> bool:
     problem = fit.problem
     d = problem.design.d
     return problem.regularizer.ridge > 0.0 and count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR
@@ -472,7 +472,7 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
         return np.zeros(0)
     oracle, signs = NewtonOracle(fit), np.full(rows.size, np.nan)
     for start in range(0, rows.size, LEFT_OUT_AT_ONCE):
-        if done.stopped:
+        if done.is_stopped:
             break
         chunk = slice(start, start + LEFT_OUT_AT_ONCE)
         signs[chunk] = np.sign(oracle.leave_out(rows[chunk]).value)
@@ -520,7 +520,7 @@ def _trained_signs(
     factor = shared_factor(fit) if rows.size else None  # one preconditioner for all rows
     signs, proved = np.full(rows.size, np.nan), np.zeros(rows.size, dtype=bool)
     for k, row in enumerate(rows.tolist()):
-        if done.stopped:
+        if done.is_stopped:
             break
         signs[k], proved[k] = _trained_sign(fit, row, tol, early, factor)
         done.advance(1)

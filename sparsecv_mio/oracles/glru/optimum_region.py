@@ -225,7 +225,7 @@ class RowChange(OptimumRegion):
 
     @cached_property
     def common_point(self) -> CommonPoint:
-        fit, remaining = self.fit, self._kept
+        fit, remaining = self.fit, self._remaining_rows
         z = fit.common_point
         far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * risk.EPS)
         distance = np.sqrt(np.concatenate([fit.distance_sq[remaining], far]))
@@ -235,14 +235,16 @@ class RowChange(OptimumRegion):
     @cached_property
     def anchor(self) -> Anchor:
         fit, problem, (moved_rows, moved_alpha) = self.fit, self.fit.problem, self.moved
-        chosen = self._kept[_steepest(problem.loss.curvature(fit.t[self._kept], problem.y[self._kept]))]
+        chosen = self._remaining_rows[
+            _steepest(problem.loss.curvature(fit.t[self._remaining_rows], problem.y[self._remaining_rows]))
+        ]
         alpha = fit.alpha[chosen].copy()
         _, here, there = np.intersect1d(chosen, moved_rows, assume_unique=True, return_indices=True)
         alpha[here] = moved_alpha[there]
         return Anchor(problem.design.rows(chosen), problem.y[chosen], self.factor * alpha)
 
     @cached_property
-    def _kept(self) -> IntArray:
+    def _remaining_rows(self) -> IntArray:
         return self.fit.problem.without_rows(self.gone).rows
 
 

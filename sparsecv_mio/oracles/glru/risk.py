@@ -546,7 +546,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     alpha = problem.keep_rows(-loss.derivative(t, y))
     feasible = True
     if regularizer.intercept:
-        level = _balanced(problem, t, alpha)
+        level = _balance_dual(problem, t, alpha)
         feasible, alpha = level is not None, alpha if level is None else level
     score = problem.design.adjoint(alpha) / problem.n
     if regularizer.intercept:
@@ -566,7 +566,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     return DualFit(problem, w, t, alpha, score, columns, gap, iterations)
 
 
-def _balanced(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
+def _balance_dual(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
     """Return alpha moved to `sum alpha = 0` in proportion to curvature or, without room for that, evenly; else None."""
     low, high = problem.loss.dual_range(problem.y)
     for weight in (problem.loss.curvature(t, problem.y), np.ones_like(t)):

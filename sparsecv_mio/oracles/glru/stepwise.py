@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
@@ -59,8 +59,8 @@ class StepwiseOptions:
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        one_of(self.direction, ("backward", "forward"), "direction")
-        one_of(self.ties, ("any", "first"), "ties")
+        match_keyword(self.direction, ("backward", "forward"), "direction")
+        match_keyword(self.ties, ("any", "first"), "ties")
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ def stepwise(
     everything = np.arange(d, dtype=np.int64)
     selected = everything[:0] if adding else everything
     search = ColumnSearch(problem, validation, y, settings, progress, stop)
-    view = ColumnView.of(problem, selected)
+    view = ColumnView.from_problem(problem, selected)
     fit = train(view.problem, tol=settings.tol)
     errors = start_errors = search.errors(view, fit)
     steps: list[Step] = []
@@ -204,7 +204,7 @@ def stepwise(
             break
         errors, chosen = step.errors, np.array([step.column])
         selected = np.union1d(selected, chosen) if adding else np.setdiff1d(selected, chosen)
-        old, view = view.widen(fit.w, problem.design.d), ColumnView.of(problem, selected)
+        old, view = view.widen(fit.w, problem.design.d), ColumnView.from_problem(problem, selected)
         fit = train(view.problem, tol=settings.tol, start=view.narrow(old))
     w = view.widen(fit.w, problem.design.d)
     return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
@@ -255,7 +255,7 @@ class ColumnSearch:
         """
         lower, upper = self.candidate_errors(view, fit, candidates)
         self.seen += candidates.size
-        self.factor = None if self.adding else shared_factor(fit)
+        self.factor = None if self.is_forward else shared_factor(fit)
         best, column, errors_of, trainings = errors, None, dict[int, int](), 0
         wide = view.widen(fit.w, self.whole.design.d)
         for k in np.lexsort((candidates, lower)).tolist():
@@ -281,7 +281,7 @@ class ColumnSearch:
         return int(np.sum(np.sign(t) != self.y))
 
     @property
-    def adding(self) -> bool:
+    def is_forward(self) -> bool:
         """True if the search adds columns, False if it removes them."""
         return self.options.direction == "forward"
 
@@ -290,8 +290,8 @@ class ColumnSearch:
         return low < best or (first and low == best)
 
     def _train(self, selected: IntArray, wide: FloatArray, j: int, best: int) -> tuple[int, int]:
-        columns = np.union1d(selected, np.array([j])) if self.adding else selected[selected != j]
-        view, tol = ColumnView.of(self.whole, columns), self.options.tol
+        columns = np.union1d(selected, np.array([j])) if self.is_forward else selected[selected != j]
+        view, tol = ColumnView.from_problem(self.whole, columns), self.options.tol
         enough = best + 1 if self.options.ties == "first" else best
 
         def stop(fit: DualFit) -> bool:
@@ -299,7 +299,7 @@ class ColumnSearch:
             return low == high or low >= enough
 
         early = stop if self.options.bounds and self.whole.regularizer.ridge > 0.0 else None
-        solve = None if self.factor is None else _without_column(self.factor, selected != j)
+        solve = None if self.factor is None else _restrict_factor(self.factor, selected != j)
         fit = train(view.problem, tol=tol, start=view.narrow(wide), precondition=solve, stop=early)
         if early is not None and fit.relative_gap > tol and stop(fit):
             return self.fit_errors(view, fit)
@@ -350,7 +350,7 @@ class ColumnSearch:
         middle = 0.5 * (w + v)
         norm_sq = np.square(self._features(view)).sum(axis=1)
         distance_sq, residual = primal_distance(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
-        if self.adding:
+        if self.is_forward:
             move = regularizer.minimizer(fit.alpha @ X / n)
             shift, norms = move, norm_sq[:, None] + np.square(V)
             distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
@@ -375,7 +375,7 @@ class ColumnSearch:
     def _single(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds (m, 1) on the validation predictions for one candidate."""
         rows = self._features(view)
-        if self.adding:
+        if self.is_forward:
             region = change_columns(fit, add=self.whole.design.columns(J))
             rows = np.hstack([rows, self.validation.columns(J)])
         else:
@@ -392,7 +392,7 @@ class ColumnSearch:
         return self.validation.columns(view.positions[: view.problem.regularizer.penalised(view.positions.size)])
 
 
-def _without_column(factor: HessianFactor, kept: BoolArray) -> Solve:
+def _restrict_factor(factor: HessianFactor, kept: BoolArray) -> Solve:
     """Return the preconditioner of a fit without one of its columns: a restriction, which stays positive definite."""
 
     def solve(g: FloatArray) -> FloatArray:
@@ -419,7 +419,7 @@ class ColumnView:
     positions: IntArray
 
     @classmethod
-    def of(cls, whole: Problem, selected: IntArray) -> ColumnView:
+    def from_problem(cls, whole: Problem, selected: IntArray) -> ColumnView:
         """Return the problem on the selected penalised columns (ascending) and the intercept, if there is one."""
         d, regularizer = whole.design.d, whole.regularizer
         inside = np.append(selected, d - 1) if regularizer.intercept else selected

@@ -267,12 +267,12 @@ def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
         v = w + size * q
         return float(rows @ x) / problem.n + float((regularizer.ridge * v + regularizer.l1 * np.sign(v)) @ q)
 
-    def falls(size: float) -> bool:
+    def is_sufficient_decrease(size: float) -> bool:
         goal = fit.primal - 1e-4 * size * first + 4.0 * EPS * fit.primal
         return problem.primal(fit.w + size * p, fit.t + size * x) <= goal
 
     first, last = abs(slope(0.0)), slope(1.0)
-    if first == 0.0 or (abs(last) <= 0.5 * first and falls(1.0)):
+    if first == 0.0 or (abs(last) <= 0.5 * first and is_sufficient_decrease(1.0)):
         return 1.0
     low, high = 0.0, 1.0
     while last < 0.0 and high < 1e6:
@@ -281,7 +281,7 @@ def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
     for _ in range(40):
         middle = 0.5 * (low + high)
         value = slope(middle)
-        if abs(value) <= 0.02 * first and falls(middle):
+        if abs(value) <= 0.02 * first and is_sufficient_decrease(middle):
             return middle
         low, high = (low, middle) if value > 0.0 else (middle, high)
     return low

@@ -20,9 +20,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
-from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
+from sparsecv_mio.oracles.penalties import Penalty, Regularizer, run_proximal_gradient
 from sparsecv_mio.problem.losses import SMOOTH, SmoothLoss, Squared
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
@@ -255,7 +255,7 @@ def make_erm(
     >>> make_erm(data, "logistic", "ridge", 0.1, intercept="fold").X.tolist()
     [[-2.0, 1.0], [-1.0, 1.0], [3.0, 1.0]]
     """
-    loss, penalty = one_of(loss, SMOOTH, "--loss"), one_of(penalty, PENALTIES, "--penalty")
+    loss, penalty = match_keyword(loss, SMOOTH, "--loss"), match_keyword(penalty, PENALTIES, "--penalty")
     free = intercept == Intercept.FOLD
     X = design_matrix(dataset, scale, Intercept.GLOBAL if free else intercept)
     y = binary_labels(dataset)[0] if loss == "logistic" else dataset.y
@@ -386,7 +386,7 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
 def _proximal_quadratics(erm: Erm, taylor: Expansion, theta: FloatArray, linear: FloatArray) -> FloatArray:
     """Return the minimisers (k, p) of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
     step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), TINY)
-    z, _ = accelerated(
+    z, _ = run_proximal_gradient(
         lambda z: _left_out_times(erm, taylor, z - theta) - linear,
         lambda v: erm.penalty.prox(v, step * erm.lam),
         np.tile(theta, (erm.k, 1)),
@@ -482,6 +482,6 @@ def fold_fits(
 
     step = 1.0 / (smoothness * max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(float).tiny))
     Theta = np.zeros((k, p)) if begin is None else begin
-    Theta, taken = accelerated(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
+    Theta, taken = run_proximal_gradient(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
     level = y_mean + m_y - np.einsum("ij,ij->i", x_mean + m_x, Theta) if intercept else np.zeros(k)
     return FoldFits(Theta, level, taken)

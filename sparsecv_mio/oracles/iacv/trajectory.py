@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
 from sparsecv_mio.words import SOLVERS
@@ -302,7 +302,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
     curvature = float(np.linalg.eigvalsh(Expansion(erm.loss, erm.X, erm.y, np.zeros(erm.p)).hessian())[-1]) + smooth
     alpha = 1.0 / curvature
     for _ in range(60):
-        if _descends(erm, Solver(alpha, proximal=proximal), iterations):
+        if _is_monotone_descent(erm, Solver(alpha, proximal=proximal), iterations):
             return alpha
         alpha /= 2.0
     raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
@@ -318,7 +318,7 @@ def _largest_square(X: FloatArray, rows: int | None) -> float:
     return max(largest, 0.0)
 
 
-def _descends(erm: Erm, solver: Solver, iterations: int) -> bool:
+def _is_monotone_descent(erm: Erm, solver: Solver, iterations: int) -> bool:
     theta, value = np.zeros(erm.p), erm.objective(np.zeros(erm.p))
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(iterations):
@@ -372,7 +372,7 @@ def make_solver(
     BadInput
         If an option does not suit the method, the penalty or the data.
     """
-    kind = one_of(kind, SOLVERS, "--solver")
+    kind = match_keyword(kind, SOLVERS, "--solver")
     if batch is not None and kind != "sgd":
         raise BadInput("--batch goes with --solver sgd: gd and proxgd use all rows")
     if step is not None and not (np.isfinite(step) and step > 0.0):
@@ -605,7 +605,7 @@ def run(
     >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
     True
     """
-    names = _check_run(erm, solver, iterations, methods, early_stop)
+    names = _check_arguments(erm, solver, iterations, methods, early_stop)
     recorded = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
     recorded.add(iterations)
     recorder = _Recorder(erm, solver, names)
@@ -641,7 +641,7 @@ def _finite(cv: float, t: int) -> float:
     return cv
 
 
-def _check_run(
+def _check_arguments(
     erm: Erm, solver: Solver, iterations: int, methods: Sequence[str], early_stop: EarlyStop | None
 ) -> tuple[str, ...]:
     unknown = set(methods) - {*METHODS, EXACT}

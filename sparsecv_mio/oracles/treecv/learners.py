@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.treecv.recursion import Learner, RowsByFold
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -106,7 +106,7 @@ class RidgeLearner(_Scored):
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
         """Add the moments of m rows. O(m p^2)."""
-        new = TrainingMoments.of(np.column_stack([X, y]))
+        new = TrainingMoments.from_block(np.column_stack([X, y]))
         self.state = new if self.state is None else self.state + new
 
     def fit(self) -> tuple[FloatArray, float]:
@@ -504,7 +504,7 @@ def make_task(
     >>> task.y.tolist(), task.loss
     ([-1.0, -1.0, 1.0, 1.0], 'misclassification')
     """
-    learner = one_of(learner, LEARNERS, "--learner")
+    learner = match_keyword(learner, LEARNERS, "--learner")
     if lam is not None and learner not in ("pegasos", "ridge"):
         raise BadInput(f"--lam does not go with --learner {learner}: it is for pegasos and ridge")
     if step is not None and learner != "lsqsgd":
@@ -519,11 +519,11 @@ def make_task(
     if intercept == Intercept.FOLD and learner != "ridge":
         X = np.column_stack([X, np.ones(dataset.n)])
     n, p = X.shape
-    model = _untrained(learner, n, p, lam, step, intercept == Intercept.FOLD)
+    model = _make_learner(learner, n, p, lam, step, intercept == Intercept.FOLD)
     return LearnerTask(model, X, y, "misclassification" if classifies else "squared error")
 
 
-def _untrained(learner: str, n: int, p: int, lam: float | None, step: float | None, intercept: bool) -> Learner:
+def _make_learner(learner: str, n: int, p: int, lam: float | None, step: float | None, intercept: bool) -> Learner:
     if learner == "pegasos":
         return PegasosLearner(p, PEGASOS_LAM if lam is None else lam)
     if learner == "lsqsgd":

@@ -33,7 +33,9 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
-def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+def smallest_size_first(
+    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+) -> Iterator[Step]:
     """Yield the next steps.
 
     Parameters
@@ -49,7 +51,7 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
     share : float
         Share of the time limit that has passed.
     """
-    now = InQuestion.of(state, plan)
+    now = InQuestion.from_state(state, plan)
     if not now.pairs.any():
         yield from together(goal, state, plan, running, share)
         return
@@ -82,12 +84,12 @@ def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) 
     others = now.pairs.copy()
     others[winner] = False
     bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
-    full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
+    full_upper = state.all_rows.tabulate_subsets(lambda subset: subset.upper)
     may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
     next_seconds = (
         state.tried.tree_seconds[winner] / plan.n_threads
     )  # twice the nodes of the last try, the sum of all so far
-    fits = next_seconds <= plan.choice_share * state.context.deadline.left
+    fits = next_seconds <= plan.choice_share * state.context.deadline.remaining_seconds
     return fits and 2 * int((others & may).sum()) >= int(others.sum())
 
 

@@ -76,4 +76,4 @@ def find_leader(state: GridState, last: int, first: int = 0) -> Pair:
     """Return the pair with the best estimate among sizes from index `first` to index `last`."""
     now, places, grid = state.bounds(), np.arange(len(state.context.grid.taus)), state.context.grid
     pairs = np.broadcast_to((first <= places) & (places <= last), now.lower.shape)
-    return likely_winner(now.within(pairs, grid.gammas, grid.taus))
+    return likely_winner(now.restrict(pairs, grid.gammas, grid.taus))

@@ -36,7 +36,7 @@ def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float)
     """
     if share < plan.proof_share or not np.isfinite(state.bounds().upper.min()):
         return False
-    return forecast_sweeps(state, plan, pairs) > state.context.deadline.left
+    return forecast_sweeps(state, plan, pairs) > state.context.deadline.remaining_seconds
 
 
 def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
@@ -63,7 +63,7 @@ def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
     each = np.zeros(len(n_pairs))
     each[swept] = state.tried.first_work[swept] / np.maximum(n_swept[swept], 1)
     growth = max(each[swept[-1]] / each[swept[0]], 1.0) ** (1.0 / max(len(swept) - 1, 1))
-    tries = np.where(pairs, InQuestion.of(state, plan).tries, DONE).min(axis=0)
+    tries = np.where(pairs, InQuestion.from_state(state, plan).tries, DONE).min(axis=0)
     each[swept] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[swept]
     new = np.flatnonzero((state.tried.first_work == 0.0) & (n_pairs > 0))
     each[new] = each[swept[-1]] * growth ** (1.0 + np.arange(len(new)))
@@ -91,7 +91,7 @@ def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     steps = [step for source in sources for step in islice(source, plan.compared_steps)]
     ranked = sorted(
         (step for step in steps if step.promised > 0.0),
-        key=lambda step: state.records_of(step.source).expect_rates(step.promised, step.work),
+        key=lambda step: state.source_record(step.source).expect_rates(step.promised, step.work),
         reverse=True,
     )
     yield from ranked[: plan.n_threads]

@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search.attempts import BOUNDED
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim, PairBounds, aim_at, likely_winner
+from sparsecv_mio.search.pairs import Aim, PairBounds, choose_aim, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -49,7 +49,7 @@ def winner_first(
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
-    full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
+    full_upper = state.all_rows.tabulate_subsets(lambda subset: subset.upper)
     is_solved = state.all_rows.solved_pairs()
     is_searched = state.tried.is_pair_searched | (plan.lists_held_out or not plan.uses(FoldSupports.name))
     unweighed = _unweighed_folds(state, plan, running)
@@ -147,7 +147,7 @@ def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_l
     """
     estimate = now.nominal[likely_winner(now)]
     if not is_late or not now.ceiling - estimate < estimate - now.floor:
-        return aim_at(now, state.context.gap, waiting)
+        return choose_aim(now, state.context.gap, waiting)
     cutoff = _cutoff(now, state, plan, is_late)
     is_weak = now.lower < cutoff
     if not plan.lists_held_out:

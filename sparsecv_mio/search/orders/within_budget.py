@@ -9,7 +9,7 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.steps import Step
 
 
-def within_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
+def limit_to_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
     """Yield the steps of an order until the next one would exceed the budget of the plan.
 
     Parameters

@@ -22,10 +22,10 @@ from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
-from sparsecv_mio.problem.elimination import eliminated, stripped
-from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
+from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
-from sparsecv_mio.search.cells import ALL_ROWS, places_in
+from sparsecv_mio.search.cells import ALL_ROWS, locate_supports
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
@@ -166,7 +166,7 @@ class RowsProblem(FoldProblem):
         if not may_solve or left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), n_nodes, is_ended)
         starts = [support for support in [wide.incumbent(size)] if support is not None]
-        solved = self._solve_on(left.columns, size, starts, node_limit, cutoff, is_expired)
+        solved = self._solve_columns(left.columns, size, starts, node_limit, cutoff, is_expired)
         subset = solved.by_size[size]
         if not subset.complete:
             subset = replace(subset, lower=min(max(subset.lower, left.lower), subset.upper))
@@ -180,43 +180,48 @@ class RowsProblem(FoldProblem):
             columns = wide.known.support.get(top, np.zeros(0, dtype=np.int64))
             by_gain = np.argsort(-(self.rows.c**2 / self.rows.square), kind="stable")
             columns = np.concatenate([columns, by_gain[~np.isin(by_gain, columns)]])[: self.rows.choice.size(size)]
-            support = self.rows.choice.whole(np.sort(columns))
+            support = self.rows.choice.make_support(np.sort(columns))
         upper = self._objective_upper(support)
-        return BestSubset.unproved(size, support, upper, min(lower, upper))
+        return BestSubset.from_bounds(size, support, upper, min(lower, upper))
 
-    def _problem_on(self, columns: IntArray) -> tuple[StandardData, SparseProblem]:
+    def _make_problem(self, columns: IntArray) -> tuple[StandardData, SparseProblem]:
         """Return the problem on some ascending columns, by their Gram matrix, and the data of these columns."""
         small = self.data.only(columns)
         return small, moments_of_training(small, self.training_rows).problem(small, self.value_of_gamma)
 
     def _objective_upper(self, support: IntArray) -> float:
         """Return an upper bound on the objective of a support and of optima tied with it."""
-        fits = fold_fits.fit_from_moments(self._problem_on(support)[1], [np.arange(len(support))])
+        fits = fold_fits.fit_from_moments(self._make_problem(support)[1], [np.arange(len(support))])
         upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
         return upper if np.isfinite(upper) else np.inf
 
-    def _solve_on(
+    def _solve_columns(
         self, columns: IntArray, size: int, starts: Sequence[IntArray], node_limit: int, cutoff: float,
         is_expired: IsExpired,
     ) -> BestSubsets:  # fmt: skip
         """Solve a size on the columns left by screening."""
-        context, (_, problem) = self.store.context, self._problem_on(columns)
-        places = places_in(columns, starts)
+        context, (_, problem) = self.store.context, self._make_problem(columns)
+        places = locate_supports(columns, starts)
         if self.store.vendor is not None and problem.q > problem.choice.n_columns(size) and self.fold != ALL_ROWS:
-            reduced = eliminated(problem)
-            supports = stripped(reduced.choice, places)
+            reduced = eliminate_forced_columns(problem)
+            supports = strip_forced_columns(reduced.choice, places)
             solved = self.store.vendor.solve(reduced.problem, reduced.choice.size(size), supports)
-            return solved.with_forced(reduced.choice.size, reduced.choice.whole, [size]).in_columns(columns)
-        until, enough = Moment(is_expired, context.deadline.left), None if cutoff == np.inf else {size: cutoff}
+            return solved.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size]).map_to_columns(
+                columns
+            )
+        until, enough = (
+            Moment(is_expired, context.deadline.remaining_seconds),
+            None if cutoff == np.inf else {size: cutoff},
+        )
         return context.hands.do(
             solve_path, problem, [size], starts=places, effort=node_limit, until=until, enough=enough
-        ).in_columns(columns)  # fmt: skip
+        ).map_to_columns(columns)  # fmt: skip
 
     # -- fits and held-out losses -------------------------------------------------------------------------------------
 
-    def _fold_on(self, columns: IntArray) -> fold_fits.FoldData:
+    def _make_fold(self, columns: IntArray) -> fold_fits.FoldData:
         """Return the fold on some ascending columns, by their Gram matrix."""
-        small, problem = self._problem_on(columns)
+        small, problem = self._make_problem(columns)
         held_out = fold_fits.HeldOutFold(small, self.store.context.folds, self.fold, problem)
         return fold_fits.FoldData(problem, held_out)
 
@@ -224,11 +229,11 @@ class RowsProblem(FoldProblem):
         """Fit supports from the Gram matrix of their columns, or from the rows if the matrix loses digits."""
         columns = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports]))
         if self.fold == ALL_ROWS:
-            fits = fold_fits.fit_from_moments(self._problem_on(columns)[1], places_in(columns, supports))
+            fits = fold_fits.fit_from_moments(self._make_problem(columns)[1], locate_supports(columns, supports))
             value, error, unknown = fits.value, fits.value_error, np.full(len(supports), np.nan)
             none = np.zeros(len(supports), dtype=bool)
             return Fits(supports, value - error, value + error, unknown, unknown, unknown, value, none)
-        return replace(self._fold_on(columns).fit(places_in(columns, supports)), supports=supports)
+        return replace(self._make_fold(columns).fit(locate_supports(columns, supports)), supports=supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports; bounds on held-out losses add no cost to the fits."""
@@ -258,8 +263,8 @@ class RowsProblem(FoldProblem):
         left = wide.survivors(size)
         ends = 0.0, np.inf, left.lower
         if len(left.columns) <= EXACT_COLUMNS:
-            here = self._fold_on(left.columns)
-            places = places_in(left.columns, [support])
+            here = self._make_fold(left.columns)
+            places = locate_supports(left.columns, [support])
             ball = enclose_held_out(here, [size], np.array([objective_upper]), places or [support[:0]], bool(places))
             ends = float(ball.lower[0]), float(ball.upper[0]), max(float(ball.objective_lower[0]), left.lower)
         elif left.upper - left.lower <= WIDEST_GAP * left.upper:
@@ -275,7 +280,7 @@ class RowsProblem(FoldProblem):
         small, every = self.data.only(columns), np.arange(len(columns))
         upper, held_out = np.full(context.folds.k, np.inf), np.full(context.folds.k, np.nan)
         for fold, moments in training_moments(small, context.folds):
-            here = fold_fits.FoldData.of(small, context.folds, fold, moments)
+            here = fold_fits.FoldData.from_moments(small, context.folds, fold, moments)
             fits = here.with_gamma(self.value_of_gamma).fit([every])
             upper[fold], held_out[fold] = fits.objective_upper[0] * (1.0 + TIE_RTOL), fits.held_out[0]
             if is_expired():
@@ -305,7 +310,7 @@ class RowsProblems(Problems):
     ) -> None:
         self.context, self.branches = context, branches
         self.engine = f"by rows, {words}"
-        is_native = mio is None or mio.native
+        is_native = mio is None or mio.uses_native_backend
         self.vendor = None if mio is None or is_native else VendorListing(mio, context.deadline)
         targets = context.data.targets(slice(None))
         self.slip = ROWS_ROUNDING * float(targets @ targets)
@@ -345,7 +350,7 @@ class RowsProblems(Problems):
                 self._stored.popitem(last=False)
         rows, value = self.training_rows(fold), float(self.context.grid.gammas[gamma])
         held_out = rows[:0] if fold == ALL_ROWS else folds.scored_rows(fold)
-        made = WideRows.of(data, rows, held_out, value, self._largest_eigenvalue(fold, value))
+        made = WideRows.from_data(data, rows, held_out, value, self._largest_eigenvalue(fold, value))
         with self._lock:
             return self._stored.setdefault(key, made)
 
@@ -355,8 +360,8 @@ class RowsProblems(Problems):
         if len(rows) ** 2 * data.q > SPECTRUM_WORK:
             return None
         if fold not in self._largest:
-            self._largest[fold] = WideRows.of(data, rows, rows[:0], 2.0).largest
-        return self._largest[fold] / lam_of(gamma) * (1.0 + 1e-12)
+            self._largest[fold] = WideRows.from_data(data, rows, rows[:0], 2.0).largest
+        return self._largest[fold] / gamma_to_lam(gamma) * (1.0 + 1e-12)
 
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
@@ -387,7 +392,7 @@ def make_rows_problems(context: Context) -> RowsProblems:
     return RowsProblems(context, mio, request.method_used != Method.BOUNDS, words)
 
 
-def threads_for(data: StandardData, n_threads: int) -> int:
+def limit_threads(data: StandardData, n_threads: int) -> int:
     """Return the number of threads that may each store copies of the rows.
 
     Parameters

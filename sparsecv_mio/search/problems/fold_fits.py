@@ -76,7 +76,7 @@ class HeldOutFold:
             self.c = second[:-1, -1].copy()
             self.yy = float(second[-1, -1])
         else:
-            V, r = training.about(data, rows)
+            V, r = training.centre_rows(data, rows)
             self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
 
     @property
@@ -110,9 +110,9 @@ class HeldOutFold:
         made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
         if self.by_moments:
             moments = kernel.HeldOutMoments(self.Q, self.c, self.yy, self.count)
-            kernel.held_out_moments(moments, self.level, made.listed, self.unit, made.fits, scores)
+            kernel.held_out_moments(moments, self.level, made.support_rows, self.unit, made.fits, scores)
         else:
-            kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
+            kernel.held_out_rows(self.V, self.r, self.level, made.support_rows, made.fits, scores)
         value, value_error, loss, loss_error = made.value, made.value_error, scores.error, scores.rounding
         is_exact = (value_error <= MOMENTS_RTOL * value) & (loss_error <= ACCURATE_RTOL * loss)
         is_near = (loss_error <= 1e-7 * loss) & (value_error <= 1e-9 * value)
@@ -150,7 +150,7 @@ class FoldData:
     held_out: HeldOutFold
 
     @classmethod
-    def of(cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments) -> FoldData:
+    def from_moments(cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments) -> FoldData:
         """Return a fold, at gamma 1, from its training moments.
 
         Parameters

@@ -43,9 +43,9 @@ def enclose_held_out(
     intervals, objective_lower = [Interval(0.0, np.inf)] * len(sizes), np.zeros(len(sizes))
     if problem.q <= CUBIC_COLUMNS:
         ball = (
-            RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit, rows.level, rows.count)
+            RidgeBall.from_moments(problem, rows.Q, rows.c, rows.yy, rows.unit, rows.level, rows.count)
             if rows.by_moments
-            else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit, rows.level)
+            else RidgeBall.from_rows(problem, rows.V, rows.r, rows.unit, rows.level)
         )
         if ball is not None:
             intervals = [ball.held_out(float(upper)) for upper in objective_upper]

@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.cells import ALL_ROWS, filled_up
+from sparsecv_mio.search.cells import ALL_ROWS, fill_support
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
@@ -81,8 +81,10 @@ class FoldPasses:
             self._n_done += 1
         ahead = list(islice(self._passes, 1))  # exists once the pass before has ended; runs when it is iterated over
         self._passes = chain(ahead, self._passes)
-        found = tuple(self._found(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_of))
-        is_over = not ahead or until.expired()
+        found = tuple(
+            self._collect_supports(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_index)
+        )
+        is_over = not ahead or until.has_expired()
         if is_over:
             self.clear()
         return FoldsSearched(found, is_over, len(last) * len(gammas))
@@ -95,7 +97,7 @@ class FoldPasses:
         self._request, self._searches, self._n_done = request, searches, 0
         self._passes = search_passes(searches)
 
-    def _found(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
+    def _collect_supports(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
         """Return the supports found in a fold, with upper bounds on their objectives."""
         is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in self._taus()]
         shape, q = paths.objective.shape, self.data.q
@@ -103,7 +105,7 @@ class FoldPasses:
         upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(supports)]).reshape(shape)
         if is_full:  # a reported model has the requested number of features
             supports = [
-                [filled_up(one, min(size, q), np.arange(min(q, size + len(one))))
+                [fill_support(one, min(size, q), np.arange(min(q, size + len(one))))
                  for size, one in zip(sizes, row, strict=True)]
                 for row in supports
             ]  # fmt: skip
@@ -115,7 +117,7 @@ class FoldPasses:
         return [int(self.grid.taus[t]) for t in self._request[1]]
 
 
-def _fold_of(paths: FoldPaths) -> int:
+def _fold_index(paths: FoldPaths) -> int:
     return paths.fold
 
 

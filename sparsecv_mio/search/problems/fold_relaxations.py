@@ -53,7 +53,7 @@ def _relaxed_rows(
     data, folds, problem = here.held_out.data, here.held_out.folds, here.problem
     scored = folds.scored_rows(here.fold)
     if is_wide(data):
-        return WideFold(WideRows.of(data, folds.train_rows(here.fold), scored, 2.0 * problem.lam), is_expired)
+        return WideFold(WideRows.from_data(data, folds.train_rows(here.fold), scored, 2.0 * problem.lam), is_expired)
     return relaxed.FoldBounds(problem, *(problem.own or data).rows(scored), near, data.root_of(scored))
 
 

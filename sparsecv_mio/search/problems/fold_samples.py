@@ -16,10 +16,10 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
-from sparsecv_mio.problem.problem import lam_of
+from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.cells import table_of
-from sparsecv_mio.search.first_supports import SAMPLED, FoldSearch, largest_searched, pooled
+from sparsecv_mio.search.cells import make_support_table
+from sparsecv_mio.search.first_supports import SAMPLED, FoldSearch, largest_searched_size, pool_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.fold_passes import bound_objectives
 from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
@@ -57,21 +57,21 @@ class FoldSample:
         self.data, self.folds, self.grid, self.full_supports = data, folds, grid, full_supports
         self.n_threads, self.is_expired = n_threads, is_expired
         self.taus = np.minimum(grid.taus, data.choice.max_tau)
-        self.lams, self.top = lam_of(grid.gammas), largest_searched(self.taus, data)
+        self.lams, self.top = gamma_to_lam(grid.gammas), largest_searched_size(self.taus, data)
 
-    def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:
+    def _make_search(self, fold: int, moments: TrainingMoments) -> FoldSearch:
         return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
 
     def search(self, folds: Sequence[int]) -> list[FoldSearch]:
         """Search some folds at every gamma."""
 
-        def search_in(fold: int, moments: TrainingMoments) -> FoldSearch:
-            search = self._search_of(fold, moments)
+        def search_fold(fold: int, moments: TrainingMoments) -> FoldSearch:
+            search = self._make_search(fold, moments)
             search.sweep(range(len(self.lams) - 1, -1, -1), self.is_expired)
             return search
 
         moments = training_moments(self.data, self.folds, sorted(folds))
-        return list(run_folds(moments, search_in, self.n_threads))
+        return list(run_folds(moments, search_fold, self.n_threads))
 
     def score_left_out(self, fit_of: Callable[[int], FullFit | None]) -> Iterator[tuple[int, Iterator[FoldBounds]]]:
         """Yield the position of each gamma with the supports of a sample, scored in all folds at once.
@@ -86,7 +86,7 @@ class FoldSample:
         if not roots:
             return
         sample = find_influential_folds(next(iter(roots.values())))
-        supports, at = pooled(self.search(sample.tolist()), self.data.q, len(sample))
+        supports, at = pool_supports(self.search(sample.tolist()), self.data.q, len(sample))
         sizes, forced, q = (supports >= 0).sum(axis=1), self.data.forced, self.data.q
         for place, root in roots.items():
             wanted = np.minimum(root.choice.sizes(root.left_out.taus.tolist()), len(root.choice.others))
@@ -100,11 +100,11 @@ class FoldSample:
     def search_each(self, folds: Sequence[int]) -> Iterator[SupportsFound]:
         """Yield supports of some folds; each fold tries the supports of a sample and is searched at a few gammas."""
         affordable = QUICK_WORK / (self.data.q * self.top**2 * len(folds))
-        from_sample = pooled(self.search(folds[:: max(len(folds) // SAMPLED, 1)]), self.data.q)
+        from_sample = pool_supports(self.search(folds[:: max(len(folds) // SAMPLED, 1)]), self.data.q)
         from_full_data = self._full_supports()
 
-        def search_in(fold: int, moments: TrainingMoments) -> SupportsFound:
-            search = self._search_of(fold, moments)
+        def search_fold(fold: int, moments: TrainingMoments) -> SupportsFound:
+            search = self._make_search(fold, moments)
             for supports, at in (from_sample, from_full_data):
                 search.learn(supports, at)
             gammas = choose_gammas(fold, len(self.lams), affordable)
@@ -112,13 +112,13 @@ class FoldSample:
             for g in gammas:
                 columns = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(columns, np.full(len(columns), -1))
-            paths = search.paths(self.taus, *search.whole.about(self.data, self.folds.scored_rows(fold)))
+            paths = search.paths(self.taus, *search.whole.centre_rows(self.data, self.folds.scored_rows(fold)))
             shape = paths.objective.shape
             found = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
             upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(found)]).reshape(shape)
             return SupportsFound(fold, found, paths.objective, upper, paths.held_out)
 
-        yield from run_folds(training_moments(self.data, self.folds, sorted(folds)), search_in, self.n_threads)
+        yield from run_folds(training_moments(self.data, self.folds, sorted(folds)), search_fold, self.n_threads)
 
     def _full_supports(self) -> tuple[IntArray, IntArray]:
         """Return the supports of the full data, -1 beyond their size, and the positions of their gammas."""
@@ -127,12 +127,12 @@ class FoldSample:
             known = [(g, np.setdiff1d(support, self.data.forced)) for g, support in known]
         known = [(g, support) for g, support in known if 0 < len(support) <= self.top]
         gammas = np.array([g for g, _ in known], dtype=np.int64)
-        return table_of([support for _, support in known], self.top), gammas
+        return make_support_table([support for _, support in known], self.top), gammas
 
 
 def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator[FoldBounds]:
     candidates = ScoredTogether(root, supports, taus)
-    return root.left_out.over_chunks(
+    return root.left_out.map_chunks(
         lambda lo, hi: show_scores(root, candidates.scores(lo, hi), candidates.supports, (lo, hi))
     )
 

@@ -77,7 +77,7 @@ def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> Boo
     form : NormalForm
         Problem that the tree solved, which determines the rounding of the tree.
     """
-    return np.asarray(second > form.raised(best))
+    return np.asarray(second > form.raise_cutoff(best))
 
 
 def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
@@ -240,7 +240,7 @@ class LeftOutFolds:
             yield lo, hi
             lo = hi
 
-    def over_chunks(self, work: Callable[[int, int], Made]) -> Iterator[Made]:
+    def map_chunks(self, work: Callable[[int, int], Made]) -> Iterator[Made]:
         """Yield the result of `work(lo, hi)` for every chunk of folds, on threads if there are several chunks."""
         return run_folds(self.chunks(), work, 1 if self.one_chunk else self.threads)
 
@@ -305,7 +305,7 @@ class LeftOutFolds:
                 largest[which] = np.linalg.eigvalsh(blocks @ blocks.transpose(0, 2, 1))[:, -1]
             leverage[lo:hi] = largest * (1.0 + rounding) + rounding
 
-        for _ in self.over_chunks(measure):
+        for _ in self.map_chunks(measure):
             pass
         return leverage, norm
 
@@ -386,8 +386,8 @@ class FullFit:
         full = left_out.full
         self.left_out, self.g, self.supports, self.tau_index = left_out, g, list(supports), list(tau_index)
         self.problem, self.form = full.problem(g), full.normal_form(g)
-        self.choice: ForcedColumns = full.eliminated(g).choice
-        self.V, self.beta, self.value = full.solved(g)
+        self.choice: ForcedColumns = full.reduced_problem(g).choice
+        self.V, self.beta, self.value = full.ridge_solution(g)
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = left_out.leverages(g)
         self.incumbents = listed_supports(self.problem, self.supports, self.tau_index)
@@ -401,9 +401,9 @@ class FullFit:
         sizes = np.array(self.choice.sizes(self.left_out.taus.tolist()))
         return np.asarray((sizes > 0) & (sizes < self.form.m))
 
-    def whole(self, mask: BoolArray) -> IntArray:
+    def make_support(self, mask: BoolArray) -> IntArray:
         """Return columns of `form` as a support, together with the forced columns."""
-        return self.choice.whole(self.form.columns[mask])
+        return self.choice.make_support(self.form.columns[mask])
 
     def scores(self, lo: int, hi: int) -> BestByFold:
         """Return the scores of the incumbents in folds lo..hi of a chunk, read-only; stored if they are few."""
@@ -416,11 +416,11 @@ class FullFit:
 
     def cutoffs(self, lo: int, hi: int) -> FloatArray:
         """(T, hi - lo): objectives of the incumbents in folds lo..hi, raised by the bound on the rounding of trees."""
-        return self.raised(self.scores(lo, hi))
+        return self.incumbent_cutoffs(self.scores(lo, hi))
 
-    def raised(self, incumbents: BestByFold) -> FloatArray:
+    def incumbent_cutoffs(self, incumbents: BestByFold) -> FloatArray:
         """(T, K): cutoffs from the scores of the incumbents in K folds."""
-        return self.form.raised(incumbents.value)
+        return self.form.raise_cutoff(incumbents.value)
 
 
 class ScoredTogether:
@@ -497,7 +497,7 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[FoldBounds]:
         bounds.upper[...] = np.where(well, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
         return bounds
 
-    return root.left_out.over_chunks(bound)
+    return root.left_out.map_chunks(bound)
 
 
 SHOWN = "best", "held_out", "objective", "lower", "upper", "is_solved", "is_branched"
@@ -531,7 +531,7 @@ def show_scores(
     return bounds
 
 
-def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> None:
+def solve_sure_subproblems(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> None:
     """Solve the subproblems whose best support is certainly optimal.
 
     A subproblem whose held-out loss is not accurate enough stays open.

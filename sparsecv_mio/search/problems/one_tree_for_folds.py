@@ -34,7 +34,7 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.problems import left_out_folds
 from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds, ScoredTogether
 from sparsecv_mio.search.steps import FoldBounds, NodeCount
-from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.trees.listing import list_supports_by_size
 from sparsecv_mio.trees.subsets import MOST_TRIED
 
 EVERY_FOLD: tuple[float, ...] = (1.0,)
@@ -129,11 +129,11 @@ def list_below_thresholds(
         for t, size in sizes.items():
             cutoffs[size] = max(cutoffs[size], cover[t])
         solved = root.V, root.beta, root.value
-        listed, spent = supports_below(form, solved, cutoffs, budget, MOST_TRIED, wanted.is_expired)
+        listed, spent = list_supports_by_size(form, solved, cutoffs, budget, MOST_TRIED, wanted.is_expired)
         yield NodeCount(spent)
         if listed is not None:
             del limit
-            yield from _solve_listed(root, _candidates(root, listed, sizes), cover, wanted)
+            yield from _score_candidates(root, _candidates(root, listed, sizes), cover, wanted)
             return
         if wanted.is_expired():
             return
@@ -150,7 +150,7 @@ def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
     def measure(lo: int, hi: int) -> None:
         limit[:, lo:hi] = np.nextafter(_thresholds(root, root.scores(lo, hi), lo, hi).astype(np.float32), np.inf)
 
-    for _ in left_out.over_chunks(measure):
+    for _ in left_out.map_chunks(measure):
         pass
     return limit
 
@@ -158,7 +158,7 @@ def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
 def _thresholds(root: FullFit, incumbents: BestByFold, lo: int, hi: int) -> FloatArray:
     """(T, hi - lo): the thresholds of folds lo..hi of a chunk, from the scores of the incumbents there."""
     height = left_out_folds.objective_threshold(
-        root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi]
+        root.incumbent_cutoffs(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi]
     )
     return np.asarray(height + root.lower + root.form.slack)
 
@@ -180,14 +180,16 @@ def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[in
     incumbents = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
-            support = root.whole(mask)
+            support = root.make_support(mask)
             if (t, np.sort(support).tobytes()) not in incumbents:
                 supports.append(support)
                 tau_index.append(t)
     return ScoredTogether(root, supports, tau_index)
 
 
-def _solve_listed(root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted) -> Iterator[FoldBounds]:
+def _score_candidates(
+    root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted
+) -> Iterator[FoldBounds]:
     """Score the candidates in every fold, and yield the bounds that result.
 
     Thresholds are computed again, fold by fold. Those of all folds were released before, because the bounds take as
@@ -203,10 +205,10 @@ def _solve_listed(root: FullFit, candidates: ScoredTogether, cover: FloatArray, 
         sure = left_out_folds.clear_of_ties_refitted(scores.value, scores.second, value_error)
         sure &= (limit <= cover[:, None]) & (leverage < left_out_folds.WIDEST_LEVERAGE) & wanted.is_open[:, lo:hi]
         bounds = left_out_folds.show_scores(root, scores, candidates.supports, (lo, hi))
-        left_out_folds.solve_scored(bounds, scores, sure, root.inner)
+        left_out_folds.solve_sure_subproblems(bounds, scores, sure, root.inner)
         return bounds
 
-    return left_out.over_chunks(solve)
+    return left_out.map_chunks(solve)
 
 
 Tree = tuple[IntArray, alive_folds.AliveState]  # some folds, and the state of the tree that served them
@@ -252,8 +254,8 @@ def _grow(
 ) -> tuple[int, alive_folds.AliveState | None]:
     """Grow one tree for a group of folds; return its number of nodes, and its state if it has finished."""
     left_out, form = root.left_out, root.form
-    reduced = left_out.full.eliminated(root.g)
-    V, r = reduced.about(rows.V[group], rows.r[group])
+    reduced = left_out.full.reduced_problem(root.g)
+    V, r = reduced.reduce_rows(rows.V[group], rows.r[group])
     X = V[:, form.columns] * form.scale
     W = root.V @ X.T
     leverage = reduced.leverage(rows.V[group]) + left_out.intercept_leverage * rows.root[group] ** 2
@@ -299,7 +301,7 @@ class _Winners:
         key = (t, mask.tobytes())
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)
-            self.supports.append(self.root.whole(mask))
+            self.supports.append(self.root.make_support(mask))
             self.tau_index.append(t)
         return self._numbers[key]
 
@@ -327,5 +329,5 @@ def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> Fold
     bounds = FoldBounds.unknown(
         root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports, left_out_folds.SHOWN
     )
-    left_out_folds.solve_scored(bounds, scores, sure, root.inner)
+    left_out_folds.solve_sure_subproblems(bounds, scores, sure, root.inner)
     return bounds

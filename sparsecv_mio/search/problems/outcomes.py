@@ -64,13 +64,13 @@ def bound_subproblems(
     bounds.is_solved[:, 0] = agrees & is_accurate
     bounds.is_final[:, 0] = agrees | is_finished
 
-    def of_tied(values: np.ndarray, none: float, choose: np.ufunc) -> np.ndarray:
+    def reduce_ties(values: np.ndarray, none: float, choose: np.ufunc) -> np.ndarray:
         return np.where(agrees, choose.reduceat(np.where(is_tied, values, none), first), bounds.lower[:, 0])
 
-    bounds.lower[:, 0] = np.maximum(of_tied(fits.held_out_lower, np.inf, np.minimum), 0.0)
-    bounds.upper[:, 0] = np.where(agrees, of_tied(fits.held_out_upper, -np.inf, np.maximum), np.inf)
+    bounds.lower[:, 0] = np.maximum(reduce_ties(fits.held_out_lower, np.inf, np.minimum), 0.0)
+    bounds.upper[:, 0] = np.where(agrees, reduce_ties(fits.held_out_upper, -np.inf, np.maximum), np.inf)
     if bounds.tied:
-        width = of_tied(fits.held_out, -np.inf, np.maximum) - of_tied(fits.held_out, np.inf, np.minimum)
+        width = reduce_ties(fits.held_out, -np.inf, np.maximum) - reduce_ties(fits.held_out, np.inf, np.minimum)
         bounds.tie[:, 0] = np.where(bounds.is_solved[:, 0], width, 0.0)
     _enclose_open(problem, bounds, subsets, ~agrees, is_expired)
     return bounds

@@ -159,7 +159,7 @@ class FoldProblem(ABC):
         """Return (K,) upper bounds on objectives and (K,) held-out losses of a support in every fold (HOLD_OUT)."""
         raise MissingCapability(Capability.HOLD_OUT)
 
-    def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
+    def make_near_optimal_list(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
         """Return bounds on all folds by near-optimal supports of the full data (HELD_OUT_LISTS)."""
         raise MissingCapability(Capability.HELD_OUT_LISTS)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.protocol import Problems
-from sparsecv_mio.thresholds import by_rows, is_very_wide
+from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.words import Loss, Method
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MIO_METHODS = Method.ALGORITHM1, Method.GRID, Method.BOUNDS, Method.JOINT
 
 
-def goes_by_rows(context: Context) -> bool:
+def is_solved_by_rows(context: Context) -> bool:
     """Return True if there are too many columns to form a matrix of them.
 
     Parameters
@@ -28,8 +28,8 @@ def goes_by_rows(context: Context) -> bool:
     """
     data = context.data
     is_default = context.request.method_used == Method.ROUNDS
-    is_wide = by_rows(data, context.folds.k) or (is_default and is_very_wide(data))
-    return is_wide and not data.restrictions.beyond_forcing
+    is_wide = has_large_matrices(data, context.folds.k) or (is_default and is_very_wide(data))
+    return is_wide and not data.restrictions.side_constraints
 
 
 def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
@@ -42,7 +42,7 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     full_data : BestOnAllRows
         Moments of the full data, for squared-error loss.
     """
-    if context.data.loss is Loss.SQUARED and goes_by_rows(context):
+    if context.data.loss is Loss.SQUARED and is_solved_by_rows(context):
         from sparsecv_mio.search.problems.by_rows import make_rows_problems
 
         return make_rows_problems(context)
@@ -58,7 +58,7 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
     from sparsecv_mio.formulation.backends import NATIVE
     from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 
-    request, restricted = context.request, bool(context.data.restrictions.beyond_forcing)
+    request, restricted = context.request, bool(context.data.restrictions.side_constraints)
     method, backend = request.method_used, request.backend or NATIVE
     if method not in MIO_METHODS and not restricted:
         return SquaredProblems(context, full_data)
@@ -76,10 +76,10 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
 
 def _make_of_backend(context: Context, mio: MioSettings) -> Callable[..., SquaredProblem]:
     """Return the class of restricted problems, or of the problems of a backend, with its settings."""
-    if context.data.restrictions.beyond_forcing:
-        from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_restricted
+    if context.data.restrictions.side_constraints:
+        from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_side_constraints
 
-        return partial(RestrictedProblem, constraints=check_restricted(context, mio), mio=mio)
+        return partial(RestrictedProblem, constraints=check_side_constraints(context, mio), mio=mio)
     from sparsecv_mio.search.problems.vendor import VendorProblem
 
     return partial(VendorProblem, mio=mio)

@@ -21,7 +21,7 @@ from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
 from sparsecv_mio.search.problems.vendor import SolverClock, joined_lists
-from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubsets
 
 
@@ -50,7 +50,7 @@ class RestrictedProblem(SquaredProblem):
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
         """Solve each size by a separate tree, which visits at least one node, or by the backend."""
-        if self.mio.native or node_limit < UNLIMITED or self.fold == ALL_ROWS:
+        if self.mio.uses_native_backend or node_limit < UNLIMITED or self.fold == ALL_ROWS:
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
         found = [self._list_near_ties(size, warm_starts, is_expired) for size in sizes]
         by_size = {size: some.by_size[size] for size, some in zip(sizes, found, strict=True)}
@@ -59,7 +59,7 @@ class RestrictedProblem(SquaredProblem):
     def _grow_trees(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
     ) -> BestSubsets:
-        return solve_restricted(
+        return solve_with_constraints(
             self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired
         )
 
@@ -85,7 +85,7 @@ class RestrictedProblem(SquaredProblem):
         return size == 0
 
 
-def check_restricted(context: Context, mio: MioSettings) -> SideConstraints:
+def check_side_constraints(context: Context, mio: MioSettings) -> SideConstraints:
     """Return the restrictions of a question; raise `BadInput` if they cannot be searched under.
 
     Parameters

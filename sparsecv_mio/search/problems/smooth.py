@@ -92,7 +92,7 @@ class SmoothProblem(FoldProblem):
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
         """Return the subsets with some warm starts only, without the supports and fits of earlier calls."""
         fresh = copy(self.subsets)
-        fresh.fits, fresh._good = self.subsets.fits.without_stored_fits(), {}
+        fresh.fits, fresh._good = self.subsets.fits.copy_without_fits(), {}
         for support in supports:
             fresh._good.setdefault(len(support), []).append(frozenset(support.tolist()))
         return fresh
@@ -117,7 +117,7 @@ class SmoothProblem(FoldProblem):
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports by Newton steps, or from the rows if normal equations lose digits."""
         rows = self._held_out_rows()
-        fits, low, high = self.subsets.scored(list(supports), *rows)
+        fits, low, high = self.subsets.score_supports(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
         scored = Fits(
             supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(), np.zeros(len(losses), dtype=bool)
@@ -171,7 +171,7 @@ class SmoothProblem(FoldProblem):
         point = fits.refit(masks, expired=is_expired).points[0]
         return self.find_left_out(self).values(masks[0], point, is_expired)
 
-    def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
+    def make_near_optimal_list(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
         """Return bounds on all folds by near-optimal supports of the full data."""
         subsets, slip = self._with_supports(supports), rounding_of_sums(self.data)
         return NearBestHeldOut(subsets, self.find_left_out(self), size, supports, slip, is_expired)
@@ -180,7 +180,7 @@ class SmoothProblem(FoldProblem):
         """(W, G, T) over the whole grid: lower bounds on objective + weight * held-out loss, by fits of all columns."""
         bounds = MoreWeight(self.grid.gammas, self.grid.taus)
         bound_weighted_by_all_columns(self.data, self.folds, self.fold, bounds, is_expired)
-        return bounds.implied()
+        return bounds.implied_bounds()
 
     def has_one_support(self, size: int) -> bool:
         """Return True if a size has one possible support, also in every fold: all columns, or the forced ones."""
@@ -226,7 +226,7 @@ class SmoothProblems(Problems):
             stored = self._stored.get(fold)
         if stored is None:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.folds.train_rows(fold)
-            subsets = self._without_fold(fold) or make_subsets(self.data, rows)
+            subsets = self._hold_fold_out(fold) or make_subsets(self.data, rows)
             with self._lock:
                 self._forget_folds()
                 stored = self._stored.setdefault(fold, (subsets, {}))
@@ -253,13 +253,13 @@ class SmoothProblems(Problems):
                 self._left_out = make_held_out_folds(self.data, self.folds, full.subsets.fits)
             return self._left_out.with_fits(full.subsets.fits)
 
-    def _without_fold(self, fold: int) -> GlmSubsets | None:
+    def _hold_fold_out(self, fold: int) -> GlmSubsets | None:
         """Return one of many folds in full-data columns; None for few folds, or if it needs separate columns."""
         if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS:
             return None
         full = self.full(0)
         rows = self._rows_of_folds(full)
-        return full.subsets.without(rows.rows[rows.ends[fold] : rows.ends[fold + 1]])
+        return full.subsets.hold_rows_out(rows.rows[rows.ends[fold] : rows.ends[fold + 1]])
 
     def _forget_folds(self) -> None:
         """Remove the oldest folds beyond the memory limit; the full data stays."""

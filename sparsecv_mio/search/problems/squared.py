@@ -86,22 +86,28 @@ class SquaredProblem(FoldProblem):
         """Solve some sizes by shared trees, and by perspective trees that continue from the last call."""
         context, resume = self.store.context, FULL_TREE_BYTES if self.fold == ALL_ROWS else self.store.tree_bytes
         return context.hands.do(
-            solve_path, self.problem, list(sizes), starts=list(warm_starts), effort=node_limit,
-            until=Moment(is_expired, context.deadline.left), enough=cutoffs, resume=resume if node_limit else 0,
-        )  # fmt: skip
+            solve_path,
+            self.problem,
+            list(sizes),
+            starts=list(warm_starts),
+            effort=node_limit,
+            until=Moment(is_expired, context.deadline.remaining_seconds),
+            enough=cutoffs,
+            resume=resume if node_limit else 0,
+        )
 
     def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """Bound the optima of some sizes by the roots of their trees."""
         return self.solve(sizes, supports, 0, is_expired)
 
     @property
-    def here(self) -> fold_fits.FoldData:
+    def fold_data(self) -> fold_fits.FoldData:
         """The fold with its held-out rows, in the form that functions of folds need."""
         return fold_fits.FoldData(self.problem, self._held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports from Gram matrices, or from the rows if these lose digits; O(s^3 + rows s) a support."""
-        return self.here.fit(supports)
+        return self.fold_data.fit(supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports; bounds on held-out losses add no cost to the fits."""
@@ -113,14 +119,14 @@ class SquaredProblem(FoldProblem):
     ) -> Enclosed:  # fmt: skip
         """Bound held-out losses by the ridge ball of the fold, and by relaxations of the columns left by screening."""
         return self.store.context.hands.do(
-            enclose_held_out, self.here, sizes, objective_upper, supports, relaxes and not is_expired()
+            enclose_held_out, self.fold_data, sizes, objective_upper, supports, relaxes and not is_expired()
         )
 
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
     ) -> FoldBounds:
         """Bound the optima of some sizes, also given by index, and their held-out losses by relaxations of the fold."""
-        numbers, incumbents = relax_sizes(self.here, sizes, supports, self.store.diagonal(self.gamma), is_expired)
+        numbers, incumbents = relax_sizes(self.fold_data, sizes, supports, self.store.diagonal(self.gamma), is_expired)
         known = [i for i, support in enumerate(incumbents) if support is not None]
         shown = [support for support in incumbents if support is not None]
         fits = self.fit(shown)
@@ -137,10 +143,10 @@ class SquaredProblem(FoldProblem):
     ) -> FloatArray:
         """(G, T): lower bounds on held-out losses by relaxations, at the weights that give the largest bounds."""
         more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
-        rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
+        rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
         more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known, until=until)
         self.store.keep_weighted(self.fold, more)
-        return self._without_mean(lower)
+        return self._subtract_mean_error(lower)
 
     def branch_weighted(
         self, targets: Mapping[Pair, tuple[float, float]], node_limit: int, objective_upper: FloatArray,
@@ -148,15 +154,15 @@ class SquaredProblem(FoldProblem):
     ) -> tuple[FloatArray, int]:  # fmt: skip
         """(G, T): lower bounds on held-out losses by trees, one for each target, and the number of nodes."""
         more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
-        rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
+        rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
         more.take_light_weights(is_full_solved)
         more, lower, spent = self.store.context.hands.do(
             MoreWeight.branch_each, more, rows, dict(targets), node_limit, known, until=until
         )  # fmt: skip
         self.store.keep_weighted(self.fold, more)
-        return self._without_mean(lower), sum(spent)
+        return self._subtract_mean_error(lower), sum(spent)
 
-    def _at_one(self) -> SparseProblem:
+    def _unit_gamma_problem(self) -> SparseProblem:
         return self.problem.with_gamma(1.0)
 
     @property
@@ -165,9 +171,9 @@ class SquaredProblem(FoldProblem):
         return self.held_out
 
     def _until(self, is_expired: IsExpired) -> Moment:
-        return Moment(is_expired, self.store.context.deadline.left)
+        return Moment(is_expired, self.store.context.deadline.remaining_seconds)
 
-    def _without_mean(self, lower: FloatArray) -> FloatArray:
+    def _subtract_mean_error(self, lower: FloatArray) -> FloatArray:
         """Return lower bounds less the change of all residuals that the rounded mean of the target may cause."""
         return np.asarray(np.maximum(np.sqrt(lower) - self._held_out.off_by_mean, 0.0) ** 2)
 
@@ -242,7 +248,9 @@ class SquaredProblems:
         """Return the diagonal of the full-data relaxation, from which those of folds start; O(q^3) once."""
         with self._lock:
             if gamma not in self._diagonals:
-                form = None if is_wide(self.context.data) else unit_diagonal(self.full_data.eliminated(gamma).problem)
+                form = (
+                    None if is_wide(self.context.data) else unit_diagonal(self.full_data.reduced_problem(gamma).problem)
+                )
                 self._diagonals[gamma] = None if form is None else form.diagonal
             return self._diagonals[gamma]
 
@@ -275,7 +283,7 @@ class SquaredProblems:
             if fold not in self._folds:
                 if fold not in self._moments:
                     self._compute_moments(fold)
-                made = fold_fits.FoldData.of(data, folds, fold, self._moments.pop(fold))
+                made = fold_fits.FoldData.from_moments(data, folds, fold, self._moments.pop(fold))
                 self._folds[fold] = made.keeping(self._kept.setdefault(fold, Kept()))
                 while len(self._folds) > self._most:
                     self._folds.popitem(last=False)
@@ -308,11 +316,11 @@ class SquaredProblems:
         grid = Grid(self.context.grid.gammas[list(gammas)], self.context.grid.taus[list(taus)])
         sample = FoldSample(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)
 
-        def fit_of(place: int) -> left_out_folds.FullFit | None:
+        def fit_gamma(place: int) -> left_out_folds.FullFit | None:
             return self.full(gammas[place]).fit_all_columns(full_supports[place], taus)
 
         others = list(range(len(gammas)))
-        for place, bounds in sample.score_left_out(fit_of) if self.can_leave_out else ():
+        for place, bounds in sample.score_left_out(fit_gamma) if self.can_leave_out else ():
             others.remove(place)
             yield from bounds
         if others and len(folds):

@@ -8,7 +8,7 @@ from math import isfinite
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
-from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired
@@ -32,9 +32,9 @@ class SolverClock:
     is_expired: IsExpired
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Remaining seconds."""
-        return self.deadline.left
+        return self.deadline.remaining_seconds
 
     @property
     def stop(self) -> SolverClock:
@@ -45,7 +45,7 @@ class SolverClock:
         """Return True once a solver has to end."""
         return self.is_expired()
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True once a list has to end."""
         return self.is_expired()
 
@@ -82,25 +82,25 @@ class VendorProblem(SquaredProblem):
         if not is_full:
             listed = {size: self._list_near_ties(size, warm_starts, is_expired) for size in sizes}
         else:
-            listed = {size: self._solve_reduced(size, warm_starts, is_expired, True) for size in sizes}
+            listed = {size: self._solve_reduced_problem(size, warm_starts, is_expired, True) for size in sizes}
         by_size = {size: found.by_size[size] for size, found in listed.items()}
         return BestSubsets(
             by_size, sum(found.nodes for found in listed.values()), all(found.finished for found in listed.values())
         )
 
-    def _solve_reduced(
+    def _solve_reduced_problem(
         self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired, is_bound: bool
     ) -> BestSubsets:
         """List near ties of a size, or bound its optimum, without the forced columns."""
-        reduced = eliminated(self.problem)
+        reduced = eliminate_forced_columns(self.problem)
         listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
         run = listing.bound if is_bound else listing.solve
-        found = run(reduced.problem, reduced.choice.size(size), stripped(reduced.choice, list(warm_starts)))
-        return found.with_forced(reduced.choice.size, reduced.choice.whole, [size])
+        found = run(reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts)))
+        return found.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size])
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; trees of this package complete the list if it stays open."""
-        found = self._solve_reduced(size, warm_starts, is_expired, False)
+        found = self._solve_reduced_problem(size, warm_starts, is_expired, False)
         subset = found.by_size[size]
         if subset.complete or not found.finished:
             return found

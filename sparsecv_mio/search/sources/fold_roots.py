@@ -44,7 +44,7 @@ class FoldRoots:
             problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
             found = problem.solve(sizes, starts, step.node_limit, is_expired)
             subsets, is_finished = [found.by_size[size] for size in sizes], found.finished and step.solver == NATIVE
-            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, _relaxes_nothing))
+            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, _is_always_expired))
             n_nodes += found.nodes if step.node_limit else 0
         return Findings(step, tuple(bounds), n_nodes, len(bounds), is_finished=False)
 
@@ -55,5 +55,5 @@ class FoldRoots:
             state.tried.has_root[known.gamma, known.folds] = True
 
 
-def _relaxes_nothing() -> bool:
+def _is_always_expired() -> bool:
     return True

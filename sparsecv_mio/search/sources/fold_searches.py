@@ -51,7 +51,7 @@ class FoldSearches:
         sizes = grid.taus[wanted.any(axis=0)]
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
             return
-        left = state.context.deadline.by_share(plan.search_share).left if n_passes else np.inf
+        left = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds if n_passes else np.inf
         yield PassStep(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
             n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=left,
@@ -60,16 +60,16 @@ class FoldSearches:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a pass."""
         assert isinstance(step, PassStep)
-        gammas, clock = _gammas_of(step), StepClock.of(step, is_expired)
+        gammas, clock = _wanted_gammas(step), StepClock.from_step(step, is_expired)
         searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
         folds = [found for found in searched.found if found.fold != ALL_ROWS]
         statements: list[Statement] = [
-            FullDataBounds(g, _subsets_of(found, at, step.sizes))
+            FullDataBounds(g, _make_subsets(found, at, step.sizes))
             for found in searched.found if found.fold == ALL_ROWS
             for at, g in enumerate(gammas)
         ]  # fmt: skip
         if folds:
-            statements += [_bounds_of(folds, at, g, step.taus) for at, g in enumerate(gammas)]
+            statements += [_make_bounds(folds, at, g, step.taus) for at, g in enumerate(gammas)]
         is_stopped = is_expired()
         return Findings(
             step, tuple(statements), 0, searched.n_problems, searched.is_finished and not is_stopped, is_stopped
@@ -80,7 +80,7 @@ class FoldSearches:
         step = findings.step
         assert isinstance(step, PassStep)
         state.tried.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
-        for g in _gammas_of(step):
+        for g in _wanted_gammas(step):
             for t in step.taus:
                 state.tried.is_searched[g, t, :], state.tried.is_pair_searched[g, t] = True, True
 
@@ -108,7 +108,7 @@ class FoldSamples:
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
         folds = np.flatnonzero(~np.asarray(state.cells.decided).all(axis=(0, 1))).tolist()
         starts = {g: tuple(state.full_support((g, t)) for t in taus) for g in gammas}
-        until = state.context.deadline.by_share(plan.search_share).left
+        until = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds
         yield Step(
             self.name, -1, tuple(taus), tuple(folds), tuple(sizes.tolist()), n_threads=plan.n_threads, tries=DONE,
             wanted=wanted, starts=starts, seconds=until if until > 0.0 else np.inf,
@@ -116,7 +116,7 @@ class FoldSamples:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the sampled folds, and fit the supports found in all folds."""
-        gammas, is_over = _gammas_of(step), StepClock.of(step, is_expired).expired
+        gammas, is_over = _wanted_gammas(step), StepClock.from_step(step, is_expired).has_expired
         supports = [step.starts[g] for g in gammas]
         statements, by_fold = list[Statement](), list[SupportsFound]()
         rest: tuple[int, ...] = ()
@@ -129,7 +129,7 @@ class FoldSamples:
             if is_over():
                 break
         for one in sorted(by_fold, key=lambda found: found.fold):
-            statements += [_bounds_of([one], at, g, step.taus) for at, g in enumerate(rest)]
+            statements += [_make_bounds([one], at, g, step.taus) for at, g in enumerate(rest)]
         return Findings(step, tuple(statements), n_problems=len(gammas) * (1 + len(by_fold)), was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -137,22 +137,22 @@ class FoldSamples:
         state.tried.fold_passes[...] = DONE
 
 
-def _gammas_of(step: Step) -> tuple[int, ...]:
+def _wanted_gammas(step: Step) -> tuple[int, ...]:
     assert step.wanted is not None
     return tuple(np.flatnonzero(step.wanted.any(axis=1)).tolist())
 
 
-def _subsets_of(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubsets:
+def _make_subsets(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubsets:
     """Return the supports found in the full data at one of the gammas, without a proof of optimality."""
     uppers = found.objective_upper[at].tolist()
     subsets = {
-        size: BestSubset.unproved(size, support, upper)
+        size: BestSubset.from_bounds(size, support, upper)
         for size, support, upper in zip(sizes, found.supports[at], uppers, strict=True)
     }
     return BestSubsets(subsets, 0, False)
 
 
-def _bounds_of(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> FoldBounds:
+def _make_bounds(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> FoldBounds:
     """Return the supports found in folds at one gamma, given by its place and index; inner folds may be missing."""
     first, last = folds[0].fold, folds[-1].fold
     numbers, supports = dict[bytes, int](), list[IntArray]()

@@ -229,7 +229,7 @@ class FullDataTrees:
         """Grow trees of several sizes, each until it reaches its cutoff."""
         assert step.cutoffs is not None
         cutoffs = dict(zip(step.sizes, step.cutoffs.tolist(), strict=True))
-        is_over = StepClock.of(step, is_expired).expired
+        is_over = StepClock.from_step(step, is_expired).has_expired
         subsets = problems.full(step.gamma).solve(step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs)
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
 

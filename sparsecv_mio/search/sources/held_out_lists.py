@@ -91,14 +91,14 @@ class HeldOutLists:
         """Hold every fold out of the known supports, list more supports, and bound or solve the folds."""
         assert isinstance(step, ListStep)
         problem, size = problems.full(step.gamma), step.sizes[0]
-        near_best = problem.near_best(size, step.warm_starts, is_expired)
+        near_best = problem.make_near_optimal_list(size, step.warm_starts, is_expired)
         is_single, is_complete = problem.has_one_support(size) and step.node_limit == 1, True
         solves = not np.isfinite(step.cutoff)
         if solves and step.node_limit:
             near_best.compute_exactly()
         least, most = near_best.bound_all_fits(step.upper) if solves else near_best.unknown_bounds()
         if step.node_limit:
-            is_complete = _list(near_best, step, np.inf if is_single else None, most)
+            is_complete = _fill_list(near_best, step, np.inf if is_single else None, most)
             if solves and is_complete and not _is_nearly_closed(near_best, least, most, step.gap_left):
                 near_best.tighten_unlisted_folds(least, most, partial(_enclose, problems, step, is_expired))
         statements: list[Statement] = [_state_pair(near_best, step, least, most, solves and step.node_limit > 0)]
@@ -120,7 +120,7 @@ class HeldOutLists:
             state.tried.full_tries[pair] = max(int(state.tried.full_tries[pair]), min(step.tries + 1, DONE))
 
 
-def _list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
+def _fill_list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
     """List near-optimal supports as far as the step needs them; return True if the list is complete."""
     if cutoff is None:
         solves = not np.isfinite(step.cutoff)

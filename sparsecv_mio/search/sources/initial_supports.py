@@ -110,7 +110,7 @@ class FoldSupports:
         """Yield the open folds of a pair that had no local search."""
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
         for fold in state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else ():
-            yield Step(self.name, g, (t,), (fold,), (size,), state.supports_near(aim.pair, fold))
+            yield Step(self.name, g, (t,), (fold,), (size,), state.warm_start_supports(aim.pair, fold))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search a fold, and fit the support found."""

@@ -33,16 +33,16 @@ class StepClock:
     at: float
 
     @classmethod
-    def of(cls, step: Step, is_search_over: IsExpired) -> StepClock:
+    def from_step(cls, step: Step, is_search_over: IsExpired) -> StepClock:
         """Return the clock of a step that begins now."""
         return cls(is_search_over, time.monotonic() + step.seconds)
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Seconds until the step has to end."""
         return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
 
-    def expired(self) -> bool:
+    def has_expired(self) -> bool:
         """Return True if the step has to end now."""
         return self.is_search_over() or time.monotonic() > self.at
 

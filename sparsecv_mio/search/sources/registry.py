@@ -33,7 +33,7 @@ SOURCES: dict[str, Source] = {
 REQUIRED = (InitialSupports.name, SupportsInFolds.name, SubproblemTrees.name)  # every search needs these sources
 
 
-def source_of(step: Step) -> Source:
+def find_source(step: Step) -> Source:
     """Return the source that proposed a step."""
     return SOURCES[step.source]
 
@@ -60,12 +60,12 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """
     if given is None:
         return ()
-    names = {_dashed(name): name for name in SOURCES}
+    names = {_command_line_name(name): name for name in SOURCES}
     every = f"give some of {', '.join(names)}"
     words = _split(given, every)
     has_minus, chosen = {word.strip().startswith("-") for word in words}, set[str]()
     for word in words:
-        name = _dashed(word)
+        name = _command_line_name(word)
         if name not in names:
             raise BadInput(f"sources: unknown source {name!r}{did_you_mean(name, names)}; {every}")
         if True in has_minus and names[name] in REQUIRED:
@@ -81,11 +81,11 @@ def _split(given: str | Iterable[str], every: str) -> list[str]:
     words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(word, str) for word in words):
         raise BadInput(f"sources: {given!r} is not a list of names; {every}")
-    if len(words) == 1 and _dashed(words[0]) in ("all", "none"):
-        return list(SOURCES if _dashed(words[0]) == "all" else REQUIRED)
+    if len(words) == 1 and _command_line_name(words[0]) in ("all", "none"):
+        return list(SOURCES if _command_line_name(words[0]) == "all" else REQUIRED)
     return words
 
 
-def _dashed(name: str) -> str:
+def _command_line_name(name: str) -> str:
     """Return the name of a source as it is spelt on the command line, without its minus."""
     return "-".join(re.split(r"[\s_-]+", name.strip(" -").lower()))

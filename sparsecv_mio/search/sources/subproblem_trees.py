@@ -56,7 +56,7 @@ class SubproblemTrees:
         """
         (g, t), node_limit, size = pair, plan.node_limit(tries), int(state.context.grid.taus[pair[1]])
         for fold in folds:
-            starts = state.supports_near(pair, fold)
+            starts = state.warm_start_supports(pair, fold)
             yield Step(
                 self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries, solver=plan.solver,
                 n_mios=int(tries == 0),
@@ -89,7 +89,7 @@ class SubproblemTrees:
             n_mios=int(wanted.sum()) if tries == 0 else 0,
         )  # fmt: skip
         for g in np.flatnonzero(wanted.any(axis=1)).tolist():
-            own = state.supports_shown(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
+            own = state.fold_supports(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
             step.starts[g] = (*(subset.support for subset in state.full_subsets(g)), *own)
         return step
 
@@ -115,12 +115,15 @@ class SubproblemTrees:
     def bound(self, step: Step, problems: Problems) -> Findings:
         """Bound one subproblem by its best support and the ridge ball, whatever the time; no try is counted."""
         (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
-        found = problem.solve(step.sizes, step.warm_starts, 0, _always)
+        found = problem.solve(step.sizes, step.warm_starts, 0, _is_always_expired)
         subsets = [found.by_size[size] for size in step.sizes]
         return Findings(
-            step, (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, _always),), n_problems=1,
-            is_finished=False, was_stopped=True,
-        )  # fmt: skip
+            step,
+            (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, _is_always_expired),),
+            n_problems=1,
+            is_finished=False,
+            was_stopped=True,
+        )
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that were spent on the subproblems."""
@@ -136,7 +139,7 @@ class SubproblemTrees:
             state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
 
 
-def _always() -> bool:
+def _is_always_expired() -> bool:
     return True
 
 

@@ -96,7 +96,7 @@ class WeightedTrees:
         assert isinstance(step, WeightedStep) and step.wanted is not None
         (fold,), n_nodes = step.folds, 0
         problem, known = problems.fold(fold, 0), (step.objective_upper, step.held_out)
-        is_over = StepClock.of(step, is_expired).expired
+        is_over = StepClock.from_step(step, is_expired).has_expired
         if not step.node_limit:
             lower = problem.relax_weighted(step.wanted, *known, is_over)
         else:

@@ -18,12 +18,12 @@ from sparsecv_mio.batch.dispatch import (
     WorkerDied,
     Workforce,
     _outcomes,
+    estimate_remaining_seconds,
     run_batch,
-    seconds_left,
     share_of_tasks,
 )
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 PLAN = {"data": [{"design": "toeplitz", "n": [20, 30, 40], "p": 3, "support": 1}], "vary": {"seed": [0, 1, 2]}}
@@ -38,30 +38,30 @@ def rows(attempt: Attempt) -> int:
 
 
 def test_one_of_every_kind_and_then_the_slowest() -> None:
-    order, tasks = TaskOrder(), tasks_of(PLAN)
+    order, tasks = TaskOrder(), make_tasks(PLAN)
     for task in tasks:
         order.add(Attempt(task))
-    first = [order.next() for _ in range(3)]
+    first = [order.pop_task() for _ in range(3)]
     assert [rows(one) for one in first] == [20, 30, 40]
     for one, seconds in zip(first, (1.0, 3.0, 2.0), strict=True):
         order.learn(outcome(one.task, seconds))
-    second = order.next()
+    second = order.pop_task()
     assert rows(second) == 30
     order.learn(outcome(second.task, 0.5))  # the last one that was seen tells
-    rest = [order.next() for _ in range(5)]
+    rest = [order.pop_task() for _ in range(5)]
     assert [rows(one) for one in rest] == [40, 40, 20, 20, 30] and not order
     assert {one.task.address for one in (*first, second, *rest)} == {task.address for task in tasks}
 
 
 def test_what_was_done_before_tells_too_and_suspects_come_first() -> None:
-    order, tasks = TaskOrder(), tasks_of(PLAN)
+    order, tasks = TaskOrder(), make_tasks(PLAN)
     order.learn(outcome(tasks[0], 1.0))
     order.learn(outcome(tasks[3], 9.0))
     for task in (*tasks[1:3], *tasks[4:6]):
         order.add(Attempt(task))
-    assert rows(order.next()) == 30 and order.lost == 0
+    assert rows(order.pop_task()) == 30 and order.n_lost_workers == 0
     order.add(Attempt(tasks[8], lost=1))
-    assert order.lost == 1 and rows(order.next()) == 40 and order.lost == 0
+    assert order.n_lost_workers == 1 and rows(order.pop_task()) == 40 and order.n_lost_workers == 0
 
 
 PLAN_DISPATCH = {
@@ -71,7 +71,7 @@ PLAN_DISPATCH = {
 
 
 def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
-    tasks, folder, seen = tasks_of(PLAN_DISPATCH)[:4], BatchFolder(tmp_path / "b"), []
+    tasks, folder, seen = make_tasks(PLAN_DISPATCH)[:4], BatchFolder(tmp_path / "b"), []
 
     def stop_at_two(outcome: TaskOutcome) -> None:
         seen.append(outcome.address)
@@ -88,12 +88,12 @@ def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
 
 
 def test_shares_of_an_array_and_the_time_that_is_left() -> None:
-    tasks = tasks_of(PLAN_DISPATCH)
+    tasks = make_tasks(PLAN_DISPATCH)
     shares = [share_of_tasks(tasks, index, 3) for index in range(3)]
     assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
     with pytest.raises(BadInput, match="--index 3 of 3"):
         share_of_tasks(tasks, 3, 3)
-    assert seconds_left([TaskOutcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
+    assert estimate_remaining_seconds([TaskOutcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
 
 
 class Deadly(Workforce):
@@ -133,7 +133,7 @@ class Deadly(Workforce):
 
 @pytest.mark.parametrize("width", [4, 16])
 def test_a_task_that_kills_workers_is_found_and_costs_no_other_one(width: int) -> None:
-    order, tasks = TaskOrder(), tasks_of({**PLAN_DISPATCH, "vary": {**PLAN_DISPATCH["vary"], "seed": [0, 1]}})  # type: ignore[dict-item]
+    order, tasks = TaskOrder(), make_tasks({**PLAN_DISPATCH, "vary": {**PLAN_DISPATCH["vary"], "seed": [0, 1]}})  # type: ignore[dict-item]
     assert len(tasks) == 16
     for task in tasks:
         order.add(Attempt(task))
@@ -167,7 +167,7 @@ def test_a_batch_that_is_killed_leaves_no_process_and_loses_no_task(tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_process_is_killed_on_the_way(tmp_path: Path) -> None:
-    tasks, folder, told = tasks_of(PLAN_DISPATCH), BatchFolder(tmp_path), list[str]()
+    tasks, folder, told = make_tasks(PLAN_DISPATCH), BatchFolder(tmp_path), list[str]()
 
     def kill_one(outcome: TaskOutcome) -> None:
         told.append(outcome.address)

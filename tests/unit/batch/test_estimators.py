@@ -23,13 +23,13 @@ from sparsecv_mio.batch.peers import (
     PoissonRidgeCV,
     RelaxedLassoCV,
 )
-from sparsecv_mio.batch.plan import Task, check_estimator_name, tasks_of
-from sparsecv_mio.data.counts import for_loss
+from sparsecv_mio.batch.plan import Task, check_estimator_name, make_tasks
+from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.words import Loss
 
 DESIGN = {"design": "toeplitz", "n": 30, "p": 5, "support": 2, "snr": 3.0, "beta": "first"}
@@ -37,7 +37,7 @@ SMALL = {"gamma": "0.05,0.5", "tau": "1:3"}
 
 
 def task(**settings: object) -> Task:
-    (found,) = tasks_of({"data": [{**DESIGN, "validation": 20}], "vary": {"folds": "column:validation", **settings}})
+    (found,) = make_tasks({"data": [{**DESIGN, "validation": 20}], "vary": {"folds": "column:validation", **settings}})
     return found
 
 
@@ -57,7 +57,7 @@ def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
 
 
 def test_rows_of_validation_leave_the_others_as_they_are() -> None:
-    plain = tasks_of({"data": [DESIGN]})[0].source.load()
+    plain = make_tasks({"data": [DESIGN]})[0].source.load()
     assert np.array_equal(task_rows(task()).train.X[:30], plain.X)
     assert np.array_equal(task_rows(task()).train.y[:30], plain.y)
 
@@ -70,7 +70,7 @@ def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:
 
 
 def test_both_rules_from_one_search() -> None:
-    data = tasks_of({"data": [{**DESIGN, "snr": 1.0}]})[0].source.load()
+    data = make_tasks({"data": [{**DESIGN, "snr": 1.0}]})[0].source.load()
     plan = make_folds("5", data)
     both = run_search(data, plan, {**SMALL, "one_se": "both"})
     alone = run_search(data, plan, {**SMALL, "one_se": True})
@@ -152,12 +152,16 @@ LOSSES = [
 @pytest.mark.parametrize(("loss", "name"), LOSSES)
 def test_every_peer_of_classes_and_counts_predicts_in_units_of_the_file(loss: Loss, name: str) -> None:
     of_counts = Dataset.from_arrays(X, RNG.poisson(DAYS * np.exp(0.4 * X[:, 0])), aux={"days": DAYS})
-    data = for_loss(OF_CLASSES, loss) if loss is Loss.LOGISTIC else for_loss(of_counts, loss, exposure="days")
+    data = (
+        prepare_for_loss(OF_CLASSES, loss)
+        if loss is Loss.LOGISTIC
+        else prepare_for_loss(of_counts, loss, exposure="days")
+    )
     try:
         fitted = run_estimator(name, data, PLAN, {"loss": loss})
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    y, v = of_dataset(row_loss(loss), data, slice(None))
+    y, v = encode_dataset_targets(row_loss(loss), data, slice(None))
     signs, origin = row_loss(loss).signs(y), row_loss(loss).origin(y, v)
     predictors = X @ fitted.model.coefficients + fitted.model.intercept
     own, null = (v @ row_loss(loss).losses(signs * m, y) for m in (predictors, np.full(40, origin)))

@@ -15,7 +15,7 @@ from sparsecv_mio.batch import one_task as module
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.batch.results import read_table, relative, settings_columns, write_table
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.records import Record
@@ -33,12 +33,12 @@ PLAN = {
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> BatchFolder:
     folder = BatchFolder(tmp_path_factory.mktemp("batch"))
-    assert run_batch(tasks_of(PLAN), folder) == 28
+    assert run_batch(make_tasks(PLAN), folder) == 28
     return folder
 
 
 def test_every_task_once(done: BatchFolder) -> None:
-    assert run_batch(tasks_of(PLAN), done) == 0
+    assert run_batch(make_tasks(PLAN), done) == 0
     found = list(done.outcomes())
     assert {one.state for one in found} == {"done"} and len(found) == 28
     for one in found:
@@ -48,7 +48,7 @@ def test_every_task_once(done: BatchFolder) -> None:
 
 
 def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = tasks_of({**PLAN, "vary": {"folds": "99"}})[0]
+    task = make_tasks({**PLAN, "vary": {"folds": "99"}})[0]
     assert run_task(task).state == "failed" and "99" in run_task(task).reason
     limits: list[object] = []
 
@@ -57,7 +57,7 @@ def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, mon
         raise ValueError("two\nlines")
 
     monkeypatch.setattr(module, "run_estimator", fake)
-    slow = tasks_of({**PLAN, "vary": {"folds": "3", "time_limit": 2.0}})[:1]
+    slow = make_tasks({**PLAN, "vary": {"folds": "3", "time_limit": 2.0}})[:1]
     folder = BatchFolder(tmp_path)
     for expected in (1, 0):
         assert run_batch(slow, folder) == expected
@@ -69,7 +69,7 @@ def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, mon
 
 
 def test_rows_are_held_out_the_same_way_every_time() -> None:
-    tasks = tasks_of(PLAN)
+    tasks = make_tasks(PLAN)
     first, again = task_rows(tasks[0]), task_rows(tasks[0])
     assert first.test is not None and again.test is not None
     assert np.array_equal(first.test.X, again.test.X) and first.train.n + first.test.n == 24
@@ -97,7 +97,7 @@ def test_tables(done: BatchFolder) -> None:
 
 def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_path: Path) -> None:
     ours = [one for one in done.outcomes() if one.record is not None][:2]
-    other = tasks_of({**PLAN, "vary": {**PLAN["vary"], "estimator": "sparsecv", "seed": 1}})[0]  # type: ignore[dict-item]
+    other = make_tasks({**PLAN, "vary": {**PLAN["vary"], "estimator": "sparsecv", "seed": 1}})[0]  # type: ignore[dict-item]
     altered = [
         (replace(ours[0], numbers={**ours[0].numbers, "test_error": 0.1}), "test_error is not that of the record"),
         (replace(ours[0], numbers={**ours[0].numbers, "upper": 0.1}), "upper is not that of the record"),
@@ -114,7 +114,7 @@ def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_p
 
 def test_columns_of_numbers_and_words_are_words(done: BatchFolder, tmp_path: Path) -> None:
     folder = BatchFolder(tmp_path / "mixed")
-    run_batch(tasks_of({**PLAN, "vary": {"folds": "3", "gamma": [0.1, "0.1,1"], "gap": [0, 0.01]}})[:4], folder)
+    run_batch(make_tasks({**PLAN, "vary": {"folds": "3", "gamma": [0.1, "0.1,1"], "gap": [0, 0.01]}})[:4], folder)
     write_table(collect(folder), tmp_path / "t.parquet")
     table = read_table(tmp_path / "t.parquet")
     assert set(table["gammas"]) == {"0.1", "0.1,1"} and set(table["gap_asked"]) == {0.0, 0.01}
@@ -149,7 +149,7 @@ def written(folder: Path) -> None:
 )
 def test_what_data_do_not_allow(data: dict[str, str], vary: dict[str, Any], message: str, tmp_path: Path) -> None:
     written(tmp_path)
-    tasks = tasks_of({"data": [{**FILE, **data}], "vary": vary}, tmp_path)
+    tasks = make_tasks({"data": [{**FILE, **data}], "vary": vary}, tmp_path)
     with pytest.raises(BadInput, match=message) as caught:
         check_with_data(tasks)
     assert "\n" not in str(caught.value)
@@ -161,7 +161,7 @@ def test_what_data_allow(tmp_path: Path) -> None:
         "folds": ["loo", "4", "groups:which"], "tau": ["1:2", 0], "gamma": ["0.1..1", 0.5, "0.1,1"],
         "test": 0.2, "estimator": ["sparsecv", "ridge"],
     }  # fmt: skip
-    check_with_data(tasks_of({"data": [FILE]} | {"vary": vary}, tmp_path))
+    check_with_data(make_tasks({"data": [FILE]} | {"vary": vary}, tmp_path))
 
 
 def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
@@ -173,7 +173,7 @@ def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
     vary = {"folds": ["3", "5"], "seed": list(range(10)), "test": [0.2, 0.3], "split": list(range(10))}
     dealt, deal = [], one_task.make_folds
     monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
-    check_with_data(tasks_of({"data": [FILE, design], "vary": vary}, tmp_path))
+    check_with_data(make_tasks({"data": [FILE, design], "vary": vary}, tmp_path))
     assert sources._read_source.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2
 
 
@@ -186,7 +186,7 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     data = [{"file": str(tmp_path / "d.csv"), "target": "ill"}]
     how = {"folds": "3", "gamma": "0.1", "tau": "1:2", "test": 0.3, "estimator": "sparsecv"}
     ours = {"loss": "logistic", "class_weight": "balanced", "positive": "no", "one_se": "both"}
-    (task,) = tasks_of({"data": data, "vary": {**how, **ours}})
+    (task,) = make_tasks({"data": data, "vary": {**how, **ours}})
     check_with_data([task])
     outcome = run_task(task)
     assert outcome.state == "done" and outcome.record is not None, outcome.reason
@@ -199,14 +199,14 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     assert outcome.numbers["test_error"] == pytest.approx(found.log_loss)
     assert outcome.numbers["test_accuracy"] == found.accuracy and outcome.numbers["test_auc"] == found.auc
     assert outcome.numbers["accuracy"] == record.classes.accuracy and "one_se_test_auc" in outcome.numbers
-    (plain,) = tasks_of({"data": data, "vary": how})
+    (plain,) = make_tasks({"data": data, "vary": how})
     with pytest.raises(BadInput, match=r"holds words .no and yes.: give loss = \"logistic\", or encode = \"onehot\""):
         check_with_data([plain])
     once = {"folds": "holdout:0.3", "refit": "training", "one_se": False}
     for name in ("sparsecv", "ridge"):
-        (single,) = tasks_of({"data": data, "vary": {**how, **ours, **once, "estimator": name}})
+        (single,) = make_tasks({"data": data, "vary": {**how, **ours, **once, "estimator": name}})
         assert "leave out refit training" in run_task(single).reason
-    peers = tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": ["lasso", "ridge"]}})
+    peers = make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": ["lasso", "ridge"]}})
     for task in peers:
         numbers = run_task(task).numbers
         assert numbers["test_error"] == pytest.approx(found.log_loss, rel=0.3) and numbers["C"] > 0.0
@@ -215,7 +215,7 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     with pytest.raises(
         BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess"
     ):
-        tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
+        make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
 
 
 def test_tables_name_the_loss_of_every_search_and_peer(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_tables_name_the_loss_of_every_search_and_peer(tmp_path: Path) -> None:
     frame.assign(ill=(frame["a"] + rng.normal(size=60) > 0).astype(int)).to_csv(tmp_path / "d.csv", index=False)
     data = [{"file": str(tmp_path / "d.csv"), "target": "ill"}]
     how = {"folds": "4", "gamma": "0.1", "tau": "1:2", "loss": ["squared", "logistic"]}
-    tasks = tasks_of({"data": data, "vary": {**how, "estimator": ["ridge", "sparsecv"]}})
+    tasks = make_tasks({"data": data, "vary": {**how, "estimator": ["ridge", "sparsecv"]}})
     assert [task.settings.get("loss") for task in tasks].count(None) == 1  # of the peer: squares are what it fits
     folder = BatchFolder(tmp_path / "b")
     assert run_batch(tasks, folder) == 4
@@ -248,12 +248,12 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "d.csv", index=False)
     data = [{"file": str(tmp_path / "d.csv"), "target": "claims"}]
     how = {"folds": "4", "gamma": "0.1", "tau": "1:2", "test": 0.25, "loss": "poisson", "exposure": "days"}
-    ours, ridge = tasks_of({"data": data, "vary": {**how, "estimator": ["sparsecv", "ridge"], "one_se": "both"}})
+    ours, ridge = make_tasks({"data": data, "vary": {**how, "estimator": ["sparsecv", "ridge"], "one_se": "both"}})
     check_with_data([ours, ridge])
     assert ridge.settings["exposure"] == "days" and "gamma" not in ridge.settings
     folder = BatchFolder(tmp_path / "b")
     assert run_batch([ours, ridge], folder) == 2
-    outcome, peer = folder.of_tasks([ours, ridge])
+    outcome, peer = folder.read_outcomes([ours, ridge])
     test = task_rows(ours).test
     assert outcome.record is not None and test is not None, outcome.reason
     found = count_quality(test.y, Record.from_json(outcome.record).predict(test), test.row_exposure)
@@ -265,8 +265,8 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
     assert row["verified"] and row["state"] == "done", row["reason"]
     for wrong, words in (("day", "exposure.*'day'"), ("a", "exposure: column 'a' is -.* give numbers above 0")):
         with pytest.raises(BadInput, match=words):
-            check_with_data(tasks_of({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
+            check_with_data(make_tasks({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
     with pytest.raises(BadInput, match="loss poisson: estimator lasso has none, use sparsecv, ridge, abess"):
-        tasks_of({"data": data, "vary": {**how, "estimator": "lasso"}})
+        make_tasks({"data": data, "vary": {**how, "estimator": "lasso"}})
     with pytest.raises(BadInput, match="exposure days: goes with loss poisson, not squared"):
-        tasks_of({"data": data, "vary": {**how, "loss": "squared"}})
+        make_tasks({"data": data, "vary": {**how, "loss": "squared"}})

@@ -11,7 +11,7 @@ import pytest
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task
-from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.batch.results import write_table
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BadInput
@@ -20,7 +20,7 @@ SETTINGS = {"lam": 0.1, "iterations": 3}
 
 
 def tasks(design: dict[str, Any], **vary: Any) -> list[Task]:
-    return tasks_of({"data": [design], "vary": vary})
+    return make_tasks({"data": [design], "vary": vary})
 
 
 def numbers(design: dict[str, Any], **vary: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def test_a_plan_of_all_three(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ],
     }  # fmt: skip
     folder = BatchFolder(tmp_path / "out")
-    assert run_batch(tasks_of(plan), folder) == 2 * 2 * 2 + 1 + 1
+    assert run_batch(make_tasks(plan), folder) == 2 * 2 * 2 + 1 + 1
     table = collect(folder)
     assert set(table["state"]) == {"done"} and table["verified"].isna().all() and table["cv_error"].notna().all()
     write_table(table, tmp_path / "runs.parquet")

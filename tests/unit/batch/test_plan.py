@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparsecv_mio.batch.plan import check_settings, lists_of_numbers, plan_with_changes, read_plan, tasks_of
+from sparsecv_mio.batch.plan import check_settings, lists_of_numbers, make_tasks, plan_with_changes, read_plan
 from sparsecv_mio.errors import BadInput
 
 
@@ -64,7 +64,7 @@ def test_settings_and_designs_change_and_the_plan_stays() -> None:
     assert found["data"][0] == {"design": "toeplitz", "draw": [0, 1, 2, 3, 4], "snr": [0.5, 2]}
     assert found["data"][1] == {"sklearn": "diabetes"} and PLAN["vary"] == {"folds": "5", "seed": 3}
     assert found["vary"] == {"folds": "loo", "seed": 7, "gamma": "0.1:1:3", "time_limit": 2.5}
-    assert len(tasks_of(found)) == 11
+    assert len(make_tasks(found)) == 11
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_wrong_plans(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_plan_may_be_a_dict() -> None:
-    tasks = tasks_of({"data": [{"sklearn": "diabetes", "name": "d"}], "vary": {"tau": ["1:3"]}})
+    tasks = make_tasks({"data": [{"sklearn": "diabetes", "name": "d"}], "vary": {"tau": ["1:3"]}})
     assert [task.source.name for task in tasks] == ["d"] and tasks[0].settings["tau"] == "1:3"
 
 
@@ -227,10 +227,10 @@ def test_options_of_a_solver_are_tables_and_one_text_of_a_task(tmp_path: Path) -
     asked = [{"presolve": "off"}, {"random_seed": 3, "parallel": "on"}]
     vary = {"gamma": 0.1, "backend": "highs", "solver_option": asked}
     design = {"design": "toeplitz", "n": 20, "p": 3, "support": 1}
-    tasks = tasks_of({"data": [design], "vary": vary}, tmp_path)
+    tasks = make_tasks({"data": [design], "vary": vary}, tmp_path)
     assert [task.settings["solver_option"] for task in tasks] == ["presolve=off", "random_seed=3,parallel=on"]
     for wrong, message in (({"presolv": 1}, "highs refuses it: unknown option 'presolv'"), (3, "3 is no word")):
         with pytest.raises(BadInput, match=f"^.*solver_option.*{message}"):
-            tasks_of({"data": [design], "vary": {**vary, "solver_option": wrong}}, tmp_path)
+            make_tasks({"data": [design], "vary": {**vary, "solver_option": wrong}}, tmp_path)
     with pytest.raises(BadInput, match="solver_option presolve=off: goes with backend"):
-        tasks_of({"data": [design], "vary": {"solver_option": {"presolve": "off"}}}, tmp_path)
+        make_tasks({"data": [design], "vary": {"solver_option": {"presolve": "off"}}}, tmp_path)

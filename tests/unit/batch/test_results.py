@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.results import by_problem, check_columns, labels, read_table, relative, where
+from sparsecv_mio.batch.results import check_columns, labels, read_table, relative, tabulate_problems, where
 from sparsecv_mio.errors import BadInput
 
 RUNS = pd.DataFrame(
@@ -58,7 +58,7 @@ def test_numbers_over_those_of_a_baseline() -> None:
 
 
 def test_one_row_for_each_problem() -> None:
-    table = by_problem(RUNS, "mios", labels(RUNS, ["method"]), ["data", "folds"])
+    table = tabulate_problems(RUNS, "mios", labels(RUNS, ["method"]), ["data", "folds"])
     assert list(table.columns) == ["grid", "rounds"]
     assert table.loc["a 10"].tolist() == [100.0, 20.0] and np.isnan(table.loc["b loo", "grid"])
 

@@ -175,8 +175,8 @@ def fits(problem: SparseProblem) -> list[tuple[float, np.ndarray]]:
 @pytest.mark.parametrize("m", [1, 3, 40])
 def test_every_fit_up_to_the_level_is_inside(seed: int, m: int) -> None:
     problem, X, u = drawn_ridge_ball(seed, m)
-    by_rows = RidgeBall.of_rows(problem, X, u, UNIT)
-    by_moments = RidgeBall.of_moments(problem, X.T @ X, X.T @ u, float(u @ u), UNIT)
+    by_rows = RidgeBall.from_rows(problem, X, u, UNIT)
+    by_moments = RidgeBall.from_moments(problem, X.T @ X, X.T @ u, float(u @ u), UNIT)
     assert by_rows is not None and by_moments is not None
     every = fits(problem)
     for level in np.quantile([value for value, _ in every], [0.0, 0.3, 1.0]):
@@ -192,7 +192,7 @@ def test_every_fit_up_to_the_level_is_inside(seed: int, m: int) -> None:
 
 def test_at_the_ridge_fit_the_ball_is_a_point() -> None:
     problem, X, u = drawn_ridge_ball(0, 3)
-    ball, b = RidgeBall.of_rows(problem, X, u, UNIT), np.linalg.solve(problem.M, problem.c)
+    ball, b = RidgeBall.from_rows(problem, X, u, UNIT), np.linalg.solve(problem.M, problem.c)
     assert ball is not None
     found = ball.held_out(float(problem.yy - problem.c @ b))
     assert float(np.sum((u - X @ b) ** 2)) in found and found.upper - found.lower < 1e-4
@@ -205,8 +205,8 @@ def test_what_means_leave_of_a_row_is_rounding() -> None:
     problem = SparseProblem(np.eye(1), np.zeros(1), 0.0, np.ones(1), 1.0, 9, np.zeros(1), -0.012)
     X, u, level = np.array([[1.0]]), np.array([8.7e-19]), np.array([0.0, 0.012])
     for ball in (
-        RidgeBall.of_rows(problem, X, u, 1e-15, level),
-        RidgeBall.of_moments(problem, X.T @ X, X.T @ u, float(u @ u), 1e-15, level, 1),
+        RidgeBall.from_rows(problem, X, u, 1e-15, level),
+        RidgeBall.from_moments(problem, X.T @ X, X.T @ u, float(u @ u), 1e-15, level, 1),
     ):
         assert ball is not None and ball.held_out(0.0).lower == 0.0
 
@@ -214,10 +214,10 @@ def test_what_means_leave_of_a_row_is_rounding() -> None:
 def test_moments_without_digits_say_nothing() -> None:
     X = np.ones((9, 2))
     problem = problem_of(X, np.arange(9.0), 1e-18)
-    assert RidgeBall.of_rows(problem, X, np.ones(9), UNIT) is None
-    assert RidgeBall.of_moments(problem, X.T @ X, X.T @ np.ones(9), 9.0, UNIT) is None
+    assert RidgeBall.from_rows(problem, X, np.ones(9), UNIT) is None
+    assert RidgeBall.from_moments(problem, X.T @ X, X.T @ np.ones(9), 9.0, UNIT) is None
     problem, *_ = drawn_ridge_ball(1, 1)
-    assert Centre.of(problem, UNIT) is not None and Centre.of(problem, 1.0) is None
+    assert Centre.from_problem(problem, UNIT) is not None and Centre.from_problem(problem, 1.0) is None
 
 
 def test_a_column_that_is_constant_in_training_under_next_to_no_penalty_says_nothing() -> None:
@@ -226,7 +226,7 @@ def test_a_column_that_is_constant_in_training_under_next_to_no_penalty_says_not
     Q[0] = Q[:, 0] = 0.0
     weight = np.append(1e-300, np.ones(problem.q - 1))
     lost = replace(problem, Q=Q, c=np.append(0.0, problem.c[1:]), weight=weight, lam=1e-14)
-    assert RidgeBall.of_rows(lost, X, u, UNIT) is None
+    assert RidgeBall.from_rows(lost, X, u, UNIT) is None
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -14,7 +14,7 @@ from plain_ridge import ridge
 from reused_points import reused_bounds
 from scipy.optimize import minimize_scalar
 
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, compress, points_of, reuse
+from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, compress, relax_full_data, reuse
 from sparsecv_mio.bounds.relaxation import Diagonal, unit_diagonal
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
@@ -148,8 +148,8 @@ def test_values_and_decisions(seed: int, lam: float) -> None:
     rng, sizes = np.random.default_rng(seed), [1, 2, 3]
     X = rng.standard_normal((40, 6))
     y = X[:, 0] - 2.0 * X[:, 3] + 0.3 * rng.standard_normal(40)
-    points = points_of(unit_diagonal(problem_of(X, y, lam)), sizes)
-    assert points is not None and points.of(2) == 1 and points.of(5) == -1
+    points = relax_full_data(unit_diagonal(problem_of(X, y, lam)), sizes)
+    assert points is not None and points.row_index(2) == 1 and points.row_index(5) == -1
     part = problem_of(X[4:], y[4:], lam)
     fold = FoldBounds(part, X[:4], y[:4], points.diagonal)
     fold.search(sizes, swap_rounds=2)
@@ -172,7 +172,7 @@ def test_screening_by_any_point_loses_no_support(seed: int, how: str) -> None:
     X = rng.standard_normal((12, 5)) if seed % 3 else np.diag([3.0, 2.0, 1.0, 0.5, 0.1])
     y = X[:, 0] - 2.0 * X[:, 3] + 0.3 * rng.standard_normal(len(X))
     problem = problem_of(X, y, (0.05, 5.0)[seed % 2])
-    points = points_of(unit_diagonal(problem), sizes)
+    points = relax_full_data(unit_diagonal(problem), sizes)
     assert points is not None
     moved = {"nearby": 0.01, "anywhere": 1.0, "wild": 1e4}.get(how, 0.0) * rng.standard_normal((4, 5))
     points = replace(points, beta=points.beta + moved)
@@ -212,5 +212,5 @@ def test_screening_by_any_point_loses_no_support(seed: int, how: str) -> None:
 def test_nothing_to_test() -> None:
     problem = problem_of(np.eye(3), np.ones(3), 1.0)
     form, fold = unit_diagonal(problem), FoldBounds(problem, np.ones((1, 3)), np.ones(1))
-    assert points_of(form, [0, 3]) is None and points_of(None, [1]) is None
-    assert reuse(fold, None, [1], TIE) is None and reuse(fold, points_of(form, [1]), [2], TIE) is None
+    assert relax_full_data(form, [0, 3]) is None and relax_full_data(None, [1]) is None
+    assert reuse(fold, None, [1], TIE) is None and reuse(fold, relax_full_data(form, [1]), [2], TIE) is None

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.model_changes import OpenFolds, residual_distances, residuals_without
+from sparsecv_mio.bounds.model_changes import OpenFolds, residual_distances, residuals_without_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -38,7 +38,7 @@ def test_residuals_are_those_of_the_definition_within_their_bounds(block: int) -
         data, scale, intercept, gamma = drawn(seed)
         standard, plan = standardize(data, scale, intercept), make_folds("5", data)
         support = np.arange(min(3, standard.q))
-        found = residuals_without(standard, support, gamma, [plan.left_out(fold) for fold in range(5)])
+        found = residuals_without_rows(standard, support, gamma, [plan.left_out(fold) for fold in range(5)])
         for fold in range(5):
             model = fit(
                 data.X, data.y, standard.columns[support].tolist(), gamma, scale=scale, intercept=intercept,
@@ -57,7 +57,7 @@ def test_a_fold_without_the_one_huge_cell_keeps_its_digits() -> None:
     X = rng.normal(size=(12, 1))
     data = Dataset.from_arrays(np.where(np.arange(12)[:, None] == 7, 1e24, X), 2.0 * X[:, 0] + rng.normal(size=12))
     standard = standardize(data, "none")
-    found = residuals_without(standard, np.array([0]), 1e-3, [np.array([7])])
+    found = residuals_without_rows(standard, np.array([0]), 1e-3, [np.array([7])])
     model = fit(data.X, data.y, [0], 1e-3, scale="none", rows=np.delete(np.arange(12), 7))
     true = model.residuals(data.X, data.y, np.arange(12)) * model.coordinates.y_unit / standard.y_unit
     assert np.abs(true[7]) > 1e23 and found.values[:, 0] == pytest.approx(true, rel=1e-9)
@@ -66,9 +66,9 @@ def test_a_fold_without_the_one_huge_cell_keeps_its_digits() -> None:
 def test_equations_that_cannot_be_solved_are_in_doubt() -> None:
     X = np.repeat(np.arange(6.0)[:, None], 2, axis=1)
     standard = standardize(Dataset.from_arrays(X, np.arange(6.0) ** 2))
-    found = residuals_without(standard, np.array([0, 1]), 1e-300, [np.array([0])])
+    found = residuals_without_rows(standard, np.array([0, 1]), 1e-300, [np.array([0])])
     assert np.isinf(found.doubt).all() or found.doubt.max() < 1.0
-    full = residuals_without(standard, np.array([0]), 1.0, [np.zeros(0, dtype=np.int64)])
+    full = residuals_without_rows(standard, np.array([0]), 1.0, [np.zeros(0, dtype=np.int64)])
     change, doubt = found.changes(full)
     assert change[0] >= 0.0 and doubt[0] >= 0.0
 
@@ -125,7 +125,7 @@ def test_without_the_row_of_a_huge_cell_the_moments_of_all_rows_say_nothing(seed
     X[4, :2] = 1e11
     data = standardize(Dataset.from_arrays(X, y), "none", "none")
     left_out = [np.array([4, 9]), np.array([0, 1]), np.arange(5)]
-    found = residuals_without(data, np.arange(3), gamma, left_out)
+    found = residuals_without_rows(data, np.arange(3), gamma, left_out)
     for fold, rows in enumerate(left_out):
         train = np.setdiff1d(np.arange(n), rows)
         exact = fit_exactly(X, y, [0, 1, 2], [Fraction(gamma) / 2] * 3, train, None)

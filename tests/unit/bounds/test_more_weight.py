@@ -178,10 +178,10 @@ def test_a_tree_that_cannot_bring_what_will_do_begins_anew() -> None:
     rows, known, error = correlated(1)
     bounds = MoreWeight(np.array([0.01]), np.array([9]))
     bounds.branch(rows, (0, 0), (0.5 * error,) * 2, 4, known, lambda: False)
-    ((level, _, tree),) = rows.stored.values()
+    ((level, _, tree),) = rows.unfinished_trees.values()
     bounds.missed[...] = 0.0
     bounds.branch(rows, (0, 0), (0.9 * error, 0.7 * error), 4, known, lambda: False)
-    ((higher, _, other),) = rows.stored.values()
+    ((higher, _, other),) = rows.unfinished_trees.values()
     assert higher > level and other is not tree
 
 
@@ -191,9 +191,11 @@ def test_trees_that_were_left_take_no_more_room_than_they_may(monkeypatch: pytes
     known = Known(*(np.repeat(array, 3, axis=1) for array in known))
     for at in range(3):
         bounds.branch(rows, (0, at), (2.0 * error,) * 2, 4, known, lambda: False)
-    sizes = [left.tree.nbytes for left in rows.stored.values()]
+    sizes = [left.tree.nbytes for left in rows.unfinished_trees.values()]
     assert len(sizes) == 3
     monkeypatch.setattr(more_weight, "TREE_BYTES", sum(sizes) - 1)
     bounds.missed[...] = 0.0
     bounds.branch(rows, (0, 0), (2.0 * error,) * 2, 4, known, lambda: False)
-    assert [tau for _, _, tau, _ in rows.stored] == [10, 8], "that which was not worked on for longest is forgotten"
+    assert [tau for _, _, tau, _ in rows.unfinished_trees] == [10, 8], (
+        "that which was not worked on for longest is forgotten"
+    )

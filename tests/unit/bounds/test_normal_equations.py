@@ -12,8 +12,8 @@ from sparsecv_mio.bounds import normal_equations
 from sparsecv_mio.bounds.normal_equations import (
     ROOM,
     Multipliers,
+    adapt_multipliers,
     best_multipliers,
-    moved_to,
     multiplied_form,
     with_multipliers,
 )
@@ -135,7 +135,7 @@ def test_those_of_a_neighbour_have_room_at_other_weights_and_gammas() -> None:
     for t in (1.5, 6.0, 24.0):
         for lam in (problem.lam, 10.0 * problem.lam):
             other, start = replace(problem, lam=lam, kept={}), plain(problem, t)
-            at = moved_to(other, held_out, found, start)
+            at = adapt_multipliers(other, held_out, found, start)
             assert at.weight == t and at.nu.any() and multiplied_form(other, held_out, at) is not None
 
 

@@ -11,7 +11,7 @@ from sparsecv_mio.bounds.relaxation import (
     comparison_allowance,
     relax_form,
     relax_problem,
-    screened,
+    screen_by_relaxation,
     unit_diagonal,
 )
 from sparsecv_mio.kernels import reduced_forms
@@ -102,7 +102,7 @@ def test_the_best_support_survives(seed: int) -> None:
     problem, _ = random_problem(seed, lam=1.0, rho=0.2)
     for tau in (1, 3, 6):
         value, support = best_support(problem, tau)
-        found = screened(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
+        found = screen_by_relaxation(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
         inside, dropped = (set(np.flatnonzero(found == kind).tolist()) for kind in (INSIDE, DROPPED))
         assert inside <= set(support) and not dropped & set(support)
         assert set(found.tolist()) <= {INSIDE, DROPPED, FREE}
@@ -110,11 +110,11 @@ def test_the_best_support_survives(seed: int) -> None:
 
 def test_no_column_and_all_of_them_leave_no_choice() -> None:
     problem, _ = random_problem(0)
-    none, full = (screened(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))
+    none, full = (screen_by_relaxation(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))
     assert np.all(none == DROPPED) and np.all(full == INSIDE) and len(none) == len(full) == problem.q
 
 
 def test_a_generous_level_fixes_nothing() -> None:
     problem, _ = random_problem(1)
-    found = screened(relax_problem(problem, [3])[0], 10.0 * problem.yy)
+    found = screen_by_relaxation(relax_problem(problem, [3])[0], 10.0 * problem.yy)
     assert np.all(found == FREE) and len(found) == problem.q

@@ -50,7 +50,7 @@ def test_held_out_rows_with_more_weight(loss: Loss) -> None:
         rows, training = rows_in_units(standard, plan.scored_rows(fold)), make_subsets(standard, plan.train_rows(fold))
         for g, gamma in enumerate(gammas.tolist()):
             at, every = training.with_gamma(gamma), [np.array(s) for s in combinations(range(5), 2)]
-            fits, low, high = at.scored(every, *rows)
+            fits, low, high = at.score_supports(every, *rows)
             best = int(np.argmin(fits.upper))
             values = np.full((3, 5), np.inf)
             values[g, 1] = fits.upper[best]

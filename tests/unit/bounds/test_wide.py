@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
 from sparsecv_mio.bounds.fold import Origin
-from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, point_error
+from sparsecv_mio.bounds.wide import Ends, WideFold, bound_all_columns, bound_few_columns, point_error
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -41,7 +41,7 @@ def test_over_all_columns(seed: int, held_out: int) -> None:
     relaxation = WideRelaxation(rows)
     dual, primal = relaxation.solve(TAU, 1e-6)
     before, level = relaxation.b.copy(), min(every)[0] * 1.05
-    ends = of_all_columns(relaxation, LevelSet(TAU, level, primal), dual, lambda: False)
+    ends = bound_all_columns(relaxation, LevelSet(TAU, level, primal), dual, lambda: False)
     for value, error in every:
         if value <= level:
             assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
@@ -55,11 +55,11 @@ def test_on_what_screening_leaves(seed: int, held_out: int) -> None:
     rows, every = drawn(seed, held_out)
     known = WideSupports(rows, lambda: False)
     known.search([TAU], swap_rounds=3)
-    ends, lower = of_few_columns(rows, known, TAU, np.arange(12))
+    ends, lower = bound_few_columns(rows, known, TAU, np.arange(12))
     value, error = min(every)
     assert lower <= value <= known.best[TAU] * (1 + 1e-9)
     assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
-    only = of_few_columns(rows, known, TAU, known.support[TAU])
+    only = bound_few_columns(rows, known, TAU, known.support[TAU])
     assert only[0].low_origin is Origin.EXACT and only[1] == -np.inf
 
 
@@ -72,7 +72,7 @@ def test_no_time_leaves_the_trivial_bounds() -> None:
     rows, every = drawn(0, 3)
     relaxation = WideRelaxation(rows)
     dual, primal = relaxation.solve(TAU, 1e-6)
-    ends = of_all_columns(relaxation, LevelSet(TAU, min(every)[0], primal), dual, lambda: True)
+    ends = bound_all_columns(relaxation, LevelSet(TAU, min(every)[0], primal), dual, lambda: True)
     assert (ends.lower, ends.upper) == (0.0, np.inf)
 
 

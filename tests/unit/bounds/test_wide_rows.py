@@ -32,7 +32,7 @@ def test_objective_and_residuals_are_those_by_moments(intercept: str) -> None:
     folds, gamma = make_folds("4", data.dataset), 0.7
     for fold, moments in training_moments(data, folds):
         problem, held_out = moments.problem(data, gamma), data.rows(folds.scored_rows(fold))
-        rows = WideRows.of(data, folds.train_rows(fold), folds.scored_rows(fold), gamma)
+        rows = WideRows.from_data(data, folds.train_rows(fold), folds.scored_rows(fold), gamma)
         beta = rng.standard_normal(7)
         b = beta * np.sqrt(problem.penalty)
         every = np.arange(7)
@@ -49,7 +49,7 @@ def test_allowance_covers_every_candidate() -> None:
     rng = np.random.default_rng(1)
     rows = WideRows(rng.standard_normal((5, 9)), rng.standard_normal(5), np.zeros((0, 9)), np.zeros(0))
     for tau in (1, 4, 9):
-        made = rows.allowance_of(tau)
+        made = rows.rounding_allowance(tau)
         for _ in range(20):
             held = rng.permutation(9)[:tau]
             b = np.linalg.solve(rows.matrix(held), rows.c[held])
@@ -152,7 +152,7 @@ def test_the_relaxation_is_closed_from_both_sides(seed: int, cap: int, monkeypat
     wide = WideRelaxation(rows)
     for k in (1, 3, 20, 35):
         wide.b[:] = 0.0
-        dual, primal = wide.solve_on(rows.training, wide.columns, k, 1e-8 * rows.yy, shift)
+        dual, primal = wide.solve_for_rows(rows.training, wide.columns, k, 1e-8 * rows.yy, shift)
         np.testing.assert_allclose(wide.g, problem.c + shift - problem.G @ wide.b, atol=1e-9)
         assert dual == pytest.approx(plain.dual(problem, every[:0], every, k, wide.b, problem.c + shift), abs=1e-9)
         assert dual <= primal + 1e-9 * rows.yy and (k > 3 or primal - dual <= 1e-7 * rows.yy)
@@ -174,7 +174,7 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
     ubar, beta, wide = value * (1.0 + 1e-9), problem.beta(support), WideRelaxation(rows)
     zeta, _ = wide.solve(k, 1e-9 * rows.yy)
     x, b, candidates = rng.standard_normal(q), wide.b.copy(), LevelSet(k, ubar, zeta)
-    rounding = rows.allowance_of(k)._replace(unit=1e-15)
+    rounding = rows.rounding_allowance(k)._replace(unit=1e-15)
     found = []
     for rounds in (1, 12):
         monkeypatch.setattr(wide_module, "RELAXED_AT_MOST", rounds)
@@ -183,7 +183,7 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
     (loose, _), (bound, t) = found
     assert x @ beta <= bound <= loose and t > 0.0
     for other in np.geomspace(t / 30.0, 30.0 * t, 13):  # no t does much better
-        dual, _ = wide.solve_on(rows.training, wide.columns, k, 1e-9 * rows.yy, 0.5 * other * x)
+        dual, _ = wide.solve_for_rows(rows.training, wide.columns, k, 1e-9 * rows.yy, 0.5 * other * x)
         assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9
 
 
@@ -215,7 +215,7 @@ def test_bounds_count_what_nearly_equal_forced_columns_leave_to_rounding(seed: i
     X[:n, 1:f] = X[:n, :1] + 10.0 ** rng.uniform(-8.0, 0.0) * X[:n, 1:f]
     X *= 10.0 ** rng.uniform(0.0, 7.0)
     y = 10.0 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n + N)
-    fold = WideFold(WideRows(X[:n], y[:n], X[n:], y[n:], choice=ForcedColumns.of(X.shape[1], np.arange(f))))
+    fold = WideFold(WideRows(X[:n], y[:n], X[n:], y[n:], choice=ForcedColumns.from_positions(X.shape[1], np.arange(f))))
     for tau in (f, f + 1):
         cell = fold.cells([tau])[0]
         supports = [list(range(f)), *([*range(f), j] for j in (f, f + 1))] if tau > f else [list(range(f))]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.adjusted import adjusted_for, check_supports
+from sparsecv_mio.certificate.adjusted import adjustment_columns, check_supports
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.fits.fit_options import SideOptions
@@ -29,7 +29,7 @@ def solved(**more: Any) -> Record:
 
 def test_no_support_and_no_tau_of_a_record_has_adjusted_columns() -> None:
     record = solved(model="average", stability=None)
-    assert adjusted_for(record) == ("x1",) and "x1" in record.coefficients and record.average is not None
+    assert adjustment_columns(record) == ("x1",) and "x1" in record.coefficients and record.average is not None
     assert record.request.taus == (1, 2) and len(record.support) == record.tau == record.refit.tau
     sizes = {row.tau for row in record.table}
     assert sizes == {1, 2} and {pair.tau for pair in record.average.pairs} == {*sizes, 4}

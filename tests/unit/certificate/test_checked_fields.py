@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, section_of
+from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, section_name
 from sparsecv_mio.certificate.parts import ChosenFolds
 
 
@@ -35,16 +35,16 @@ def test_the_fields_that_a_record_holds() -> None:
     paths = list(dict.fromkeys(field_paths(ANSWER)))
     folds = [f"folds[].{name}" for name in ("fold", "support", "error", "decided")]
     assert paths == ["gap", "coefficients", "table[].tau", "table[].lower", *folds, "note"]
-    assert [section_of(path) for path in paths[:3]] == ["gap", "coefficients", "table"]
+    assert [section_name(path) for path in paths[:3]] == ["gap", "coefficients", "table"]
 
 
 def test_a_field_is_what_the_checks_that_name_it_say() -> None:
     checks = Checks()
-    checks.equal("gap", 0.0, 0.0)
+    checks.require_equal("gap", 0.0, 0.0)
     checks.close("coefficients.a.b", 1.0, 1.0, 0.0)
-    checks.that(True, "table[1].lower", "")
-    checks.that(True, "folds", "names a part, not what is in it")
-    assert checks.part("first") and checks.that(True, "table[0].lower", "") and checks.part("second")
+    checks.require(True, "table[1].lower", "")
+    checks.require(True, "folds", "names a part, not what is in it")
+    assert checks.end_part("first") and checks.require(True, "table[0].lower", "") and checks.end_part("second")
     found = treatments(checks)
     assert found["gap"] == found["coefficients"] == RECOMPUTED
     assert found["table[].lower"] == "bounded: first; second" and found["table[].tau"] == READ
@@ -54,9 +54,9 @@ def test_a_field_is_what_the_checks_that_name_it_say() -> None:
 
 def test_what_a_part_bounds_and_what_of_it_is_read() -> None:
     checks = Checks()
-    checks.bounded("table[].", "folds[].error", "gap")
+    checks.mark_bounded_fields("table[].", "folds[].error", "gap")
     checks.leaves("the rest is read", "table[].", "gap")
-    checks.part("some")
+    checks.end_part("some")
     assert treatments(checks) == {
         "table": "bounded: some; the rest is read", "gap": "bounded: some; the rest is read", "coefficients": READ,
         "folds[].error": "bounded: some", "note": READ,
@@ -66,7 +66,7 @@ def test_what_a_part_bounds_and_what_of_it_is_read() -> None:
 
 def test_a_part_with_a_failure_is_not_verified() -> None:
     checks = Checks()
-    assert not checks.that(False, "gap", "is wrong") and not checks.part("first") and checks.part("second")
+    assert not checks.require(False, "gap", "is wrong") and not checks.end_part("first") and checks.end_part("second")
     checks.only_read("gap", "for once")
     report = checks.report(ANSWER)
     assert (report.verified, report.failures[0].field, report.reread[0]) == (("second",), "gap", "gap (for once)")

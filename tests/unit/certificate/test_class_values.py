@@ -76,9 +76,9 @@ def test_branching_finds_the_least_error_of_a_size(data: Dataset, folds: str, ga
     """As the values of all supports have it; a level that is below all is returned."""
     found = best_common_subset(data, "4", gammas=[0.1], taus=[2], loss="logistic")
     classes = glm_records.GlmDesign(found, data)
-    design = UnitColumns.within(data, "length", "fold", None)
+    design = UnitColumns.from_restricted_dataset(data, "length", "fold", None)
     values = class_values.RefittedValues(design, gamma, make_folds(folds, data), classes)
-    least = values.every(design.supports(tau)).min()
+    least = values.evaluate_all(design.supports(tau)).min()
     classes.fits = 0
     assert values.lowest(tau, 1.2 * least) == pytest.approx(least, rel=1e-12)
     assert values.lowest(tau, 0.999 * least) == 0.999 * least

@@ -96,10 +96,12 @@ def test_which_sets_count() -> None:
     assert allowed.sign.tolist() == [0, 0, 1, 1, 0]
     assert allowed.allows([0, 4]) and not allowed.allows([0, 1]) and not allowed.allows([4])
     assert allowed.holds((0, 4), 2) and not allowed.holds((4,), 3)
-    by_size = allowed.up_to(2)
+    by_size = allowed.support_tables(2)
     assert by_size[0].tolist() == [[]] and len(by_size[1]) == 4
     assert all(allowed.holds(tuple(row), 2) for rows in by_size.values() for row in rows.tolist())
-    assert allowed.signed_right([0, 2], np.array([-1.0, 1.0])) and not allowed.signed_right([2], np.array([-1.0]))
+    assert allowed.has_required_signs([0, 2], np.array([-1.0, 1.0])) and not allowed.has_required_signs(
+        [2], np.array([-1.0])
+    )
 
 
 @pytest.mark.parametrize("asked", [{"hierarchy": "x1=x0"}, {"nonnegative": "x0"}])
@@ -140,7 +142,7 @@ def test_sizes_that_no_model_can_have_are_named(restrictions: Restrictions) -> N
 def test_enumeration_equals_brute_force(spec: str, intercept: str) -> None:
     for seed in range(4):
         data = small(seed, n=29 if spec == "blocks:13" else 14)
-        plan, design = make_folds(spec, data, seed), UnitColumns.of(data, "length", intercept)
+        plan, design = make_folds(spec, data, seed), UnitColumns.from_dataset(data, "length", intercept)
         for gamma, tau in ((1e-4, 3), (0.3, 2), (1e4, 1)):
             optima = fold_optima(design, plan, gamma, tau)
             found = optima.low.sum() / plan.n, optima.high.sum() / plan.n
@@ -165,7 +167,7 @@ def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
     data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
     plan = make_folds("loo", data)
     supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
-    errors, absolute, how = held_out_errors(UnitColumns.of(data, "length", "fold"), plan, supports, 0.5)
+    errors, absolute, how = held_out_errors(UnitColumns.from_dataset(data, "length", "fold"), plan, supports, 0.5)
     assert how == "leave-out identity" and absolute is None
     for fold in (0, 1, 777, 7999):
         model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
@@ -181,7 +183,7 @@ def test_fits_of_nearly_dependent_columns_are_as_exact_as_their_doubt_says() -> 
         offset = 10.0 ** rng.uniform(2, 7)
         X = rng.normal(size=(n, q)) + offset * rng.choice([-1.0, 1.0, 3.0], size=q)
         data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=n) + offset * (case % 2))
-        design, gamma = UnitColumns.of(data, "variance", "none"), float(10.0 ** rng.uniform(-6, 1))
+        design, gamma = UnitColumns.from_dataset(data, "variance", "none"), float(10.0 ** rng.uniform(-6, 1))
         train, out = moments(design, np.array([0])), design.dataset.X.shape[0]
         for size in range(1, q + 1):
             supports = np.array(list(combinations(range(q), size)))
@@ -214,7 +216,7 @@ def test_few_supports_are_refitted_where_columns_are_nearly_dependent(monkeypatc
 
     monkeypatch.setattr(UnitColumns, "refit", counted)
     for asked in (None, Restrictions(nonnegative=("x0", "x2"), nonpositive="x4")):
-        design = UnitColumns.within(data, "variance", "none", asked)
+        design = UnitColumns.from_restricted_dataset(data, "variance", "none", asked)
         count[0] = 0
         for tau in (1, 2, 3, 4):
             fold_optima(design, plan, 0.1, tau)
@@ -229,7 +231,7 @@ def test_nearly_perfect_fits_at_an_offset_are_enumerated_without_a_refit_of_ever
     X = rng.normal(size=(27, 3)) + 1e4 * rng.choice([-1.0, 0.5, 1.0], size=3)
     y = X @ [1.0, -0.5, 0.3] + noise * rng.normal(size=27)
     data = Dataset.from_arrays(X, y)
-    plan, design = make_folds("loo", data), UnitColumns.of(data, "variance", "none")
+    plan, design = make_folds("loo", data), UnitColumns.from_dataset(data, "variance", "none")
     count, refit = [0], UnitColumns.refit
 
     def counted(*given: Any) -> RidgeFit:

@@ -14,7 +14,7 @@ from altered_numbers import altered, multiplied, numbers
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_records import GlmDesign, _near_pairs, check_quality, too_many
+from sparsecv_mio.certificate.glm_records import GlmDesign, _uncertain_order_share, check_quality, fit_limit_message
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.proofs.proof_writing import refuse_unproved
+from sparsecv_mio.proofs.proof_writing import refuse_unsupported_record
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.units import NEWTON_RTOL
 
@@ -71,11 +71,11 @@ def test_a_proof_is_named_where_one_can_be_written(weighted: bool, how: dict[str
     data = weighted_rows(DATA, np.linspace(0.5, 2.0, DATA.n), "w") if weighted else DATA
     record = cross_validate(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic", **how)
     try:
-        refuse_unproved(record, data)
+        refuse_unsupported_record(record, data)
     except BadInput:
-        assert "--proof" not in too_many(record)
+        assert "--proof" not in fit_limit_message(record)
     else:
-        assert not weighted and not how and "--proof" in too_many(record)
+        assert not weighted and not how and "--proof" in fit_limit_message(record)
 
 
 @pytest.mark.parametrize("gamma", [1e-60, 1e-100, 1e-290, 1e42, 1e100])
@@ -103,9 +103,9 @@ def test_rows_whose_classes_are_even_count_for_either_one() -> None:
     checks = Checks()
     check_quality(checks, record.classes, y.astype(float), chances, weights, "")
     assert not [failure for failure in checks.failures if failure.field == "accuracy"]
-    assert _near_pairs(y.astype(float), chances, weights) == pytest.approx(1.0)
+    assert _uncertain_order_share(y.astype(float), chances, weights) == pytest.approx(1.0)
     apart = np.where(y > 0, 0.9, 0.1)
-    assert _near_pairs(y.astype(float), apart, weights) == 0.0
+    assert _uncertain_order_share(y.astype(float), apart, weights) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -66,9 +66,9 @@ def test_rows_that_steps_leave_open_are_fitted(monkeypatch: pytest.MonkeyPatch) 
     design = glm_records.GlmDesign(record, data)
     supports = [tuple(sorted(map(data.names.index, fold.support))) for fold in record.chosen_folds]
     plan = make_folds("loo", data)
-    by_steps = glm_records._refitted(Checks(), design, plan, record.gamma, supports)
+    by_steps = glm_records._refit_folds(Checks(), design, plan, record.gamma, supports)
     monkeypatch.setattr(glm_records, "NARROW", 0.0)
-    by_fits = glm_records._refitted(Checks(), design, plan, record.gamma, supports)
+    by_fits = glm_records._refit_folds(Checks(), design, plan, record.gamma, supports)
     assert by_steps.open > 0.0 and by_fits.open == 0.0
     assert by_fits.losses == pytest.approx(by_steps.losses, rel=1e-6)
 
@@ -80,7 +80,7 @@ def test_rows_that_a_first_step_says_nothing_of_take_further_ones(loss: Loss) ->
     rows = np.arange(data.n)
     alone = LeftOutAlone(fit_of_data(data, loss, [0, 1, 2], 0.003, **how), data)
     with np.errstate(over="ignore", invalid="ignore"):
-        unknown = np.isinf(alone._first(rows).upper)
+        unknown = np.isinf(alone._take_first_step(rows).upper)
     found = alone.held_out(rows)
     assert unknown.any() and np.isfinite(found.upper[unknown]).any()
     for row in np.flatnonzero(unknown & np.isfinite(found.upper)).tolist():

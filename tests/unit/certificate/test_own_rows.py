@@ -29,7 +29,7 @@ def test_a_record_that_says_otherwise_is_refused(within: str) -> None:
     assert sc.verify(record, data).ok and getattr(record.request, within) == "folds"
     assert "empty cells and scales of every fold, by its training rows" in sc.verify(record, data).verified
     _, by_all = solved()
-    assert by_all.request.na_within is None and not own_rows.within_of(by_all)
+    assert by_all.request.na_within is None and not own_rows.fold_preprocessing(by_all)
     assert by_all.cv_error != pytest.approx(record.cv_error, rel=1e-6)
     assert not sc.verify(replace(record, request=by_all.request), data).ok
     assert not sc.verify(replace(by_all, request=record.request, stability=None), data).ok
@@ -39,7 +39,7 @@ def test_a_record_that_says_otherwise_is_refused(within: str) -> None:
 def test_rows_that_are_not_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     data, record = solved(na_within="folds")
     right = own_rows.rows_of_record(record, data, sc.make_folds("3", data))
-    assert right is not None and own_rows.seen_by_folds(record).data.scale == "none"
+    assert right is not None and own_rows.adapt_to_expanded_table(record).data.scale == "none"
     X = right.dataset.X.copy()
     X[right.folds.train_rows(2)[-1], 0] += 1e-3
     wrong = RowsOfFolds(replace(right.dataset, X=X), right.folds)

@@ -18,7 +18,7 @@ def test_the_best_exchange_is_that_of_trying_all(intercept: str) -> None:
     small = Dataset.from_arrays(X, X @ rng.normal(size=9) + 5.0)
     plan = make_folds("5", small)
     for gamma in (0.01, 1.0):
-        design = UnitColumns.of(small, "length", intercept)
+        design = UnitColumns.from_dataset(small, "length", intercept)
         for fold in range(5):
             support, train = tuple(sorted(rng.permutation(9)[:3].tolist())), plan.train_rows(fold)
             found = Exchanges(design, gamma).best(plan.scored_rows(fold), support)

@@ -11,14 +11,14 @@ import pytest
 from forged_proofs import write_lines
 
 from sparsecv_mio.check.main import check
-from sparsecv_mio.check.proof_file import Refused, digest_of
+from sparsecv_mio.check.proof_file import Refused, compute_digest
 
 MODES = ("fast", "exact")
 
 
 def head(X: np.ndarray, y: np.ndarray, **asked: Any) -> dict[str, Any]:
     names = [f"x{j}" for j in range(X.shape[1])]
-    data = {"n": len(y), "p": X.shape[1], "names": names, "target": "y", "digest": digest_of(X, y, names, "y")}
+    data = {"n": len(y), "p": X.shape[1], "names": names, "target": "y", "digest": compute_digest(X, y, names, "y")}
     columns = list(range(X.shape[1]))
     return {"format": "sparsecv-proof/1", "data": data, "columns": columns, "units": [0] * len(columns),
             "taus": [1], **asked}  # fmt: skip

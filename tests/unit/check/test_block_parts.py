@@ -39,7 +39,7 @@ def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypa
     monkeypatch.setattr(threshold_trees, "RIDGE_FIRST_COLUMNS", 2)
     monkeypatch.setattr(threshold_trees, "FEWEST_COLUMNS", 3)
     standard = standardize(data, *how)
-    problem, units = row_moments(standard, slice(0, data.n)).problem(standard, gamma), Units.of(standard)
+    problem, units = row_moments(standard, slice(0, data.n)).problem(standard, gamma), Units.from_data(standard)
     least, support = min(
         (problem.yy - float(problem.c[s] @ np.linalg.solve(problem.M[np.ix_(s, s)], problem.c[s])), s)
         for s in map(list, combinations(range(problem.q), tau))
@@ -47,7 +47,7 @@ def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypa
     above = {tau: least * units.square * (1.0 + 1e-8)}
     tree = prove_thresholds(problem, above, units, rounding(problem, standard.divisor))[0]
     line = tree.line(-1, 0)
-    assert ProofTree.of_line(line) == tree and line["points"]
+    assert ProofTree.from_line(line) == tree and line["points"]
     best = {"kind": "best", "gamma": 0, "tau": 0, "tree": 0, "support": support,
             "lower": least * units.square * (1.0 - 1e-7), "upper": least * units.square * (1.0 + 1e-7)}  # fmt: skip
     lines: Lines = json.loads(json.dumps([proof_head(standard, [gamma], [tau], None, units.exponent), line, best]))
@@ -127,12 +127,12 @@ AT = [np.array([0, 1, 2]), np.array([5]), np.array([4, 3])]
 
 def in_units_of(design: Design, share: float) -> tuple[BoundedMoments, Any, list[Any]]:
     """Moments, penalty, and the part of M in the blocks, `share` times the largest that may be taken out."""
-    m, penalty = design.of_rows([]), design.penalty(0.1)
+    m, penalty = design.exclude_rows([]), design.penalty(0.1)
     M, W = np.asarray(m.Q, dtype=np.float64) + np.diag(np.asarray(penalty[0], dtype=np.float64)), np.zeros((6, 6))
     for some in AT:
         W[np.ix_(some, some)] = M[np.ix_(some, some)]
     edge = share / float(np.linalg.eigvals(np.linalg.solve(M, W)).real.max())
-    return m, penalty, [design.kind.of(edge * W[np.ix_(some, some)]) for some in AT]
+    return m, penalty, [design.kind.from_floats(edge * W[np.ix_(some, some)]) for some in AT]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,7 +158,7 @@ def test_a_block_that_is_not_definite_is_refused() -> None:
     ):
         for kind in KINDS:
             with pytest.raises(Refused):
-                need_semidefinite(kind.of(bad), kind.of(np.full((2, 2), 2.0**-40)), kind, "none")
+                need_semidefinite(kind.from_floats(bad), kind.from_floats(np.full((2, 2), 2.0**-40)), kind, "none")
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -168,11 +168,11 @@ def test_values_of_subsets_and_the_rest_hold(seed: int) -> None:
     for kind in KINDS:
         design = Design(data.X, data.y, "length", "none", kind)  # the units are the same in both
         m, penalty, W = in_units_of(design, 0.9)
-        W = [kind.of(np.round(np.asarray(one, dtype=np.float64), 9)) for one in W]
+        W = [kind.from_floats(np.round(np.asarray(one, dtype=np.float64), 9)) for one in W]
         part = proved_block_part(AT, W, m, penalty, kind)
-        found.append((part, m, *block_values(m, part, kind.of(b), kind)))
+        found.append((part, m, *block_values(m, part, kind.from_floats(b), kind)))
     (_, _, base, values), (part, m, sure, exact) = found
-    g = m.c - KINDS[1].product(KINDS[1].of(b), part.G)
+    g = m.c - KINDS[1].product(KINDS[1].from_floats(b), part.G)
     for point in range(3):
         room = 1e-9 * (1.0 + float(np.abs(b[point]).sum()) ** 2)
         assert base[point] <= sure[point] <= base[point] + room

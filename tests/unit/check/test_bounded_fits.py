@@ -72,12 +72,12 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
     """Check all bounds; return the width of the interval of f over f, or None where the arithmetic refuses the data."""
     try:
         design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
-        m, width = design.of_rows(problem.left), 0.0
+        m, width = design.exclude_rows(problem.left), 0.0
         found = fits([m], design.penalty(problem.gamma), problem.sets, kind)
         Z, off = design.Z - m.center, m.center_error + 2 * kind.u
         X, y = Z[:, :-1][:, problem.sets], Z[:, -1]
         low, high = leverage_bounds(found, X, off, kind)
-        reach = (kind.root_above(high), kind.inner(abs(X), found.norm) + off * found.norm.sum(-1))
+        reach = (kind.root_upper_bounds(high), kind.inner(abs(X), found.norm) + off * found.norm.sum(-1))
         bounds = [residual_bounds(found.beta, found.excess, one, (X, y, off), kind) for one in reach]
     except (Refused, ValueError) as refused:
         assert kind.u or "Singular" in str(refused)  # fractions, too, begin with an inverse in floats
@@ -134,7 +134,7 @@ def test_a_false_moment_would_be_seen() -> None:
     design = Design(problem.X, problem.y, problem.scale, problem.intercept, Floats())
     design.gram[0, 0] *= 1.0 + 1e-9
     problem.sets = np.array([[0], [0]])
-    m = design.of_rows(problem.left)
+    m = design.exclude_rows(problem.left)
     found = fits([m], design.penalty(problem.gamma), problem.sets, Floats())
     rows, kept, pi = problem.truth(design)
     M = dot((r[0] for r in kept), (r[0] for r in kept)) + pi[0]
@@ -148,7 +148,7 @@ def leaf_bounds(seed: int, kind: Arithmetic) -> int:
     problem = Problem(seed)
     try:
         design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
-        m, penalty, rng = design.of_rows(problem.left), design.penalty(problem.gamma), np.random.default_rng(seed)
+        m, penalty, rng = design.exclude_rows(problem.left), design.penalty(problem.gamma), np.random.default_rng(seed)
         q = len(m.c)
         every, sizes = rng.random((1, q)) < 0.8, np.arange(q + 1)
         inside = every & (rng.random((1, q)) < 0.3)
@@ -156,8 +156,8 @@ def leaf_bounds(seed: int, kind: Arithmetic) -> int:
     except (Refused, ValueError):
         assert kind.u
         return 0
-    point = kind.of(rng.normal(size=(1, q)) * rng.choice([0.0, 0.1, 2.0]))
-    base, slopes = statements._at_points(m, penalty, point, kind)
+    point = kind.from_floats(rng.normal(size=(1, q)) * rng.choice([0.0, 0.1, 2.0]))
+    base, slopes = statements._bound_at_points(m, penalty, point, kind)
     dual = statements._dual(base, slopes, (inside, every), sizes, kind)[0]
     _, kept, pi = problem.truth(design)
     forced, free = np.flatnonzero(inside[0]).tolist(), np.flatnonzero(every[0] & ~inside[0]).tolist()

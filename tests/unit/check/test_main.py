@@ -19,7 +19,7 @@ from forged_proofs import Lines, read_lines, write_lines
 from repository import INSTANCES, ROOT
 from true_claims import Truth
 
-from sparsecv_mio.check.main import _proved_interval, check, check_file, run
+from sparsecv_mio.check.main import _proved_interval, check, check_file, run_check
 from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -111,7 +111,7 @@ def with_random_losses(seed: int, place: Path) -> tuple[Dataset, Lines]:
     data, lines = searched(seed, place)
     head, rng = lines[0], np.random.default_rng(seed)
     standard = standardize(data, head["scale"], head["intercept"])
-    whole, units = row_moments(standard, slice(0, data.n)).problem(standard, 1.0), Units.of(standard)
+    whole, units = row_moments(standard, slice(0, data.n)).problem(standard, 1.0), Units.from_data(standard)
     claim = lines.pop() | {"lower": 0.0}
     for line in [line for line in lines[1:] if line["kind"] == "pair"]:
         g, size = line["gamma"], min(head["taus"][line["tau"]], standard.q)
@@ -228,13 +228,15 @@ def test_the_command_needs_nothing_of_the_package(tmp_path: Path) -> None:
     data = read_dataset(csv, "lpsa")
     write_proof(best_subsets(data, gammas=[0.1], taus=[1, 3]), data, place)
     assert len(check_file(str(place), csv).intervals) == 2
-    words = "import sys; from check.main import run; print(run(sys.argv[1:]), 'sparsecv_mio' in sys.modules)"
+    words = (
+        "import sys; from check.main import run_check; print(run_check(sys.argv[1:]), 'sparsecv_mio' in sys.modules)"
+    )
     told = subprocess.run(
         [sys.executable, "-c", words, str(place), csv], cwd=ROOT / "sparsecv_mio", capture_output=True, text=True
     )
     assert told.stdout.splitlines()[-1] == "0 False" and "cover all supports" in told.stdout
-    assert run([str(place), str(INSTANCES / "housing.csv")]) == 2
-    assert run([str(place)]) == 2
+    assert run_check([str(place), str(INSTANCES / "housing.csv")]) == 2
+    assert run_check([str(place)]) == 2
 
 
 def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -> None:

@@ -22,7 +22,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.proof_writing import write_proof
@@ -86,17 +86,17 @@ def test_rows_and_moments_are_those_of_residuals(intercept: str) -> None:
     beside, rest = (part - (0.0 if about is None else part[about].mean(axis=0)) for part in (Z, both))
     rest = rest - beside @ np.linalg.lstsq(beside[train], rest[train], rcond=None)[0]
     for design in (exact, floats):
-        m, unit = design.of_rows(left), np.ldexp(1.0, -design.powers)
+        m, unit = design.exclude_rows(left), np.ldexp(1.0, -design.powers)
         own = rest * unit
         np.testing.assert_allclose(np.array(m.Q, dtype=float), own[train, :3].T @ own[train, :3], atol=1e-14)
         np.testing.assert_allclose(np.array(m.c, dtype=float), own[train, :3].T @ own[train, 3], atol=1e-14)
-        np.testing.assert_allclose(np.array(design.about(m, left), dtype=float), own[left], atol=1e-14)
-    assert isinstance(exact.of_rows(left).yy, Fraction)
+        np.testing.assert_allclose(np.array(design.centre_rows(m, left), dtype=float), own[left], atol=1e-14)
+    assert isinstance(exact.exclude_rows(left).yy, Fraction)
     hat = np.column_stack([Z, np.ones(12)]) if intercept == "fold" else Z - (intercept == "global") * Z.mean(axis=0)
     leverages = np.diag(hat @ np.linalg.pinv(hat))
     np.testing.assert_allclose(floats.shares, leverages, atol=1e-14)
     with pytest.raises(Refused, match="dependent"):
-        AdjustedDesign(X, y, "length", intercept, Floats(), np.column_stack([Z, Z[:, 0] - Z[:, 1]])).of_rows(left)
+        AdjustedDesign(X, y, "length", intercept, Floats(), np.column_stack([Z, Z[:, 0] - Z[:, 1]])).exclude_rows(left)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -165,10 +165,10 @@ def test_another_problem_is_not_proved(name: str, tmp_path: Path) -> None:
 
 def test_a_tree_of_terms_lists_what_is_below_its_thresholds() -> None:
     data, _ = small(0)
-    standard = standardize(data, "length", "fold", Restrictions(adjust="a", count="factors").within(data.names))
-    chosen, problem = ChosenTerms.of(standard), eliminated(full_problem(standard, 0.3)).problem
-    assert chosen.terms == ((0, 1, 2), (3,), (4,), (5,)) and not chosen.single
-    assert chosen.of_columns(np.array([0, 1, 2, 3, 5])) == (0, 2)  # the fourth is adjusted for
+    standard = standardize(data, "length", "fold", Restrictions(adjust="a", count="factors").resolve_names(data.names))
+    chosen, problem = ChosenTerms.from_data(standard), eliminate_forced_columns(full_problem(standard, 0.3)).problem
+    assert chosen.terms == ((0, 1, 2), (3,), (4,), (5,)) and not chosen.has_single_column_terms
+    assert chosen.support_terms(np.array([0, 1, 2, 3, 5])) == (0, 2)  # the fourth is adjusted for
     values = {}
     for number in range(16):
         terms = tuple(t for t in range(4) if number >> t & 1)

@@ -15,7 +15,15 @@ from true_claims import Truth
 
 from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Refused
-from sparsecv_mio.check.two_classes import LOST_UNITS, ONE, TwoClasses, enclosed_fit, entropies, exp_minus, log_of
+from sparsecv_mio.check.two_classes import (
+    LOST_UNITS,
+    ONE,
+    TwoClasses,
+    enclosed_fit,
+    entropies,
+    exp_minus,
+    fixed_point_log,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
@@ -47,7 +55,7 @@ def test_exponentials_and_logarithms_are_as_near_as_they_claim() -> None:
     for t, found in zip(values, exp_minus(whole(values)), strict=True):
         assert off(found, FINE.exp(FINE.divide(Decimal(-t), Decimal(ONE)))) < LOST_UNITS >> 4
     values = [ONE, 2 * ONE, ONE + 1, *(ONE + drawn(rng, ONE) for _ in range(300))]
-    for f, found in zip(values, log_of(whole(values)), strict=True):
+    for f, found in zip(values, fixed_point_log(whole(values)), strict=True):
         assert off(found, FINE.ln(FINE.divide(Decimal(f), Decimal(ONE)))) < LOST_UNITS >> 4
     values = [0, 1, ONE - 1, ONE, ONE // 2, *(drawn(rng, ONE) for _ in range(300))]
     for u, found in zip(values, entropies(whole(values)), strict=True):
@@ -76,7 +84,7 @@ def test_fits_and_what_rows_lose_by_them_are_enclosed(seed: int) -> None:
     gamma = 10.0 ** (seed % 4 - 2)
     design, left = TwoClasses(data.X, data.y, scale, intercept), [3, 7, 8]
     support, kept = (0, 2, 3)[: seed % 4], np.setdiff1d(np.arange(data.n), left)
-    found = enclosed_fit(design.of_rows(left), design.penalty(gamma), support)
+    found = enclosed_fit(design.exclude_rows(left), design.penalty(gamma), support)
     model = fitted(data.X, data.y, support, gamma, scale=scale, intercept=intercept, rows=kept)
     lower, upper = found.lower / ONE, found.upper / ONE
     assert found.upper >= found.lower and upper - lower <= 1e-20 * upper
@@ -165,7 +173,7 @@ def test_training_rows_of_one_class_have_no_fit() -> None:
     data = classes(4)
     design = TwoClasses(data.X, data.y, "length", "fold")
     with pytest.raises(Refused, match="one class"):
-        design.of_rows(np.flatnonzero(data.y > 0).tolist())
+        design.exclude_rows(np.flatnonzero(data.y > 0).tolist())
     with pytest.raises(Refused, match="0 or 1"):
         TwoClasses(data.X, data.y + 1.0, "length", "fold")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.dispatch import _interrupts_held
+from sparsecv_mio.batch.dispatch import _block_interrupts
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.batch.peers import Fitted
 from sparsecv_mio.cli import run
@@ -124,7 +124,7 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
 
 
 def test_ctrl_c_is_held_until_the_processes_have_started() -> None:
-    with pytest.raises(KeyboardInterrupt), _interrupts_held():
+    with pytest.raises(KeyboardInterrupt), _block_interrupts():
         os.kill(os.getpid(), signal.SIGINT)
         ensure_running()  # as loky does before each process
         code = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"

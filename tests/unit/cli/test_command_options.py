@@ -14,7 +14,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.batch.plan import SEARCH
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.command_options import Given, declared
+from sparsecv_mio.cli.command_options import Given, with_declared_options
 from sparsecv_mio.declared_options import IN_PLANS, MOST_USED, PANELS, READING
 
 TABLE = "id;age;sex;city;y\n" + "".join(
@@ -71,7 +71,7 @@ def test_two_words_of_a_target(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_groups_and_single_options_become_parameters() -> None:
-    @declared(reading=READING)
+    @with_declared_options(reading=READING)
     def command(data: str, *, reading: Given, gap: float = 0.5, quiet: bool = False) -> int:
         return int(reading == READING and gap == 0.5 and not quiet)
 

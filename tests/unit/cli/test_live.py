@@ -64,25 +64,25 @@ def test_view_fits_the_screen_and_keeps_the_best_tau() -> None:
 
 def test_the_part_that_is_proved_is_named() -> None:
     state = replace(STATE, proved=(9, 0.5))
-    for text in (drawn(state), live.line_of(state)):
+    for text in (drawn(state), live.progress_line(state)):
         assert "certified for tau 1:9 at every gamma, every tau at gamma >= 0.5" in text
-    assert "certified for" not in drawn(STATE) + live.line_of(STATE)
+    assert "certified for" not in drawn(STATE) + live.progress_line(STATE)
 
 
 def test_estimates_are_shown_before_anything_is_proved() -> None:
     rows = tuple(TauProgress(tau, 0, 0, 12, 0.0, float("inf")) for tau in range(1, 51))
     nothing = Progress(0, 600, 0, 0.0, float("inf"), 1.0, best=(0.1, 1), taus=rows, stage="searching: fold 3 of 10")
-    for text in (drawn(nothing), live.line_of(nothing)):
+    for text in (drawn(nothing), live.progress_line(nothing)):
         assert "no certified bound yet" in text and "searching: fold 3 of 10" in text
         assert "gap" not in text and "[0, ?]" not in text and "gamma" not in text and "~" not in text
     found = tuple(replace(row, cv_error=60.0 - row.tau) for row in rows)
     estimated = replace(nothing, taus=found, best=(0.1, 50), cv_error=10.0)
-    for text in (drawn(estimated), live.line_of(estimated)):
+    for text in (drawn(estimated), live.progress_line(estimated)):
         assert "tau 50, gamma 0.1, CV error ~10" in text and "no certified bound yet" in text
     assert "~11" in drawn(estimated)  # of tau 1 to 49, the least
     proved = replace(estimated, cv_error=9.5, estimate=False, lower=9.5, upper=9.5)
-    assert "CV error 9.5; minimum CV error in [9.5, 9.5], gap 0" in live.line_of(proved)
-    assert "minimum CV error at least 3" in live.line_of(replace(nothing, lower=3.0))
+    assert "CV error 9.5; minimum CV error in [9.5, 9.5], gap 0" in live.progress_line(proved)
+    assert "minimum CV error at least 3" in live.progress_line(replace(nothing, lower=3.0))
 
 
 def test_rows_that_are_alike_are_one() -> None:
@@ -90,15 +90,15 @@ def test_rows_that_are_alike_are_one() -> None:
         return TauProgress(tau, final, pruned, 10, tau / 10, 9.0 - tau, cv_error=20.0 - tau)
 
     taus = [row(1, 10, 0), row(2, 4, 0), *(row(tau, 0, tau % 4) for tau in range(3, 8)), row(8, 0, 10), row(9, 0, 10)]
-    rows = live.folded(taus, best=5)
+    rows = live.merge_taus(taus, best=5)
     assert [name for name, _ in rows] == ["1", "2", "3:4", "5", "6:7", "8:9"]
     one = rows[2].one
     assert (one.final, one.pruned, one.total) == (0, 3, 20)
     assert (one.lower, one.upper, one.cv_error) == (0.3, 5.0, 16.0)
     assert sum(one.total for _, one in rows) == 90
-    assert [name for name, _ in live.folded(taus, best=-1)] == ["1", "2", "3:7", "8:9"]
+    assert [name for name, _ in live.merge_taus(taus, best=-1)] == ["1", "2", "3:7", "8:9"]
     apart = [row(tau, 0, 0) for tau in (1, 3, 5)]
-    assert [name for name, _ in live.folded(apart, best=-1)] == ["1,3,5"]  # 1:5 are five
+    assert [name for name, _ in live.merge_taus(apart, best=-1)] == ["1,3,5"]  # 1:5 are five
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "descent"])

@@ -14,7 +14,7 @@ from stops import limit_after
 
 from sparsecv_mio import Dataset, near_optimal
 from sparsecv_mio.cli import run
-from sparsecv_mio.report.record_tables import print_near
+from sparsecv_mio.report.record_tables import print_near_optimal
 from sparsecv_mio.search.api import cross_validate
 
 from ..report.printing import printed
@@ -156,12 +156,12 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     X = rng.normal(size=(30, 3))
     data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=30), names=["size, m2", "b", "c"])
     record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
-    text = printed(lambda console: print_near(console, record), 200)
+    text = printed(lambda console: print_near_optimal(console, record), 200)
     assert 'in every model: "size, m2"' in text and "in none: " in text
     size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
     request = replace(record.request, time_limit=1e-9)
     empty = replace(record, status="limit", models=(), sizes=(size,), request=request)
-    text = printed(lambda console: print_near(console, empty), 200)
+    text = printed(lambda console: print_near_optimal(console, empty), 200)
     assert "no model yet (limit reached; not certified): " in text and "no model was evaluated before the limit" in text
 
 
@@ -173,7 +173,7 @@ def test_lists_that_end_without_a_limit_name_none() -> None:
         replace(record, status="limit", sizes=(size,)),
         replace(record, status="limit", models=(), sizes=(replace(size, models=0),)),
     ):
-        text = printed(partial(print_near, record=ended), 200)
+        text = printed(partial(print_near_optimal, record=ended), 200)
         assert "(search ended without a proof; not certified): " in text and "limit" not in text and "rounding" in text
 
 

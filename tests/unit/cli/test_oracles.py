@@ -11,7 +11,7 @@ import pytest
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.live import counting_bar
-from sparsecv_mio.cli.oracles import as_given, json_text_of
+from sparsecv_mio.cli.oracles import make_json_writer, raw_data_note
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
@@ -28,13 +28,13 @@ from sparsecv_mio.oracles.iacv import run as library
     ],
 )
 def test_columns_as_given_are_said(scale: str, intercept: str, said: str) -> None:
-    assert as_given({"scale": scale, "intercept": intercept}) == said
+    assert raw_data_note({"scale": scale, "intercept": intercept}) == said
 
 
 def test_text_is_strict_json() -> None:
-    assert json.loads("".join(json_text_of({"a": 0.1, "b": [1, None]})())) == {"a": 0.1, "b": [1, None]}
+    assert json.loads("".join(make_json_writer({"a": 0.1, "b": [1, None]})())) == {"a": 0.1, "b": [1, None]}
     with pytest.raises(ValueError, match="not JSON compliant"):
-        json_text_of({"a": float("nan")})()
+        make_json_writer({"a": float("nan")})()
 
 
 class Terminal(io.StringIO):

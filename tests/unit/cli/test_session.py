@@ -10,7 +10,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.cli import Began, run
-from sparsecv_mio.cli.session import in_time, make_plan, raise_if_interrupted, read_data
+from sparsecv_mio.cli.session import make_plan, raise_if_interrupted, read_data, run_preparation
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.options import SearchOptions
@@ -63,13 +63,13 @@ def test_an_interrupt_while_data_are_read_ends_the_command() -> None:
     with pytest.raises(KeyboardInterrupt):
         raise_if_interrupted(stop)
     with pytest.raises(KeyboardInterrupt):
-        in_time(lambda: None, stop, SearchOptions())
+        run_preparation(lambda: None, stop, SearchOptions())
 
 
 def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_time(lambda: 3, threading.Event(), SearchOptions(time_limit=600.0)) == 3
+    assert run_preparation(lambda: 3, threading.Event(), SearchOptions(time_limit=600.0)) == 3
     monkeypatch.setattr(Began, "moment", time.monotonic() - 700.0)
     ended = threading.Event()
     with pytest.raises(OutOfTime, match="600 seconds were over"):
-        in_time(ended.wait, threading.Event(), SearchOptions(time_limit=600.0))
+        run_preparation(ended.wait, threading.Event(), SearchOptions(time_limit=600.0))
     ended.set()

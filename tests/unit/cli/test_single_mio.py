@@ -16,7 +16,7 @@ from repository import INSTANCES
 
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.single_mio import in_own_thread, one_gamma, side_options
+from sparsecv_mio.cli.single_mio import call_in_thread, one_gamma, side_options
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.model_space import AtMost
@@ -56,9 +56,9 @@ def test_one_gamma() -> None:
 
 
 def test_work_in_a_thread_hands_over_its_result_and_its_error() -> None:
-    assert in_own_thread(threading.current_thread) is not threading.current_thread()
+    assert call_in_thread(threading.current_thread) is not threading.current_thread()
     with pytest.raises(ZeroDivisionError):
-        in_own_thread(lambda: 1 // 0)
+        call_in_thread(lambda: 1 // 0)
 
 
 @pytest.mark.parametrize("backend", USABLE)

@@ -126,7 +126,7 @@ def test_inspect_proposes_the_loss_of_counts(name: str, tmp_path: Path, capsys: 
     cells, may_be = COUNTS[name]
     place = tmp_path / "counts.csv"
     pd.DataFrame({"u": SIZE, name: cells, "claims": np.arange(N) % 9}).to_csv(place, index=False)
-    found = inspect_file(place, "claims", Reading.of(), None)
+    found = inspect_file(place, "claims", Reading.from_keywords(), None)
     assert found.counts and found.exposures == ((name,) if may_be else ())
     assert run(["inspect", str(place), "-t", "claims"]) == 0
     shown = capsys.readouterr().out

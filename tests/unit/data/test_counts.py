@@ -7,7 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.counts import as_counts, check_training, check_training_counts, exposure_columns, for_loss
+from sparsecv_mio.data.counts import (
+    as_counts,
+    check_training,
+    check_training_counts,
+    exposure_columns,
+    prepare_for_loss,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -36,8 +42,8 @@ def test_exposures_go_with_their_rows() -> None:
 
 
 def test_only_counts_get_exposures() -> None:
-    assert for_loss(data(), Loss.SQUARED, None, None, None).row_exposure is None
-    assert for_loss(data(), Loss.POISSON, None, None, "days").row_exposure is not None
+    assert prepare_for_loss(data(), Loss.SQUARED, None, None, None).row_exposure is None
+    assert prepare_for_loss(data(), Loss.POISSON, None, None, "days").row_exposure is not None
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,6 @@ def test_training_rows_of_zeros_alone() -> None:
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])
 def test_training_rows_of_many_folds_are_not_listed(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FoldPlan, "train_rows", None)  # of all folds together they take O(n^2)
-    many = for_loss(data([0.0, 1.0] * 4), Loss(loss))
+    many = prepare_for_loss(data([0.0, 1.0] * 4), Loss(loss))
     for spec in ("loo", "forward:3", "2x4"):
         check_training(many, make_folds(spec, many), Intercept.FOLD, Loss(loss))

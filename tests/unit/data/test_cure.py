@@ -15,11 +15,19 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.cure import RawColumn, bad_cell, check_finite, numbers_rows, quoted, stand_in_notes, subjects_of
+from sparsecv_mio.data.cure import (
+    RawColumn,
+    bad_cell,
+    check_finite,
+    find_subjects,
+    numbers_rows,
+    quote_names,
+    stand_in_notes,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.data.table_facts import about_target
+from sparsecv_mio.data.table_facts import describe_target
 from sparsecv_mio.errors import BadInput
 
 
@@ -69,11 +77,13 @@ FRAME = pd.DataFrame({
 
 
 def test_cells() -> None:
-    column = RawColumn.of("a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], Reading.of(decimal=","))
+    column = RawColumn.from_cells(
+        "a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], Reading.from_keywords(decimal=",")
+    )
     assert np.array_equal(column.numbers, [1, 2.5, np.nan, np.nan, np.nan, np.nan, 1, np.nan, 1000], equal_nan=True)
     assert column.empty.tolist() == [False, False, False, True, True, True, False, True, False]
     assert column.others == {2: "x"} and not column.is_words
-    few = column.at(np.array([1, 2]))
+    few = column.select_rows(np.array([1, 2]))
     assert few.others == {1: "x"} and few.is_words and few.levels() == ("2.5", "x")
 
 
@@ -224,7 +234,7 @@ RISING = np.exp(np.linspace(-1, 6, 40))
 
 
 def column(name: str, cells: Any) -> RawColumn:
-    return RawColumn.of(name, list(cells), Reading())
+    return RawColumn.from_cells(name, list(cells), Reading())
 
 
 def test_numbers_of_the_rows() -> None:
@@ -244,18 +254,18 @@ def test_numbers_of_the_rows() -> None:
 
 def test_subjects_that_are_measured_again() -> None:
     who, visit = [f"s{k // 3}" for k in range(18)], [k % 3 + 1 for k in range(18)]
-    found = subjects_of([column("a", np.linspace(0, 1, 18).tolist()), column("who", who), column("visit", visit)])
+    found = find_subjects([column("a", np.linspace(0, 1, 18).tolist()), column("who", who), column("visit", visit)])
     assert found is not None and (found.column, found.visit, found.count) == ("who", "visit", 6)
     assert found.option == "--folds groups:who" and "'visit'" in found.note
-    assert subjects_of([column("Patient ID", [k // 3 + 1 for k in range(18)]), column("t", visit)]) is not None
+    assert find_subjects([column("Patient ID", [k // 3 + 1 for k in range(18)]), column("t", visit)]) is not None
     few = [column("treatment", [f"t{k // 4}" for k in range(12)]), column("replicate", [k % 4 + 1 for k in range(12)])]
-    assert subjects_of(few) is None  # a factor of an experiment
+    assert find_subjects(few) is None  # a factor of an experiment
     uneven = [k for k in range(18) if k not in (4, 11, 17)]
     some = [column("subject", [who[k] for k in uneven]), column("week", [visit[k] for k in uneven])]
-    assert subjects_of(some) is not None
+    assert find_subjects(some) is not None
     none: list[Any] = [(who, [1, 1, 2] * 6), (who, range(18)), ([*who[:-1], None], visit), (map(str, range(18)), visit)]
     for names, numbers in none:
-        assert subjects_of([column("who", names), column("visit", numbers)]) is None
+        assert find_subjects([column("who", names), column("visit", numbers)]) is None
 
 
 @pytest.mark.parametrize(
@@ -277,13 +287,13 @@ def test_subjects_that_are_measured_again() -> None:
     ],
 )
 def test_what_is_fitted_to_a_target(y: Sequence[float], said: str) -> None:
-    text = about_target(Dataset.from_arrays(np.arange(float(len(y)))[:, None], y))
+    text = describe_target(Dataset.from_arrays(np.arange(float(len(y)))[:, None], y))
     assert re.search(said, text) and "\n" not in text
 
 
 def test_names_are_one_word_of_a_shell() -> None:
     names = ["a", "b,c", "it's", '"q', "d e", "$x"]
-    assert next(csv.reader(shlex.split(quoted(names)))) == names
+    assert next(csv.reader(shlex.split(quote_names(names)))) == names
 
 
 def test_a_column_of_subjects_that_is_read_as_numbers_is_proposed_for_the_folds(tmp_path: Path) -> None:

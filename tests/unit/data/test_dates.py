@@ -114,7 +114,7 @@ def test_inspect_reads_dates_as_asked(tmp_path: Path) -> None:
     frame = visits().assign(when=lambda table: table["when"].dt.strftime("%Y-%m-%d"))
     frame = frame[frame["when"] < "2023"]
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = inspect_file(tmp_path / "t.csv", "y", Reading.of(dates="year,month"), None)
+    found = inspect_file(tmp_path / "t.csv", "y", Reading.from_keywords(dates="year,month"), None)
     assert found.options[0] == "--dates 'year,month'" and found.refused == ""
     assert [fact.name for fact in found.columns][:2] == ["when.year", "when.month"]
     assert not any(option.startswith("--drop") for option in found.options)  # the year is constant, and no column
@@ -129,15 +129,15 @@ def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
     })  # fmt: skip
     frame["sold"] = frame["sold"].dt.strftime("%Y-%m-%d")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = inspect_file(tmp_path / "t.csv", "y", Reading.of(), None)
+    found = inspect_file(tmp_path / "t.csv", "y", Reading.from_keywords(), None)
     assert found.options == ("--dates 'days'",) and found.refused == "" and found.p == 2
     assert found.columns[0].notes == ("dates, as days since 1970-01-01 (--dates days)",)
     frame["sold"] = [f"{day % 12 + 1}/{day % 11 + 1}/2024" for day in count]  # the day or the month may be first
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert inspect_file(tmp_path / "t.csv", "y", Reading.of(), None).options == ("--drop sold",)
+    assert inspect_file(tmp_path / "t.csv", "y", Reading.from_keywords(), None).options == ("--drop sold",)
     frame["sold"] = "2024-01-01"  # constant: better left out, and no date is left for --dates
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert inspect_file(tmp_path / "t.csv", "y", Reading.of(), None).options == ("--drop sold",)
+    assert inspect_file(tmp_path / "t.csv", "y", Reading.from_keywords(), None).options == ("--drop sold",)
 
 
 def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:

@@ -15,7 +15,15 @@ from sparsecv_mio.certificate.parts import reading_info
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
-from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Way, feature_names, parse_number, what_else
+from sparsecv_mio.data.reading_options import (
+    STRICT,
+    Applied,
+    Reading,
+    Way,
+    describe_unreadable_text,
+    feature_names,
+    parse_number,
+)
 from sparsecv_mio.data.table_facts import inspect_file
 from sparsecv_mio.declared_options import OPTIONS as DECLARED
 from sparsecv_mio.declared_options import TABLE
@@ -200,7 +208,7 @@ def test_right_numbers(tmp_path: Path, name: str) -> None:
 def test_what_is_proposed_reads_the_right_numbers(tmp_path: Path, name: str) -> None:
     text, options, values = READ[name]
     path, sep = stored(tmp_path, text), {k: v for k, v in keywords(options).items() if k == "sep"}
-    found = inspect_file(path, "y", Reading.of(**sep), None)
+    found = inspect_file(path, "y", Reading.from_keywords(**sep), None)
     if found.doubts:
         assert all("give the options that apply" in said for said in found.doubts.values())
         return
@@ -260,7 +268,7 @@ def test_new_rows_are_read_as_the_first_were(tmp_path: Path) -> None:
     path = stored(tmp_path, "age,b\n30,1.078\n31,576\n")
     with pytest.raises(BadInput, match=r"^column 'b': '1.078' is 1078 with .* and 1.078 with thousands=\"none\""):
         read_rows(path, ["age", "b"], "y", plain)
-    said = Applied(Reading.of(thousands="none"), ("age", "b"))
+    said = Applied(Reading.from_keywords(thousands="none"), ("age", "b"))
     assert read_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]
     path = stored(tmp_path, "age,b\n30,1.078\n31,57.6\n")
     assert read_rows(path, ["age", "b"], "y", plain).data.X[:, 1].tolist() == [1.078, 57.6]
@@ -383,18 +391,25 @@ def test_who_follows_the_messages_never_gets_other_numbers(tmp_path: Path, seed:
 
 
 def test_what_else_knows_words() -> None:
-    assert [what_else(word) for word in ("Rome", "1st", "A1", "1.2.3", "a-b", "")] == [""] * 6
-    assert all(what_else(text) for text in ("$5", "5%", "(7)", "7-", "1/2/2024", "12:30", "<0.5", "12,38,376"))
+    assert [describe_unreadable_text(word) for word in ("Rome", "1st", "A1", "1.2.3", "a-b", "")] == [""] * 6
+    assert all(
+        describe_unreadable_text(text) for text in ("$5", "5%", "(7)", "7-", "1/2/2024", "12:30", "<0.5", "12,38,376")
+    )
 
 
 def test_words_for_separators_and_what_is_given() -> None:
-    how = Reading.of(sep="space", na="MEAN", header=False, index_col=0)
+    how = Reading.from_keywords(sep="space", na="MEAN", header=False, index_col=0)
     assert (how.sep, how.na, how.index_col) == (" ", "mean", "0")
-    assert how.given() == ["sep", "header", "index_col", "na"]
-    assert how.cures and how.rewrites
-    assert not STRICT.given() and not STRICT.cures and not STRICT.rewrites
-    assert Reading.of(sep="\\t").sep == "\t" == Reading.of(sep="tab").sep
-    assert [Reading.of(decimal=word).decimal for word in ("comma", "point", ",", ".")] == [",", ".", ",", "."]
+    assert how.changed_options() == ["sep", "header", "index_col", "na"]
+    assert how.allows_nonnumeric_cells and how.needs_rewriting
+    assert not STRICT.changed_options() and not STRICT.allows_nonnumeric_cells and not STRICT.needs_rewriting
+    assert Reading.from_keywords(sep="\\t").sep == "\t" == Reading.from_keywords(sep="tab").sep
+    assert [Reading.from_keywords(decimal=word).decimal for word in ("comma", "point", ",", ".")] == [
+        ",",
+        ".",
+        ",",
+        ".",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -424,25 +439,28 @@ def test_words_for_separators_and_what_is_given() -> None:
 )
 def test_wrong_options(words: dict[str, str], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        Reading.of(**words)  # type: ignore[arg-type]
+        Reading.from_keywords(**words)  # type: ignore[arg-type]
 
 
 def test_names_of_features() -> None:
-    learnt = Applied(Reading.of(encode="onehot"), ("a", "b"), {}, {"b": ("x", "y", "z")})
-    assert learnt.names_of("a") == ("a",) and learnt.names_of("b") == ("b=x", "b=y", "b=z")
+    learnt = Applied(Reading.from_keywords(encode="onehot"), ("a", "b"), {}, {"b": ("x", "y", "z")})
+    assert learnt.column_features("a") == ("a",) and learnt.column_features("b") == ("b=x", "b=y", "b=z")
     assert feature_names("b", ("x", "y", "z"), Encode.ORDINAL) == ("b",)
 
 
 def test_thousands_have_one_name() -> None:
     for given in ("space", " ", "\u00a0", "\u202f"):
-        assert Reading.of(thousands=given).thousands == " "
+        assert Reading.from_keywords(thousands=given).thousands == " "
     for given in ("apostrophe", "'", "\u2019"):
-        assert Reading.of(thousands=given).thousands == "'"
-    assert Reading.of(thousands="point", decimal=",").way == (",", ".")
-    assert Reading.of(thousands="none").thousands == "none"
-    assert Reading.of(thousands="comma").cures and not Reading.of(thousands="none").cures
+        assert Reading.from_keywords(thousands=given).thousands == "'"
+    assert Reading.from_keywords(thousands="point", decimal=",").way == (",", ".")
+    assert Reading.from_keywords(thousands="none").thousands == "none"
+    assert (
+        Reading.from_keywords(thousands="comma").allows_nonnumeric_cells
+        and not Reading.from_keywords(thousands="none").allows_nonnumeric_cells
+    )
     with pytest.raises(TypeError, match="'thousand' .did you mean 'thousands'"):
-        Reading.of(thousand=",")  # type: ignore[call-arg]
+        Reading.from_keywords(thousand=",")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".svm"])

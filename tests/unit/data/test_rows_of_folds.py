@@ -51,8 +51,8 @@ def test_every_fold_sees_rows_of_its_own(
 ) -> None:
     data = read() if weights is None else weighted_rows(read(), weights, "w")
     plan, w = folds_of(spec, data), np.ones(6) if weights is None else np.array(weights)
-    own = RowsOfFolds.of(data, plan, within, scale, "fold")
-    assert np.array_equal(own.dataset.y, data.y[own.row_of]) and own.dataset.holes is None
+    own = RowsOfFolds.from_dataset(data, plan, within, scale, "fold")
+    assert np.array_equal(own.dataset.y, data.y[own.source_rows]) and own.dataset.holes is None
     for fold in range(plan.k):
         train, X = plan.train_rows(fold), data.X.copy()
         assert data.holes is not None
@@ -65,8 +65,8 @@ def test_every_fold_sees_rows_of_its_own(
             (train, own.folds.train_rows(fold)),
             (plan.scored_rows(fold), own.folds.scored_rows(fold)),
         ):
-            assert np.array_equal(np.sort(own.row_of[places]), mine)
-            assert np.allclose(own.dataset.X[places], expected[own.row_of[places]])
+            assert np.array_equal(np.sort(own.source_rows[places]), mine)
+            assert np.allclose(own.dataset.X[places], expected[own.source_rows[places]])
     before, after = Scored.of(data, plan), Scored.of(own.dataset, own.folds)
     assert after.total == pytest.approx(before.total) and after.times == pytest.approx(before.times)
     assert after.by_fold.tolist() == pytest.approx(before.by_fold.tolist())
@@ -74,13 +74,13 @@ def test_every_fold_sees_rows_of_its_own(
 
 def test_rows_stand_once_for_each_way_that_they_are_filled() -> None:
     plan = folds_from_labels([0, 0, 1, 1, 2, 2])
-    own = RowsOfFolds.of(read(), plan, BY_FOLD, "none", "none")
+    own = RowsOfFolds.from_dataset(read(), plan, BY_FOLD, "none", "none")
     assert own.dataset.n == 6 + 3 * 3  # three rows with an empty cell, which no two folds fill alike
     assert not own.folds.is_partition and not own.folds.scores_all_left_out.any()
     same = FRAME.assign(a=2.0, b=[1.0, None, 1.0, 1.0, 1.0, 1.0])
-    alike = RowsOfFolds.of(Dataset.from_frame(same, "y", na="mean"), plan, BY_FOLD, "none", "none")
-    assert alike.dataset.n == 6 and alike.folds.is_partition and alike.row_of.tolist() == list(range(6))
-    whole = RowsOfFolds.of(
+    alike = RowsOfFolds.from_dataset(Dataset.from_frame(same, "y", na="mean"), plan, BY_FOLD, "none", "none")
+    assert alike.dataset.n == 6 and alike.folds.is_partition and alike.source_rows.tolist() == list(range(6))
+    whole = RowsOfFolds.from_dataset(
         Dataset.from_frame(FRAME.dropna(), "y", na="mean"), folds_from_labels([0, 1, 2]), BOTH, "none", "none"
     )
     assert whole.dataset.n == 3
@@ -88,10 +88,12 @@ def test_rows_stand_once_for_each_way_that_they_are_filled() -> None:
 
 def test_a_column_that_is_constant_in_a_fold_keeps_its_scale() -> None:
     data = Dataset.from_arrays([[1.0], [1.0], [1.0], [5.0]], [0.0, 1.0, 2.0, 4.0])
-    own = RowsOfFolds.of(data, folds_from_labels([0, 1, 1, 2]), OfTrainingRows(scale=Within.FOLDS), "length", "none")
+    own = RowsOfFolds.from_dataset(
+        data, folds_from_labels([0, 1, 1, 2]), OfTrainingRows(scale=Within.FOLDS), "length", "none"
+    )
     assert np.ptp(own.dataset.X[own.folds.train_rows(2)]) == 0.0
     assert own.dataset.X[own.folds.train_rows(2)][0, 0] == own.dataset.X[0, 0]
-    constant = Measures.of(data, np.ones((4, 1)), "length", "fold", slice(0, 4))
+    constant = Measures.from_rows(data, np.ones((4, 1)), "length", "fold", slice(0, 4))
     assert constant.scale.tolist() == [1.0] and not constant.varies.any()
 
 
@@ -104,4 +106,4 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_of_folds, "MOST_ROWS", 50)
     for within in (BY_FOLD, BOTH):
         with pytest.raises(BadInput, match=r"^na-within and scale-within folds: 6 folds would see up to \d+ different"):
-            RowsOfFolds.of(read(), folds_of("loo", read()), within, "length", "fold")
+            RowsOfFolds.from_dataset(read(), folds_of("loo", read()), within, "length", "fold")

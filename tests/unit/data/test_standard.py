@@ -62,8 +62,8 @@ def test_copies_in_many_columns_need_no_comparison_of_all_pairs(monkeypatch: pyt
     X = rng.standard_normal((30, 4000))
     X[:, 1000:1100] = -2.0 * X[:, :100]
     calls: list[int] = []
-    same = standard._same_columns
-    monkeypatch.setattr(standard, "_same_columns", lambda *a: calls.append(1) or same(*a))
+    same = standard._are_duplicate_columns
+    monkeypatch.setattr(standard, "_are_duplicate_columns", lambda *a: calls.append(1) or same(*a))
     copy_of = standardize(Dataset.from_arrays(X, rng.standard_normal(30))).copy_of
     assert np.array_equal(np.flatnonzero(copy_of >= 0), np.arange(1000, 1100))
     assert np.array_equal(copy_of[1000:1100], np.arange(100))

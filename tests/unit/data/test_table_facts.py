@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.data.table_facts import Inspection, about_answer, inspect_file
+from sparsecv_mio.data.table_facts import Inspection, collect_answer_warnings, inspect_file
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
@@ -46,7 +46,7 @@ def read_as_told(path: Path, found: Inspection) -> tuple[int, int]:
     assert given.pop("na-within", "folds") == "folds"  # of the search
     models = Restrictions(count=given.pop("count", ()))  # type: ignore[arg-type]
     data = read_dataset(path, "y", drop=drop.split(",") if drop else None, **given)  # type: ignore[arg-type]
-    return data.n, models.within(data.names).left(data.p)
+    return data.n, models.resolve_names(data.names).n_selectable_features(data.p)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -180,7 +180,7 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
 
 def answer_notes(data: Dataset, folds: str = "5", **coefficients: float) -> tuple[str, ...]:
     """Return the sentences about an answer with intercept 0."""
-    return about_answer(data, make_folds(folds, data), coefficients, 0.0)
+    return collect_answer_warnings(data, make_folds(folds, data), coefficients, 0.0)
 
 
 def test_separated_classes_are_named() -> None:

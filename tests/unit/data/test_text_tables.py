@@ -15,21 +15,21 @@ from sparsecv_mio.data import text_tables
 from sparsecv_mio.data import text_tables as module
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import STRICT, Reading
-from sparsecv_mio.data.text_tables import kind_of, opened
+from sparsecv_mio.data.text_tables import format_suffix, open_text_table
 from sparsecv_mio.errors import BadInput
 
 from .files import refused
 
 
 def lines(path: Path, how: Reading) -> list[bytes]:
-    with opened(path, how) as handle:
+    with open_text_table(path, how) as handle:
         return handle.read().split(b"\n")
 
 
 def test_comments_leave_their_line_empty_and_blanks_become_tabs(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes('  a  "b  c" y\r\n# no\r\n1 2   3\n'.encode("utf-16"))
-    assert lines(path, Reading.of(sep="space", comment="#", encoding="utf-16")) == [
+    assert lines(path, Reading.from_keywords(sep="space", comment="#", encoding="utf-16")) == [
         b'a\t"b  c"\ty\r', b"\r", b"1\t2\t3", b"",
     ]  # fmt: skip
 
@@ -38,26 +38,26 @@ def test_what_is_no_text_or_never_ends(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,y\n\xff\xfe,1\n")
     with pytest.raises(BadInput, match="is not text in utf-8: try another encoding"):
-        lines(path, Reading.of(comment="#"))
+        lines(path, Reading.from_keywords(comment="#"))
     monkeypatch.setattr(module, "LONGEST_LINE", 4)
     path.write_text("a,y,and,more")
     with pytest.raises(BadInput, match="so it is not a table"):
-        lines(path, Reading.of(comment="#"))
+        lines(path, Reading.from_keywords(comment="#"))
 
 
 def test_archives(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_text("no archive")
     with pytest.raises(BadInput, match="is not a ZIP archive"):
-        kind_of(path)
+        format_suffix(path)
     with zipfile.ZipFile(path, "w") as store:
         store.writestr("one.csv", "a,y\n1,2\n")
         store.writestr("__MACOSX/one.csv", "junk")
-    assert kind_of(path) == ".csv" and lines(path, STRICT) == [b"a,y", b"1,2", b""]
+    assert format_suffix(path) == ".csv" and lines(path, STRICT) == [b"a,y", b"1,2", b""]
     with zipfile.ZipFile(path, "a") as store:
         store.writestr("two.csv", "a,y\n1,2\n")
     with pytest.raises(BadInput, match="holds 2 files: pack the table alone"):
-        kind_of(path)
+        format_suffix(path)
     (tmp_path / "b.csv.gz").write_text("no gzip")
     with pytest.raises(BadInput, match="cannot be unpacked: Not a gzipped file"):
         lines(tmp_path / "b.csv.gz", STRICT)
@@ -130,7 +130,7 @@ def test_bad_tables(tmp_path: Path, text: str, target: str, message: str) -> Non
 
 
 def test_cells_of_a_file_that_is_right_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_tables.cure, "cured", lambda *_: pytest.fail("a file without a fault"))
+    monkeypatch.setattr(text_tables.cure, "impute_and_encode", lambda *_: pytest.fail("a file without a fault"))
     path = tmp_path / "data.csv"
     path.write_text('g,a,y\n"u ""v""", +1.5 ,"2"\r\n"two\nlines",-.5e-3,5.\n\n,1E+5,-0\n')
     data = read_dataset(path, "y", aux=["g"])

@@ -20,7 +20,7 @@ NOISE, SMOOTH = RNG.normal(size=N), np.cumsum(RNG.normal(size=N))
 def inspected(tmp_path: Path, y: object, **columns: object) -> Inspection:
     file = tmp_path / "rows.csv"
     pd.DataFrame({"a": RNG.normal(size=N), **columns, "y": y}).to_csv(file, index=False)
-    return inspect_file(file, "y", Reading.of(), None)
+    return inspect_file(file, "y", Reading.from_keywords(), None)
 
 
 @pytest.mark.parametrize(

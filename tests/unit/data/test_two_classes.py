@@ -11,7 +11,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, log_loss, of_classes
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, encode_classes, log_loss
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept
 
@@ -36,7 +36,7 @@ def test_words_keep_their_names(tmp_path: Path) -> None:
     assert as_two_classes(data).classes == ("no", "yes") and as_two_classes(data).y.tolist() == [0.0, 1.0, 0.0, 1.0]
     turned = as_two_classes(data, "no")
     assert turned.classes == ("yes", "no") and turned.y.tolist() == [1.0, 0.0, 1.0, 0.0]
-    assert of_classes(data, ("yes", "no")).fingerprint == turned.fingerprint != as_two_classes(data).fingerprint
+    assert encode_classes(data, ("yes", "no")).fingerprint == turned.fingerprint != as_two_classes(data).fingerprint
     with pytest.raises(BadInput, match="positive 'yse': the classes of 'outcome' are no and yes .did you mean 'yes'"):
         as_two_classes(data, "yse")
     file.write_text("a,outcome\n1,False\n2,True\n3,False\n4,True\n")
@@ -103,10 +103,10 @@ def test_columns_out_of_all_proportion_are_named(unit: float) -> None:
 
 
 def test_rows_of_classes_that_are_known() -> None:
-    assert of_classes(of([2.0, 2.0]), ("1", "2")).y.tolist() == [1.0, 1.0]
-    assert of_classes(of([1.0, 2.0]), ("2", "1")).y.tolist() == [1.0, 0.0]
+    assert encode_classes(of([2.0, 2.0]), ("1", "2")).y.tolist() == [1.0, 1.0]
+    assert encode_classes(of([1.0, 2.0]), ("2", "1")).y.tolist() == [1.0, 0.0]
     with pytest.raises(BadInput, match="target 'ill' holds '3', and the classes of the model are 1 and 2"):
-        of_classes(of([3.0, 2.0]), ("1", "2"))
+        encode_classes(of([3.0, 2.0]), ("1", "2"))
 
 
 def test_folds_of_classes_are_dealt_by_class() -> None:

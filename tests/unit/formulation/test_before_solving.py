@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.before_solving import proven_in, reduce_task
+from sparsecv_mio.formulation.before_solving import find_nonzero_columns, reduce_task
 from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, model_task
@@ -84,12 +84,12 @@ def test_the_reduced_problem_is_the_same_problem() -> None:
         part = reduce_task(task, KnownBounds())
         reduced += bool(len(part.choice.forced))
         assert sorted((*part.choice.forced, *part.choice.others)) == list(range(task.q))
-        assert part.whole(part.task.start.support) == task.start.support
+        assert part.make_support(part.task.start.support) == task.start.support
         assert part.task.tau == task.tau - len(part.choice.forced)
         for size in range(part.task.tau + 1):
             for support in itertools.combinations(range(part.task.q), size):
                 here = refit_moments(part.task.problem, support).objective
-                there = refit_moments(task.problem, part.whole(support)).objective
+                there = refit_moments(task.problem, part.make_support(support)).objective
                 assert here == pytest.approx(there, rel=1e-9, abs=1e-13 * task.problem.yy)
     assert reduced > 15
 
@@ -98,7 +98,7 @@ def test_columns_proven_in_are_in_everything_as_good_as_the_start() -> None:
     rng = np.random.default_rng(1)
     for k in range(30):
         task = task_of(problem_of(rng, 10.0 ** -(k % 4)))
-        inside = set(np.flatnonzero(proven_in(task)).tolist())
+        inside = set(np.flatnonzero(find_nonzero_columns(task)).tolist())
         for support in itertools.combinations(range(task.q), 3):
             if refit_moments(task.problem, support).objective <= task.start.objective:
                 assert inside <= set(support)
@@ -126,7 +126,7 @@ def test_side_constraints_carry_over() -> None:
         for size in range(part.task.tau + 1):
             for support in itertools.combinations(range(part.task.q), size):
                 inner = part.task.constraints.allows(support, part.task.tau)
-                assert inner == constraints.allows(part.whole(support), 3)
+                assert inner == constraints.allows(part.make_support(support), 3)
 
 
 def test_boxed_and_collinear_columns_stay() -> None:

@@ -14,7 +14,7 @@ from sparsecv_mio.problem.glm_fit import fit_glm
 
 @pytest.mark.parametrize("seed", range(32))
 def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
-    problem = (drawn if seed % 4 else harder)(seed, 4).centred()[0]
+    problem = (drawn if seed % 4 else harder)(seed, 4).centre_columns()[0]
     least = {S: float(truth.value) for S, truth in enumerated(problem).items()}
     for tau in range(problem.p + 1):
         start = feasible_classes(problem, tau, FREE)
@@ -27,7 +27,7 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
             assert scaled.objective(task.floor) <= best * (1.0 + 1e-9)
             for S, value in least.items():
                 if value <= first.objective and len(S) <= tau:
-                    u, phi = scaled.fitted(np.isin(np.arange(problem.p), S) * 1.0)
+                    u, phi = scaled.fit_support(np.isin(np.arange(problem.p), S) * 1.0)
                     r = scaled.factor @ u
                     assert np.all(task.lo <= u[: problem.p]) and np.all(u[: problem.p] <= task.hi)
                     assert np.all(scaled.low <= r) and np.all(r <= scaled.high)
@@ -39,7 +39,7 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
 def test_the_start_is_often_the_best_one() -> None:
     found = 0
     for seed in range(30):
-        problem = drawn(seed, 5).centred()[0]
+        problem = drawn(seed, 5).centre_columns()[0]
         tau = max(problem.p - 2, 1)
         start = feasible_classes(problem, tau, FREE)
         assert start is not None
@@ -49,7 +49,7 @@ def test_the_start_is_often_the_best_one() -> None:
 
 
 def test_side_constraints_hold_and_none_is_said() -> None:
-    problem = drawn(10, 5).centred()[0]
+    problem = drawn(10, 5).centre_columns()[0]
     last = problem.p - 1
     start = feasible_classes(problem, 1, SideConstraints(forced_in=(last,)))
     assert start is not None and start.support == (last,)
@@ -57,16 +57,16 @@ def test_side_constraints_hold_and_none_is_said() -> None:
 
 
 def test_without_bounds() -> None:
-    problem = drawn(10, 5).centred()[0]
+    problem = drawn(10, 5).centre_columns()[0]
     none = fit_glm(problem, ())
     task = unbounded_task(problem, 1, SideConstraints(forced_out=(0,)), none, KnownBounds(lower=0.25))
     assert task.scaled.objective(task.floor) == pytest.approx(0.25) and task.z_hi[0] == 0.0
     assert task.scaled.yy == none.objective and np.all(np.isinf(task.hi))
-    assert task.start_u.tolist() == [0.0] * problem.p + [none.intercept] * problem.first
+    assert task.start_u.tolist() == [0.0] * problem.p + [none.intercept] * problem.first_coefficient
 
 
 def test_a_row_that_weighs_nearly_all_leaves_bounds_of_solvers_untrusted() -> None:
-    problem = harder(3036, 3).centred()[0]
-    assert loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.uneven
-    problem = drawn(10, 3).centred()[0]
-    assert not loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.uneven
+    problem = harder(3036, 3).centre_columns()[0]
+    assert loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.has_uneven_weights
+    problem = drawn(10, 3).centre_columns()[0]
+    assert not loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.has_uneven_weights

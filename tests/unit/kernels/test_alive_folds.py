@@ -34,12 +34,12 @@ def state_of(problem: Small, folds: np.ndarray, low: int, high: int, capacity: i
 def finish(state, problem: Small, keep: float, budget: int):
     answers = set()
     while True:
-        answer = kernel.run(state, copies_of(problem.X), Margin(keep, 0.0), budget)
+        answer = kernel.process_nodes(state, copies_of(problem.X), Margin(keep, 0.0), budget)
         answers.add(answer)
         if answer == kernel.FINISHED:
             return state, answers
         if answer == kernel.FULL:
-            state = kernel.grown(state)
+            state = kernel.grow_state(state)
 
 
 @pytest.mark.parametrize("seed", [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"])
@@ -108,6 +108,6 @@ def test_memory_and_growth() -> None:
     large = state.levels.V.nbytes + sum(array.nbytes for array in state.alive)
     assert kernel.memory(40, 60) == pytest.approx(large, rel=0.1)
     state.kept_mask[3, 7] = True
-    larger = kernel.grown(state)
+    larger = kernel.grow_state(state)
     assert larger.kept_mask.shape == (32, 40) and larger.kept_mask[3, 7] and larger.kept_mask.sum() == 1
     assert larger.alive.W is state.alive.W

@@ -32,14 +32,14 @@ def test_every_support_within_the_bar_is_kept(seed: int) -> None:
         mixtures, work = kernel.new_mixtures(4, blocks), new_block_work(q, tau, blocks)
         lower = -np.inf
         for _ in range(10_000):
-            code = kernel.run(pool, mixtures, problem.form, blocks, alone, margin, work, 3)
+            code = kernel.process_nodes(pool, mixtures, problem.form, blocks, alone, margin, work, 3)
             if code == node_pool.FINISHED:
                 break
             assert pool.bound[0] >= lower - 1e-9 * problem.yy
             lower = pool.bound[0]
             assert min(lower, pool.best[0]) <= min(values.values()) * (1.0 + 1e-9)
             if code == node_pool.FULL:
-                pool, mixtures = node_pool.grown(pool), kernel.grown(mixtures)
+                pool, mixtures = node_pool.grow_pool(pool), kernel.grow_mixtures(mixtures)
         assert code == node_pool.FINISHED
         assert pool.best[0] == pytest.approx(min(values.values()), rel=1e-7)
         kept = int(pool.ctrl[node_pool.KEPT])

@@ -97,7 +97,7 @@ def test_screening_fixes_what_enumeration_fixes(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lists_of_clusters(seed: int) -> None:
     _, choice, _, _ = drawn(seed)
-    lists = kernel.by_cluster(choice)
+    lists = kernel.group_by_cluster(choice)
     for i in range(choice.asked + 1):
         number = i if i < choice.asked else NO_CLUSTER
         members = np.sort(lists.columns[lists.start[i] : lists.start[i + 1]])
@@ -137,7 +137,7 @@ def test_proximal_map(seed: int) -> None:
     problem, choice, box, rng = drawn(seed)
     q, step = problem.q, 0.4
     v, b, z = rng.normal(size=q), np.empty(q), np.empty(q)
-    lists = kernel.by_cluster(choice)
+    lists = kernel.group_by_cluster(choice)
     kernel.proximal_map(v, step, box, choice, lists, np.zeros(choice.asked + 1), b, z)
     ends = np.where(v > 0, box.hi, -box.lo)
     assert ((z >= 0) & (z <= 1)).all() and z.sum() <= choice.k * (1 + 1e-8)
@@ -233,6 +233,6 @@ def test_relaxation_of_terms_is_tight() -> None:
     )  # fmt: skip
     assert primal == pytest.approx(dual, rel=1e-5)
     h, total = (c - G @ best) ** 2, np.empty(6)
-    kernel.of_terms(h, choice, total)
+    kernel.sum_by_term(h, choice, total)
     assert total == pytest.approx(np.bincount(term, h))
     assert dual == pytest.approx(yy - best @ G @ best - np.sort(total)[-2:].sum())

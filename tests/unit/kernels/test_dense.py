@@ -9,14 +9,14 @@ from sparsecv_mio.kernels.dense import (
     LONG,
     cholesky_in_place,
     cholesky_solve,
+    copy_entries,
+    copy_vector,
     dot,
     gather,
     gershgorin,
     gram_of_lower,
     invert,
     invert_lower,
-    put,
-    put_at,
     solve_lower,
     solve_upper,
     support_value,
@@ -30,11 +30,11 @@ def test_copies_and_products() -> None:
     u, v = np.random.default_rng(0).standard_normal((2, 99))
     assert dot(u, v, 90) == pytest.approx(u[:90] @ v[:90], rel=1e-12) and dot(u, v, 0) == 0.0
     a, b = np.array([1.0, -2.0, 3.0]), np.full(4, 7.0)
-    put(a, b)
+    copy_vector(a, b)
     assert b.tolist() == [1.0, -2.0, 3.0, 7.0], "entries beyond the source are not touched"
-    put_at(np.arange(4.0), b, np.array([3, 0]))
+    copy_entries(np.arange(4.0), b, np.array([3, 0]))
     assert b.tolist() == [0.0, -2.0, 3.0, 3.0]
-    put(a, b)
+    copy_vector(a, b)
     assert times(a, b[:3]).tolist() == [1.0, 4.0, 9.0]
 
 

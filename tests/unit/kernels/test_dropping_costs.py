@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import dropping_costs as kernel
-from sparsecv_mio.kernels.node_bounds import sizes_left  # so that what replaces it meets this test
+from sparsecv_mio.kernels.node_bounds import remaining_sizes  # so that what replaces it meets this test
 from sparsecv_mio.kernels.path_tree import Child
 
 from .plain import KINDS, Small, small
@@ -42,7 +42,7 @@ def test_no_size_with_a_support_below_its_bar_is_left_out(seed: int, second: boo
     _, beta, cost, value = root(problem)
     w = max(float(np.linalg.eigvalsh(problem.M)[0]) * (1.0 - 1e-9), 0.0) if second else 0.0
     child = Child(np.arange(q), beta, cost)
-    low, high = sizes_left(value, child, q, q, (1, q - 1), w, bars, np.empty(q))
+    low, high = remaining_sizes(value, child, q, q, (1, q - 1), w, bars, np.empty(q))
     rising = np.concatenate(([0.0], np.cumsum(np.sort(w * beta**2))))
     for size in range(1, q):
         bound = value + cost[size]

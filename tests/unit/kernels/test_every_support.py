@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
+from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept_supports, scan_supports
 
 ERRORS = 1e-8, 1e-13, 50.0 * float(np.finfo(float).eps)  # share, slack, rounding
 
@@ -40,7 +40,7 @@ def exact_value(M: np.ndarray, c: np.ndarray, yy: float, S: tuple[int, ...]) -> 
 
 
 def scan(M: np.ndarray, c: np.ndarray, yy: float, size: int, room: int) -> tuple[bool, float, dict[tuple, float]]:
-    problem, kept = ScannedProblem(M, c, yy, yy, *ERRORS), new_kept(size, room, np.inf)
+    problem, kept = ScannedProblem(M, c, yy, yy, *ERRORS), new_kept_supports(size, room, np.inf)
     complete = all(scan_supports(problem, size, first, kept) for first in range(len(c) - size + 1))
     supports = [tuple(row) for row in kept.supports[: kept.filled[0]].tolist()]
     assert len(set(supports)) == len(supports), "each once"

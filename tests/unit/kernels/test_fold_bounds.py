@@ -121,7 +121,7 @@ def test_intervals_contain_every_optimum(seed: int, mode: str) -> None:
     flags = MODES[mode] & (kernel.DO_REDUCE | kernel.DO_ROWS | kernel.DO_ENDS) if N == 0 else MODES[mode]
     fold = Fold(M, c, yy, penalty / 2.0 * (1.0 - 1e-9), X, u)
     asked = kernel.BoundTask(flags, 5, 300, 2e-9, 1e-15)
-    assert kernel.run(fold, sizes, asked, Incumbents(best, supports), out, ends) == 0
+    assert kernel.bound_fold(fold, sizes, asked, Incumbents(best, supports), out, ends) == 0
     for t, k in enumerate(sizes):
         values = {}
         for s in combinations(range(q), int(k)):
@@ -173,5 +173,5 @@ def test_a_bound_above_its_incumbent_is_counted() -> None:
     out, ends = np.zeros((1, 8)), np.empty((1, 1, 2))
     fold = Fold(M, c, problem.yy, np.full(q, 0.5), np.ones((1, q)), np.ones(1))
     asked = kernel.BoundTask(kernel.DO_REDUCE, 5, 300, 2e-9, 1e-15)
-    broken = kernel.run(fold, np.array([3]), asked, Incumbents(best, supports), out, ends)
+    broken = kernel.bound_fold(fold, np.array([3]), asked, Incumbents(best, supports), out, ends)
     assert broken > 0

@@ -23,7 +23,7 @@ ROOM = 1.0 + 1e-12
 
 def region_at(fits: GlmFits, level: float) -> glm_leaps.FitRanges | None:
     """Return ranges by the penalty, or by a quadratic, which are narrower and need not exist."""
-    problem, point = fits.whole, fits.fit(range(fits.problem.p))[0]
+    problem, point = fits.bounding_problem, fits.fit(range(fits.problem.p))[0]
     free = np.flatnonzero(problem.penalty == 0.0)
     found = Ranged(*level_ranges(problem, point, level))
     if int(level * 1e6) % 2:
@@ -57,13 +57,13 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
     fits = GlmSubsets((harder if seed % 2 else drawn)(7000 + seed, 6)).fits
     if not same_columns(fits):
         return
-    p, first, rng = fits.problem.p, fits.problem.first, np.random.default_rng(seed)
+    p, first, rng = fits.problem.p, fits.problem.first_coefficient, np.random.default_rng(seed)
     truth = values_of(fits, range(1, p + 1))
     level = float(np.quantile([high for _, high in truth.values()], 0.7))
     region = region_at(fits, level)
     if region is None:
         return
-    W, response, penalty = fits.rows.W, fits.rows.response, fits.whole.penalty
+    W, response, penalty = fits.rows.W, fits.rows.response, fits.bounding_problem.penalty
     Z = Columns(W, np.arange(len(W)))
     everything, state, g, costs = fits.fit(range(p))[0], new_state(W.shape[1]), np.empty(first + p), np.empty(p)
     buffer, heap, H, factor = np.empty(first + p), np.empty(first + p + 1), *np.empty((2, first + p, first + p))
@@ -78,7 +78,7 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
             g[j] = float((fits.problem.signs * response.v * state.falls) @ W[j])
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
-        assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
+        assert glm_leaps.bound_supports(base, costs, inside, most, buffer, heap) <= least * ROOM
         fit = glm_leaps.NodeFit(Z, inside, penalty, region.size, theta, costs, H, factor)
         wanted = glm_leaps.SizesWanted(inside, most, level, False, True)
         bound, _, base = glm_leaps.settle(fit, response, region, wanted, level, inside > 0)
@@ -104,7 +104,7 @@ def test_supports_up_to_a_level_are_those_of_an_enumeration(seed: int, most_fits
             columns, inside, bound = waiting.pop()
             nodes = glm_leaps.one_node(columns, inside, sizes[1], most_fits, start, bound)
             masks = np.zeros((5, 9), dtype=np.bool_)
-            left, count, last = glm_leaps.run(
+            left, count, last = glm_leaps.process_nodes(
                 fits.rows, region, glm_leaps.SizesWanted(*sizes, level, False, most_fits != 7), nodes, most_fits, masks
             )
             assert last == level
@@ -129,7 +129,7 @@ def test_a_level_falls_to_what_is_found() -> None:
     assert region is not None
     nodes = glm_leaps.one_node(np.arange(1, 10), 0, 2, 1_000, fits.fit(range(9))[0], 0.0)
     masks = np.zeros((50, 10), dtype=np.bool_)
-    left, count, level = glm_leaps.run(
+    left, count, level = glm_leaps.process_nodes(
         fits.rows, region, glm_leaps.SizesWanted(2, 2, worst, True, True), nodes, 1_000, masks
     )
     assert left == 0 < count < len(truth)
@@ -169,7 +169,7 @@ def test_a_node_without_a_hessian_is_split_all_the_same() -> None:
     start[0] -= 900.0
     nodes = glm_leaps.one_node(np.arange(1, 6), 0, 2, 1_000, start, 0.0)
     masks = np.zeros((50, 6), dtype=np.bool_)
-    left, count, _ = glm_leaps.run(
+    left, count, _ = glm_leaps.process_nodes(
         fits.rows, region, glm_leaps.SizesWanted(2, 2, 60.0, False, True), nodes, 1_000, masks
     )
     assert (left, count) == (0, sum(low <= 60.0 for low, _ in values_of(fits, range(2, 3)).values()))

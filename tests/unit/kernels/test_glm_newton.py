@@ -10,18 +10,18 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.glm_newton import (
     Columns,
     Rows,
+    bound_minimum,
+    bound_norm,
     decisions,
     evaluate,
+    evaluate_with_rounding,
     factor,
+    fill_squared_lengths,
     fit_and_prove,
     gram,
     hessian,
-    in_norm,
-    lengths_of,
-    look_around,
-    merged,
+    merge_copies,
     newton,
-    proved,
     pulls,
     refit,
     worst_ratio,
@@ -55,7 +55,7 @@ def plain_newton(problem: GlmProblem, theta: FloatArray) -> tuple[FloatArray, fl
 
 def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
     W = np.ascontiguousarray(problem.rows.T)
-    first = problem.first
+    first = problem.first_coefficient
     places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
     response = Response(problem.v, problem.y, problem.loss.code)
     return Rows(W, response, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
@@ -66,7 +66,7 @@ def every(W: FloatArray) -> Columns:
 
 
 def centred(seed: int) -> GlmProblem:
-    return drawn(seed).centred()[0]
+    return drawn(seed).centre_columns()[0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -93,7 +93,7 @@ def test_the_least_value_lies_between_its_bounds_from_any_point(seed: int) -> No
         assert radius < np.inf and upper - lower <= 1e-10 * (upper + 1.0)
     for far in (1e-8, 1e-4, 1e-2, 1.0):
         point = theta + far * rng.standard_normal(len(theta)) * np.maximum(np.abs(theta), 1e-3)
-        upper, lower, _ = proved(*data, point)
+        upper, lower, _ = bound_minimum(*data, point)
         assert lower <= truth.value and truth.value - truth.off <= upper
     bar = 0.9 * upper
     upper, lower, _ = fit_and_prove(*data, start.copy(), start, bar)
@@ -113,7 +113,7 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
     masks = np.array([mask_of((j,), problem.p) for j in range(problem.p)])
     lower, upper, _, _ = refitted(rows, masks)
     for j in range(problem.p):
-        places, penalty = merged(rows, masks[j])
+        places, penalty = merge_copies(rows, masks[j])
         assert places.tolist() == [0, 1 + j] and penalty.tolist() == [0.0, problem.ridge[j]]
         start = np.array([rows.origin, 0.0])
         alone = fit_and_prove(Columns(rows.W, places), rows.response, penalty, np.zeros(2), start, np.inf)
@@ -152,7 +152,7 @@ def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
     )
     rows = rows_of(twice, [*range(plain.p), 0])
     mask = np.ones((1, twice.p), dtype=bool)
-    places, penalty = merged(rows, mask[0])
+    places, penalty = merge_copies(rows, mask[0])
     assert len(places) == plain.p + 1 and penalty[1] == plain.ridge[0] / 2.0
     lower, upper, radii, points = refitted(rows, mask)
     truth = least(twice)
@@ -186,7 +186,7 @@ def test_the_value_at_a_point_is_that_of_numpy() -> None:
     assert state.margins == pytest.approx(problem.y * (problem.rows @ whole), rel=1e-12, abs=1e-14)
     assert state.falls + state.others == pytest.approx(1.0)
     off, noise = np.empty(len(problem.y)), np.empty(2)
-    again, loose, widest = look_around(*data, (off, noise))
+    again, loose, widest = evaluate_with_rounding(*data, (off, noise))
     sizes = np.abs(rows.W[places]).T @ np.abs(theta)
     assert again == value and 0.0 < loose < 1e-10 * value and widest == off.max()
     assert off == pytest.approx(7 * np.finfo(float).eps * sizes) and np.all(noise > 0.0)
@@ -195,7 +195,7 @@ def test_the_value_at_a_point_is_that_of_numpy() -> None:
 @pytest.mark.parametrize("seed", [300, 302, 306, 307])
 def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
     problem = centred(seed)
-    rows, k, n = rows_of(problem), problem.first + problem.p, len(problem.y)
+    rows, k, n = rows_of(problem), problem.first_coefficient + problem.p, len(problem.y)
     theta, noise, state = 0.3 * np.random.default_rng(seed).standard_normal(k), np.empty(k), new_state(n)
     margins = problem.y * (theta @ rows.W)
     share = 1.0 / (1.0 + np.exp(margins))
@@ -210,9 +210,9 @@ def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
     assert pull == pytest.approx(rows.W @ (problem.y * problem.v * share), rel=1e-9, abs=1e-12)
     hessian(every(rows.W), rows.response, rows.penalty, state, curved)
     assert curved == pytest.approx(H, rel=1e-9, abs=1e-12)
-    assert in_norm(inverse, noise) == pytest.approx(noise @ np.linalg.norm(inverse, axis=0), rel=1e-12)
+    assert bound_norm(inverse, noise) == pytest.approx(noise @ np.linalg.norm(inverse, axis=0), rel=1e-12)
     lengths = np.empty(n)
-    lengths_of(inverse, every(rows.W), lengths)
+    fill_squared_lengths(inverse, every(rows.W), lengths)
     assert lengths == pytest.approx(np.einsum("ai,ai->i", rows.W, np.linalg.solve(H, rows.W)), rel=1e-6)
 
 

@@ -164,7 +164,7 @@ def test_distances_and_blur(seed: int) -> None:
     N, rounding, prior = 4, 1e-3, 5.0
     off = kernel.off_by_means(N, Rounding(rounding, prior, 0.0, u))
     assert off == pytest.approx(0.1 * rounding * prior * 2.0)
-    wide = kernel.blurred(low, high, off)
+    wide = kernel.widen_interval(low, high, off)
     for _ in range(50):  # every residual off by up to a tenth of rounding times prior
         e = np.sqrt(high / N) + 0.1 * rounding * prior * rng.uniform(-1.0, 1.0, N)
         assert np.sum(e**2) <= wide[1]
@@ -175,7 +175,7 @@ def test_distances_and_blur(seed: int) -> None:
 
 def test_cells_written() -> None:
     cell, ends = np.full(8, 5.0), np.zeros((2, 2))
-    kernel.nothing(cell, ends, 3.0)
+    kernel.write_unknown_subproblem(cell, ends, 3.0)
     assert cell[:6].tolist() == [3.0, np.inf, 0.0, np.inf, kernel.NOTHING, kernel.NOTHING] and np.isnan(cell[6])
     assert ends.tolist() == [[-np.inf, np.inf]] * 2 and cell[7] == 5.0
     kernel.settle(cell, 1.0, 2.0, kernel.ROWS, kernel.EXACT)

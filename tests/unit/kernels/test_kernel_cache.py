@@ -29,14 +29,14 @@ from sparsecv_mio.kernels.kernel_cache import (
     HERE,
     PYTHON,
     digest_of_sources,
+    find_shipped_kernels,
     is_compiled,
     is_trusted,
     keep,
-    note_compiled,
     own_folder,
     read,
-    shipped_for,
-    source_of,
+    read_source,
+    record_compilation,
     users_folder,
     where_kernels_are,
     write,
@@ -74,9 +74,9 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     monkeypatch.setattr(kernel_cache, "own_folder", lambda: own)
     monkeypatch.setattr(kernel_cache, "SHIPPED", shipped)
     monkeypatch.setattr(kernel_cache, "_failures", [])
-    shipped_for.cache_clear()
+    find_shipped_kernels.cache_clear()
     yield own, shipped
-    shipped_for.cache_clear()
+    find_shipped_kernels.cache_clear()
 
 
 def manifest(**other: str) -> str:
@@ -104,12 +104,12 @@ def test_kernels_of_the_package_are_used_where_they_fit(
     for path in own.iterdir():
         path.rename(shipped / path.name)
     (shipped / "manifest.json").write_text(manifest())
-    shipped_for.cache_clear()
+    find_shipped_kernels.cache_clear()
     assert not compiled(doubled())
     assert not list(own.iterdir())
     assert where_kernels_are()[1] == "kernels of the package: 1, for old"
     (shipped / "manifest.json").write_text(manifest(numba="0.1"))
-    shipped_for.cache_clear()
+    find_shipped_kernels.cache_clear()
     assert compiled(doubled())
 
 
@@ -127,7 +127,7 @@ def test_kernels_of_the_package_that_do_not_fit_are_left(
 ) -> None:
     host = (HOST[0], "new", "+sse2,+avx")
     (folders[1] / "manifest.json").write_text(manifest(**made))
-    found, told = shipped_for(host)
+    found, told = find_shipped_kernels(host)
     assert found is None and told.startswith(why)
 
 
@@ -135,15 +135,15 @@ def test_a_manifest_that_cannot_be_read_or_trusted_is_none(folders: tuple[Path, 
     _, shipped = folders
     for text in ("", "[]", "{}", "{"):
         (shipped / "manifest.json").write_text(text)
-        shipped_for.cache_clear()
-        assert shipped_for(HOST)[1].startswith("their manifest cannot be read")
+        find_shipped_kernels.cache_clear()
+        assert find_shipped_kernels(HOST)[1].startswith("their manifest cannot be read")
     (shipped / "manifest.json").write_text(manifest())
     shipped.chmod(0o777)
-    shipped_for.cache_clear()
-    assert shipped_for(HOST)[1].startswith("others can write into")
+    find_shipped_kernels.cache_clear()
+    assert find_shipped_kernels(HOST)[1].startswith("others can write into")
     shipped.rename(shipped.parent / "gone")
-    shipped_for.cache_clear()
-    assert shipped_for(HOST) == (None, "none came with the package")
+    find_shipped_kernels.cache_clear()
+    assert find_shipped_kernels(HOST) == (None, "none came with the package")
 
 
 def test_a_file_that_is_no_kernel_is_compiled_anew(folders: tuple[Path, Path]) -> None:
@@ -214,7 +214,7 @@ def test_the_digest_is_of_all_that_a_kernel_calls(tmp_path: Path, monkeypatch: p
         (tmp_path / f"{name}.py").write_text(f"from sparsecv_mio.kernels.{called} import f  # {name}")
 
     def digests() -> dict[str, str]:
-        source_of.cache_clear()
+        read_source.cache_clear()
         digest_of_sources.cache_clear()
         return {name: digest_of_sources(name) for name in "abcd"}
 
@@ -226,7 +226,7 @@ def test_the_digest_is_of_all_that_a_kernel_calls(tmp_path: Path, monkeypatch: p
     (tmp_path / "c.py").write_text("edited after it was imported")
     digest_of_sources.cache_clear()
     assert {name: digest_of_sources(name) for name in "abcd"} == changed, "compiled is what was imported"
-    source_of.cache_clear()
+    read_source.cache_clear()
     digest_of_sources.cache_clear()
 
 
@@ -373,11 +373,11 @@ def test_a_first_use_is_remembered_for_these_sources(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not is_compiled("search_few")
-    note_compiled("search_few")
+    record_compilation("search_few")
     assert is_compiled("search_few") and not is_compiled("search_many")
     with monkeypatch.context() as other:
         other.setattr(kernel_cache, "HERE", folders[1])  # other sources
         assert not is_compiled("search_few")
     (folders[1] / "manifest.json").write_text(manifest())
-    shipped_for.cache_clear()
+    find_shipped_kernels.cache_clear()
     assert is_compiled("search_many"), "kernels came with the package"

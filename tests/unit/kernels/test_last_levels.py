@@ -11,7 +11,7 @@ from sparsecv_mio.kernels.last_levels import (
     correlations,
     eliminate,
     may_reach,
-    new_rest,
+    new_rest_arrays,
     next_completion,
     sort_by_gain,
 )
@@ -25,7 +25,7 @@ def scanned(problem: Small, inside: list[int], k: int, bar: float) -> list[tuple
     q, size = problem.q, len(inside)
     free = np.setdiff1d(np.arange(q), inside)
     node = Node(np.array([*inside, 0, 0]), size, free, len(free), k)
-    rest = new_rest(q, size + k)
+    rest = new_rest_arrays(q, size + k)
     assert eliminate(problem.form, node, np.empty((q, q)), np.empty(q), rest)
     assert rest.value[0] == pytest.approx(problem.value(inside), rel=1e-9)
     found, at = [], (0, 0)
@@ -56,7 +56,7 @@ def test_columns_inside_that_are_no_basis_are_refused() -> None:
     problem = small(0)
     node = Node(np.array([0, 1]), 2, np.array([2]), 1, 1)
     form = problem.form._replace(G=np.full((problem.q, problem.q), -2.0))
-    assert not eliminate(form, node, np.empty((2, 2)), np.empty(2), new_rest(problem.q, 3))
+    assert not eliminate(form, node, np.empty((2, 2)), np.empty(2), new_rest_arrays(problem.q, 3))
 
 
 def leaders(problem: Small, inside: list[int], bar: float) -> tuple[list[int], set[int]]:
@@ -64,7 +64,7 @@ def leaders(problem: Small, inside: list[int], bar: float) -> tuple[list[int], s
     q, size = problem.q, len(inside)
     free = np.setdiff1d(np.arange(q), inside)
     count = len(free)
-    node, rest = Node(np.array([*inside, 0, 0, 0]), size, free, count, 3), new_rest(q, size + 3)
+    node, rest = Node(np.array([*inside, 0, 0, 0]), size, free, count, 3), new_rest_arrays(q, size + 3)
     assert sort_by_gain(problem.form, node, np.empty((q, q)), np.empty(q), rest)
     H, top, h, e, d = np.empty((count, count)), np.empty(count), np.empty(count), np.empty(count), np.empty(count)
     assert correlations(problem.form, node, rest, H, top, h)

@@ -46,7 +46,7 @@ def test_formulas(seed: int) -> None:
     for rows in (0, 1, 4):
         X, u = rng.standard_normal((rows, q)), rng.standard_normal(rows)
         G, c = np.empty((q, q)), np.empty(q)
-        yy = kernel.augmented(problem.G, problem.c, problem.yy, X, u, t, G, c)
+        yy = kernel.add_rows(problem.G, problem.c, problem.yy, X, u, t, G, c)
         assert np.allclose(G, problem.G + t * X.T @ X) and np.allclose(c, problem.c + t * X.T @ u)
         assert yy == pytest.approx(problem.yy + t * u @ u)
         assert kernel.squares(X, u, b) == pytest.approx(np.sum((u - X @ b) ** 2))

@@ -115,7 +115,7 @@ def test_a_sweep_can_stop_and_go_on(seed: int) -> None:
         for g in range(3):
             for s in range(1, 6):
                 S = columns[g, s, :s].tolist()
-                assert value[g, s] == pytest.approx(objective(paths.penalised(given, lams[g]), S), rel=1e-8)
+                assert value[g, s] == pytest.approx(objective(paths.penalise_moments(given, lams[g]), S), rel=1e-8)
         return value
 
     np.testing.assert_allclose(found(1.0), found(1e9), rtol=1e-9)
@@ -128,12 +128,12 @@ def empty(G: int, top: int) -> paths.BestKnown:
 
 def test_one_gamma_of_what_is_known_and_its_penalty() -> None:
     given, known = moments(0), empty(2, 3)
-    here = paths.at_gamma(known, 1)
+    here = paths.supports_at_gamma(known, 1)
     here.value[2], here.columns[2, 0] = 5.0, 7
     assert known.value[1, 2] == 5.0 and known.columns[1, 2, 0] == 7 and np.isinf(known.value[0]).all()
-    priced = paths.penalised(given, 3.0)
+    priced = paths.penalise_moments(given, 3.0)
     assert priced.Q is not None and np.array_equal(priced.penalty, 3.0 * given.penalty) and priced.yy == given.yy
-    assert np.all(paths.penalised(given, 1e300).penalty == paths.LARGEST_PENALTY)
+    assert np.all(paths.penalise_moments(given, 1e300).penalty == paths.LARGEST_PENALTY)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -144,11 +144,11 @@ def test_given_supports_at_one_gamma_or_at_all(seed: int) -> None:
     at = np.array([-1, 1, 0, -1, 0])
     value, columns, settled = known = empty(2, 4)
     settled[:] = True
-    paths.try_supports_at(moments_here, lams, at, seeds, known)
+    paths.try_seed_supports(moments_here, lams, at, seeds, known)
     for g in range(2):
         for size in range(1, 5):
             tried = [row[row >= 0].tolist() for row, where in zip(seeds, at, strict=True) if where in (g, -1)]
-            given = [(objective(paths.penalised(moments_here, lams[g]), S), S) for S in tried if len(S) == size]
+            given = [(objective(paths.penalise_moments(moments_here, lams[g]), S), S) for S in tried if len(S) == size]
             assert value[g, size] == pytest.approx(min(given)[0], rel=1e-9) if given else np.isinf(value[g, size])
             if given:
                 assert columns[g, size, :size].tolist() == min(given)[1] and not settled[g, size]
@@ -159,9 +159,9 @@ def test_given_supports_at_one_gamma_or_at_all(seed: int) -> None:
 def test_keeping_columns_out_never_worsens_and_is_seldom_idle(seed: int) -> None:
     given = moments(seed)
     value, columns, _ = known = empty(1, 3)
-    here = paths.at_gamma(known, 0)
+    here = paths.supports_at_gamma(known, 0)
     start = np.array([[6, 7, 8]])
-    paths.try_supports_at(given, np.ones(1), np.array([0]), start, known)
+    paths.try_seed_supports(given, np.ones(1), np.array([0]), start, known)
     before, t, saved = float(value[0, 3]), kernel.new_tableau(9, 3), kernel.new_tableau(9, 3)
     found = paths.keep_out(t, saved, given, here, 3, 10.0)
     after, S = float(value[0, 3]), columns[0, 3].tolist()

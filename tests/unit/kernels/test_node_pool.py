@@ -18,7 +18,7 @@ def test_pool_and_its_growth() -> None:
     pool = node_pool.new_pool(status, 5.0, 6.0, np.array([True, False, False]), capacity=4)
     assert pool.best.tolist() == [5.0, 6.0] and pool.ctrl[node_pool.OPEN] == 1 and pool.ctrl[node_pool.SPARE] == 3
     assert pool.bound[0] == -np.inf and np.array_equal(pool.status[pool.row[0]], status)
-    larger = node_pool.grown(pool)
+    larger = node_pool.grow_pool(pool)
     assert len(larger.bound) == 8 and np.array_equal(larger.status[:4], pool.status)
     free = larger.spare[: larger.ctrl[node_pool.SPARE]]
     assert sorted([*free.tolist(), int(larger.row[0])]) == list(range(8)), "every row is open or spare, once"

@@ -64,7 +64,7 @@ def test_partition_that_z_shows() -> None:
     z, b = np.array([1.0, 0.4, 0.0, 1.0, 0.6]), np.array([-1.0, 2.0, 0.0, 1.0, -3.0])
     inside, free = np.array([3]), np.array([0, 1, 2, 4])
     kind, sign = np.full(5, 9, dtype=np.int8), np.zeros(5)
-    left, fractional = kernel.partition_of(z, b, node_of(inside, free, 2), kernel.KindsOfColumns(kind, sign))
+    left, fractional = kernel.partition_columns(z, b, node_of(inside, free, 2), kernel.KindsOfColumns(kind, sign))
     assert (left, fractional, kind.tolist()) == (1.0, 2, [1, 2, 0, 1, 2])
     assert sign[free].tolist() == [-1.0, 1.0, 1.0, -1.0]
 

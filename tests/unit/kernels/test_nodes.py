@@ -16,13 +16,13 @@ from sparsecv_mio.kernels.nodes import (
     Rounding,
     absolute,
     allowance,
-    gap_of,
-    in_order,
     keep_support,
     later_copy_inside,
     list_columns,
-    new_kept,
+    new_kept_supports,
+    positive_gap,
     size_of_candidates,
+    uses_copies_in_order,
 )
 
 from . import plain
@@ -47,7 +47,9 @@ def test_supports_in_order_and_later_copies() -> None:
         for support in combinations(range(q), size):
             status = np.full(q, DROPPED, dtype=np.int8)
             status[list(support)] = FREE
-            assert in_order(copies, status) == all(copies.before[j] < 0 or copies.before[j] in support for j in support)
+            assert uses_copies_in_order(copies, status) == all(
+                copies.before[j] < 0 or copies.before[j] in support for j in support
+            )
             status[list(support)] = INSIDE
             for j in range(q):
                 later = [i for i in support if i > j and np.array_equal(np.abs(X[:, i]), np.abs(X[:, j]))]
@@ -62,7 +64,7 @@ def status_of(q: int, number: int) -> np.ndarray:
 
 def test_kept_supports_give_way_to_better_ones() -> None:
     rng, q, capacity = np.random.default_rng(0), 6, 5
-    bars, kept, count = np.array([np.inf, np.inf]), new_kept(capacity, q), 0
+    bars, kept, count = np.array([np.inf, np.inf]), new_kept_supports(capacity, q), 0
     expected: list[tuple[int, int, float]] = []
     for number in range(60):
         row, value = int(rng.integers(0, 2)), float(rng.uniform(0.0, 10.0))
@@ -96,8 +98,8 @@ def test_size_of_candidates(seed: int) -> None:
 
 
 def test_gaps_accuracies_and_what_rounding_may_move() -> None:
-    assert gap_of(LevelSet(2, 5.0, 3.0), 10.0) == 2.0
-    assert gap_of(LevelSet(2, 3.0, 3.0), 10.0) == LEAST_GAP * 10.0
+    assert positive_gap(LevelSet(2, 5.0, 3.0), 10.0) == 2.0
+    assert positive_gap(LevelSet(2, 3.0, 3.0), 10.0) == LEAST_GAP * 10.0
     near, stop = 1e-3, absolute(10.0, 1e-3, 7)
     assert stop.bar * stop.near == pytest.approx(near) and stop.bar >= 1e6 * 10.0 and stop.steps == 7
     b, length = np.array([1.0, -2.0, 0.0]), np.array([0.5, 2.0, 1.0])

@@ -62,13 +62,13 @@ def test_the_way_through_a_level() -> None:
     column[1, :3] = [4, 2, 6]
     node[0, kernel.CHILD] = 2
     status[column[0, :2]], status[4] = [INSIDE, DROPPED], INSIDE
-    assert not kernel.finished(node, column, status, 1, before)
+    assert not kernel.is_level_finished(node, column, status, 1, before)
     for child, low, high, done in [(3, 2, 3, True), (1, 4, 4, True), (2, 2, 2, True), (2, 2, 3, False)]:
         node[1, [kernel.CHILD, kernel.LOW, kernel.HIGH]] = child, low, high
-        assert kernel.finished(node, column, status, 1, before) == done
-    assert kernel.back_up(node, column, status, 1) == 0
+        assert kernel.is_level_finished(node, column, status, 1, before) == done
+    assert kernel.leave_level(node, column, status, 1) == 0
     assert np.all(status[[4, 2]] == FREE) and np.all(status[column[0, :2]] == INSIDE)
-    assert kernel.back_up(node, column, status, 0) == -1 and np.all(status == FREE)
+    assert kernel.leave_level(node, column, status, 0) == -1 and np.all(status == FREE)
 
 
 def test_a_level_ends_where_copies_leave_their_order() -> None:
@@ -76,9 +76,9 @@ def test_a_level_ends_where_copies_leave_their_order() -> None:
     levels, before = levels_of(problem), copies_of(problem.X).before
     levels.column[0, :2] = [3, 1]  # column 3 is a copy of 1
     levels.node[0, kernel.CHILD] = 1  # the next children hold column 3
-    assert not kernel.finished(levels.node, levels.column, levels.status, 0, before)
+    assert not kernel.is_level_finished(levels.node, levels.column, levels.status, 0, before)
     levels.status[1] = DROPPED
-    assert kernel.finished(levels.node, levels.column, levels.status, 0, before)
+    assert kernel.is_level_finished(levels.node, levels.column, levels.status, 0, before)
 
 
 def state_of(problem: Small, low: int, high: int, keep: float, capacity: int = 4096):
@@ -110,7 +110,7 @@ def test_every_size_and_every_support_within_the_bar(seed: int, second_term: boo
         if high > q:
             continue
         state = state_of(problem, low, high, keep)
-        assert kernel.run(state, copies_of(problem.X), w, Margin(keep, 0.0), 10**7)
+        assert kernel.process_nodes(state, copies_of(problem.X), w, Margin(keep, 0.0), 10**7)
         found = kept(state)
         for tau in range(low, min(high, q - 1) + 1):
             value = problem.best(tau)[0]
@@ -129,24 +129,24 @@ def test_stopped_at_any_node_the_open_part_is_bounded(seed: int) -> None:
     state = state_of(problem, 1, q, 1e-9)
     finished = False
     while not finished:
-        finished = kernel.run(state, copies_of(problem.X), 0.0, Margin(1e-9, 0.0), 1)
+        finished = kernel.process_nodes(state, copies_of(problem.X), 0.0, Margin(1e-9, 0.0), 1)
         bounds = np.full(q + 1, np.inf)
         kernel.open_bounds(state, bounds)
         for tau, value in best.items():
             assert min(bounds[tau], state.best[tau]) <= value * (1.0 + 1e-8)
     assert np.all(np.isinf(bounds)), "nothing is open at the end"
     once = state_of(problem, 1, q, 1e-9)
-    kernel.run(once, copies_of(problem.X), 0.0, Margin(1e-9, 0.0), 10**6)
+    kernel.process_nodes(once, copies_of(problem.X), 0.0, Margin(1e-9, 0.0), 10**6)
     assert np.array_equal(once.best, state.best) and once.ctrl[kernel.NODES] == state.ctrl[kernel.NODES]
 
 
 def test_more_supports_than_can_be_kept_are_reported() -> None:
     problem = Small(np.eye(7), np.ones(7))
     state = state_of(problem, 3, 3, 1e-9, capacity=5)
-    assert kernel.run(state, copies_of(np.eye(7)), 0.0, Margin(1e-9, 0.0), 10**6)
+    assert kernel.process_nodes(state, copies_of(np.eye(7)), 0.0, Margin(1e-9, 0.0), 10**6)
     assert state.ctrl[kernel.OVERFLOW] == 1 and state.ctrl[kernel.KEPT] == 5, "35 supports tie"
     room = state_of(problem, 3, 3, 1e-9)
-    assert kernel.run(room, copies_of(np.eye(7)), 0.0, Margin(1e-9, 0.0), 10**6)
+    assert kernel.process_nodes(room, copies_of(np.eye(7)), 0.0, Margin(1e-9, 0.0), 10**6)
     assert room.ctrl[kernel.OVERFLOW] == 0 and len(kept(room)[3]) == 35
 
 
@@ -155,7 +155,7 @@ def test_the_bound_of_all_sizes_closes_as_many_nodes_as_before() -> None:
     nodes = 0
     for seed in range(4):
         state = state_of(drawn(seed, 20), 1, 20, 1e-9)
-        assert kernel.run(state, no_copies(20), 0.0, Margin(1e-9, 0.0), 10**7)
+        assert kernel.process_nodes(state, no_copies(20), 0.0, Margin(1e-9, 0.0), 10**7)
         nodes += int(state.ctrl[kernel.NODES])
     assert nodes < 1.2 * 159_591, "the bound in kernels/node_bounds is looser"
 
@@ -171,7 +171,7 @@ def test_the_bound_of_all_sizes_takes_the_penalty_into_account() -> None:
         smallest = float(np.linalg.eigvalsh(problem.M)[0]) * (1.0 - 1e-9)
         for i, w in enumerate((0.0, smallest)):
             state = state_of(problem, 1, 18, 1e-9)
-            assert kernel.run(state, no_copies(18), w, Margin(1e-9, 0.0), 10**7)
+            assert kernel.process_nodes(state, no_copies(18), w, Margin(1e-9, 0.0), 10**7)
             nodes[i] += int(state.ctrl[kernel.NODES])
     assert nodes[1] < 0.92 * nodes[0], "the bound in kernels/node_bounds is looser"
 

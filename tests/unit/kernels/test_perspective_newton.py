@@ -49,11 +49,11 @@ def test_weights_that_suit_a_point() -> None:
     b = np.array([4.0, 5.0, -2.0, 1.0, 0.5])
     z = np.zeros(5)
     none = np.zeros(0, dtype=np.int64)
-    kernel.weights_of(b, g, node_of(none, free, 2), z, buffer)
+    kernel.fill_weights(b, g, node_of(none, free, 2), z, buffer)
     t = 1.0 / 3.5  # min(4t, 1) + 2t + t + t / 2 = 2
     assert np.allclose(z[free], np.minimum(np.abs(b[free]) * t, 1.0)) and z[1] == 0.0
     b[:] = [0.0, 5.0, -2.0, 0.0, 0.0]
-    kernel.weights_of(b, g, node_of(none, free, 3), z, buffer)
+    kernel.fill_weights(b, g, node_of(none, free, 3), z, buffer)
     assert z.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0], "the nonzero entry, then the largest |g|"
 
 
@@ -67,7 +67,7 @@ def test_value_and_point(seed: int) -> None:
     held = z > 0
     assert value == pytest.approx(phi(problem, z), rel=1e-9)
     assert np.array_equal(factor.columns[:size], np.flatnonzero(held))
-    kernel.point_of(factor, size, members, b)
+    kernel.fill_point(factor, size, members, b)
     expected = np.linalg.solve(problem.G[np.ix_(held, held)] + np.diag(1.0 / z[held]), problem.c[held])
     assert np.allclose(b[held], expected) and not b[~held].any()
     assert np.allclose(b, z * (problem.c - problem.G @ b)), "b = Z g"
@@ -127,7 +127,7 @@ def test_steps_lower_the_value_to_the_optimum(seed: int) -> None:
     z = weights(problem, k, rng)
     factor, b = kernel.new_factor(q, q), np.zeros(q)
     value, size = kernel.fit(problem.form, z, members, factor)
-    kernel.point_of(factor, size, members, b)
+    kernel.fill_point(factor, size, members, b)
     for _ in range(60):
         g = problem.c - problem.G @ b
         before = value

@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio.kernels import node_pool
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Margin
-from sparsecv_mio.kernels.perspective_tree import run
+from sparsecv_mio.kernels.perspective_tree import process_nodes
 
 from .plain import KINDS, Small, copies_of, drawn, no_copies, small
 
@@ -21,14 +21,14 @@ def solve(problem: Small, tau: int, keep: float, budget: int = 10**6, capacity: 
     truth = problem.best(tau)[0] if not status.any() else np.inf
     answers = []
     while True:
-        answer = run(pool, problem.form, tau, copies_of(problem.X), Margin(keep, 0.0), budget)
+        answer = process_nodes(pool, problem.form, tau, copies_of(problem.X), Margin(keep, 0.0), budget)
         answers.append(answer)
         if answer == node_pool.FINISHED:
             return pool, answers
         lower = min(pool.bound[0], pool.best[0])
         assert pool.ctrl[node_pool.OPEN] > 0 and lower <= truth * (1.0 + 1e-9)
         if answer == node_pool.FULL:
-            pool = node_pool.grown(pool)
+            pool = node_pool.grow_pool(pool)
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
@@ -72,7 +72,7 @@ def test_columns_fixed_from_the_start_stay() -> None:
 def test_more_supports_than_can_be_kept_are_reported() -> None:
     problem = Small(np.eye(7), np.ones(7))
     pool = node_pool.new_pool(np.zeros(7, dtype=np.int8), np.inf, np.inf, np.zeros(7, dtype=np.bool_), 256, 5)
-    assert run(pool, problem.form, 3, no_copies(7), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
+    assert process_nodes(pool, problem.form, 3, no_copies(7), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
     assert pool.ctrl[node_pool.OVERFLOW] == 1 and pool.ctrl[node_pool.KEPT] == 5, "35 supports tie"
 
 
@@ -81,6 +81,8 @@ def test_the_bound_of_one_size_closes_as_many_nodes_as_before() -> None:
     nodes = 0
     for seed in range(4):
         pool = node_pool.new_pool(np.zeros(30, dtype=np.int8), np.inf, np.inf, np.zeros(30, dtype=np.bool_), 4096)
-        assert run(pool, drawn(seed, 30).form, 6, no_copies(30), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
+        assert (
+            process_nodes(pool, drawn(seed, 30).form, 6, no_copies(30), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
+        )
         nodes += int(pool.ctrl[node_pool.NODES])
     assert nodes < 1.3 * 176, "the bound in kernels/node_bounds is looser"

@@ -9,8 +9,8 @@ import pytest
 
 from sparsecv_mio.kernels.nodes import Fold
 from sparsecv_mio.kernels.reduced_forms import (
-    dominated,
     factor_difference,
+    fill_valid_diagonal,
     inverse_of_factor,
     normalise,
     reduce_problem,
@@ -55,12 +55,12 @@ def test_factor_and_inverse_of_a_difference(seed: int) -> None:
 def test_dominated_is_its_formula_and_valid(seed: int, share: float) -> None:
     M = small(seed).M
     w = np.empty(len(M))
-    assert dominated(M, share, w)
+    assert fill_valid_diagonal(M, share, w)
     V = np.linalg.inv(M)
     root = np.sqrt(V.diagonal())
     assert np.allclose(w, share / (np.abs(V) / root).sum(axis=1) / root)
     assert np.all(w > 0.0) and least_eigenvalue(M, w) > -1e-12
-    assert not dominated(M - 2.0 * np.diag(M.diagonal()), share, w)
+    assert not fill_valid_diagonal(M - 2.0 * np.diag(M.diagonal()), share, w)
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))

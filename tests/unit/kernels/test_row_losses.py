@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.row_losses import Response, curvatures, fill, new_state, roundings, sign_of
+from sparsecv_mio.kernels.row_losses import Response, curvatures, fill, margin_sign, new_state, roundings
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 
@@ -22,7 +22,7 @@ def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
     curvatures(response, state, out)
     assert out == pytest.approx(loss.curvatures(m, y, v), rel=1e-12)
     total = roundings(response, state, np.full(n, 1e-10), out)
-    assert [sign_of(response, i) for i in range(n)] == loss.signs(y).tolist()
+    assert [margin_sign(response, i) for i in range(n)] == loss.signs(y).tolist()
     assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)
 
 

@@ -11,14 +11,14 @@ from logistic_truth import drawn, harder, least, long_losses
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels.glm_newton import Columns, newton
 from sparsecv_mio.kernels.row_losses import Response
-from sparsecv_mio.kernels.rows_out import AllRows, about_all_rows, left_out, left_out_again
+from sparsecv_mio.kernels.rows_out import AllRows, bound_held_out_fits, prepare_row_removal, refine_held_out_fits
 from sparsecv_mio.problem.glm import GlmProblem
 
 UNKNOWN = -np.inf, np.inf, np.nan
 
 
 def centred(problem: GlmProblem) -> GlmProblem:
-    return problem.centred()[0]
+    return problem.centre_columns()[0]
 
 
 def near_fit(problem: GlmProblem, off: float = 0.0) -> AllRows:
@@ -27,7 +27,7 @@ def near_fit(problem: GlmProblem, off: float = 0.0) -> AllRows:
     response = Response(problem.v, problem.y, problem.loss.code)
     Z = Columns(W, np.arange(len(W)))
     newton(Z, response, problem.penalty, theta, 1e-28, np.inf, 0.0)
-    return about_all_rows(Z, response, problem.penalty, theta * (1.0 + off))
+    return prepare_row_removal(Z, response, problem.penalty, theta * (1.0 + off))
 
 
 def dealt(n: int, seed: int) -> list[IntArray]:
@@ -41,9 +41,9 @@ def dealt(n: int, seed: int) -> list[IntArray]:
 def asked(whole: AllRows, folds: list[IntArray], enough: float | None) -> tuple[FloatArray, FloatArray, IntArray]:
     rows, ends = np.concatenate(folds), np.concatenate([[0], np.cumsum([len(fold) for fold in folds])])
     margins, values = np.empty((len(rows), 3)), np.empty((len(folds), 3))
-    left_out(whole, rows, ends, margins, values)
+    bound_held_out_fits(whole, rows, ends, margins, values)
     if enough is not None:
-        left_out_again(whole, rows, ends, np.arange(len(folds)), enough, margins, values)
+        refine_held_out_fits(whole, rows, ends, np.arange(len(folds)), enough, margins, values)
     return margins, values, ends
 
 
@@ -161,7 +161,7 @@ def test_rows_that_separate_the_others_are_left_to_a_fit() -> None:
 
 
 def test_without_coefficients_every_fold_is_known() -> None:
-    problem = replace(plain(p=2), intercept=False).only(np.zeros(0, dtype=np.int64))
+    problem = replace(plain(p=2), intercept=False).select_columns(np.zeros(0, dtype=np.int64))
     margins, values, _ = asked(near_fit(problem), dealt(80, 2), 1e-9)
     assert np.abs(margins).max() < 1e-12
     assert values[0, :2] == pytest.approx(np.log(2.0) * (problem.v.sum() - problem.v[0]))

@@ -11,7 +11,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.attained import check_attained
+from sparsecv_mio.problem.attained import check_optimum_exists
 from sparsecv_mio.words import Loss
 
 
@@ -21,7 +21,7 @@ def asked(X: np.ndarray, y: np.ndarray, loss: str, columns: list[str], folds: st
     plan = None
     if folds is not None:
         plan = folds_from_labels(np.arange(80) // 20) if folds == "quarters" else make_folds(folds, data, 0)
-    check_attained(standardize(data, "length", "fold", limits, Loss(loss)), plan)
+    check_optimum_exists(standardize(data, "length", "fold", limits, Loss(loss)), plan)
 
 
 def rows(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -77,4 +77,4 @@ def test_rows_without_weight_tell_nothing() -> None:
     data = sc.Dataset.from_arrays(X, y)
     without = weighted_rows(data, np.where((X[:, 1] > 0.0) & (y == 0.0), 1e-12, 1.0), "w")
     for made in (data, without):  # a small weight is a weight
-        check_attained(standardize(made, "length", "fold", Restrictions(adjust=("x1",)), Loss.LOGISTIC))
+        check_optimum_exists(standardize(made, "length", "fold", Restrictions(adjust=("x1",)), Loss.LOGISTIC))

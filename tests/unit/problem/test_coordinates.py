@@ -33,8 +33,8 @@ def test_rows_return_to_the_numbers_of_the_file(offset: float, centred: bool) ->
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(9, 3)) * [1.0, 1e-3, 1e3] + offset, rng.normal(size=9) + offset
     about = np.array([0, 2, 3, 5, 8]) if centred else None
-    plain = Coordinates.of(X, y, (2, 0), about)
-    fine = plain.doubled(X, y, about)
+    plain = Coordinates.from_columns(X, y, (2, 0), about)
+    fine = plain.double_precision(X, y, about)
     rows = np.arange(9)
     Z, t = plain.rows(X, y, rows)
     Z2, t2 = fine.doubled_rows(X, y, rows)
@@ -87,7 +87,7 @@ def test_arithmetic_has_thirty_digits() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         a, b = rng.normal(size=(2, 7)) * 10.0 ** rng.uniform(-8, 8, size=(2, 7))
-        A, B = (DoubleDouble.of(v) + v * 1e-17 * rng.normal(size=7) for v in (a, b))
+        A, B = (DoubleDouble.from_floats(v) + v * 1e-17 * rng.normal(size=7) for v in (a, b))
         for i in range(7):
             x, y = exact(A, i), exact(B, i)
             pairs = [(A * B, x * y), (A / 3.7, x / Fraction(3.7)), (A * 2.3, x * Fraction(2.3))]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -37,12 +37,12 @@ def fitted(problem: SparseProblem, support: np.ndarray) -> tuple[float, np.ndarr
 def test_objectives_predictions_and_leverages_are_those_of_the_whole(forced: list[int]) -> None:
     for seed in range(5):
         whole, V, r = drawn(seed, forced)
-        part = eliminated(whole)
+        part = eliminate_forced_columns(whole)
         X, u = part.rows(V, r)
         for size in range(3):
             for some in combinations(range(part.problem.q), size):
                 chosen = np.array(some, dtype=np.int64)
-                support = part.choice.whole(chosen)
+                support = part.choice.make_support(chosen)
                 value, beta = fitted(whole, support)
                 reduced, own = fitted(part.problem, chosen)
                 assert reduced == pytest.approx(value, rel=1e-12)
@@ -51,7 +51,7 @@ def test_objectives_predictions_and_leverages_are_those_of_the_whole(forced: lis
                 assert left == pytest.approx(error, abs=1e-12)
                 H = (V - whole.v_mean)[:, support]
                 leverage = np.einsum("ij,ji->i", H, np.linalg.solve(whole.M[np.ix_(support, support)], H.T))
-                Z = part.about(V - whole.v_mean, r)[0][:, chosen]
+                Z = part.reduce_rows(V - whole.v_mean, r)[0][:, chosen]
                 mine = np.einsum("ij,ji->i", Z, np.linalg.solve(part.problem.M[np.ix_(chosen, chosen)], Z.T))
                 assert mine + part.leverage(V - whole.v_mean) == pytest.approx(leverage, abs=1e-12)
 
@@ -60,40 +60,40 @@ def test_eigenvalues_lie_between_those_of_the_whole() -> None:
     for seed in range(5):
         whole, *_ = drawn(seed, [0, 2])
         low, high = whole.spectrum()
-        values = np.linalg.eigvalsh(eliminated(whole).problem.Q)
+        values = np.linalg.eigvalsh(eliminate_forced_columns(whole).problem.Q)
         assert low - 1e-12 <= values[0] and values[-1] <= high + 1e-12
-        assert eliminated(whole).problem.spectrum() == (low, high)
+        assert eliminate_forced_columns(whole).problem.spectrum() == (low, high)
 
 
 def test_copies_are_those_among_the_columns_left() -> None:
-    assert eliminated(drawn(0, [0])[0]).problem.copy_of.tolist() == [-1, -1, -1, 0]  # type: ignore[union-attr]
-    assert eliminated(drawn(0, [1])[0]).problem.copy_of.tolist() == [-1] * 4  # type: ignore[union-attr]
+    assert eliminate_forced_columns(drawn(0, [0])[0]).problem.copy_of.tolist() == [-1, -1, -1, 0]  # type: ignore[union-attr]
+    assert eliminate_forced_columns(drawn(0, [1])[0]).problem.copy_of.tolist() == [-1] * 4  # type: ignore[union-attr]
 
 
 def test_nothing_forced_in_changes_nothing() -> None:
     whole, V, r = drawn(0, [])
-    part = eliminated(whole)
+    part = eliminate_forced_columns(whole)
     assert part.problem is whole and part.rows(V, r)[0] is V and part.leverage(V).tolist() == [0.0] * 4
     support = np.array([3, 1])
-    assert part.choice.whole(support) is support and stripped(part.choice, [support])[0] is support
+    assert part.choice.make_support(support) is support and strip_forced_columns(part.choice, [support])[0] is support
 
 
 def test_a_support_without_the_forced_columns_is_taken_with_them() -> None:
-    choice = ForcedColumns.of(4, np.array([2]))
-    assert choice.inside(np.array([3, 0])).tolist() == [0, 2] and choice.whole(np.array([2])).tolist() == [2, 3]
+    choice = ForcedColumns.from_positions(4, np.array([2]))
+    assert choice.inside(np.array([3, 0])).tolist() == [0, 2] and choice.make_support(np.array([2])).tolist() == [2, 3]
     assert choice.sizes([0, 1, 3]) == [0, 0, 2]
 
 
 def test_tau_becomes_a_number_of_columns_with_the_adjusted_ones() -> None:
-    choice = ForcedColumns.of(6, np.array([0, 2, 5]), n_adjusted=2)
+    choice = ForcedColumns.from_positions(6, np.array([0, 2, 5]), n_adjusted=2)
     assert [choice.n_columns(tau) for tau in (1, 3)] == [3, 5] and choice.sizes([0, 1, 3, 4]) == [0, 0, 2, 3]
     assert choice.max_tau == 4 and [choice.has_one_support(tau) for tau in (1, 2, 3, 4)] == [True, False, False, True]
-    by_penalty = ForcedColumns.by_penalty(np.array([0, 2, 5]), np.array([0.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
+    by_penalty = ForcedColumns.from_penalty_weights(np.array([0, 2, 5]), np.array([0.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
     assert by_penalty.n_adjusted == 2 and by_penalty.others.tolist() == [1, 3, 4]
 
 
 def test_columns_that_depend_on_each_other_are_eliminated_to_rounding() -> None:
     whole, *_ = drawn(1, [1, 4])
     tiny = whole.with_gamma(1e-17)
-    part = eliminated(tiny)
+    part = eliminate_forced_columns(tiny)
     assert np.all(np.isfinite(part.problem.Q)) and part.problem.yy > 0.0

@@ -27,7 +27,7 @@ def random_data(seed: int, p: int = 60, intercept: str = "fold") -> StandardData
 def selected(data: StandardData, late: bool = False) -> ForwardSelection:
     rows = WeightedRows(data, FOLDS)
     forward = ForwardSelection(rows, [0, 1, 2], *rows.squares_and_slopes([0, 1, 2]), 0.05, TOP)
-    forward.run(lambda: late)
+    forward.pick_columns(lambda: late)
     return forward
 
 
@@ -70,7 +70,7 @@ def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> 
 def test_an_order_goes_on_where_the_selection_ended() -> None:
     data = random_data(1, p=7)
     every = ForwardSelection(WeightedRows(data), [-1], *WeightedRows(data).squares_and_slopes([-1]), 0.05, 7)
-    every.run(lambda: False)
+    every.pick_columns(lambda: False)
     for late in (True, False):
         forward = selected(data, late)
         for picked, order in zip(forward.picked, forward.order(), strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsecv_mio.arrays import FloatArray, put_beside_ones
+from sparsecv_mio.arrays import FloatArray, prepend_ones
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm import Centring, GlmProblem, level_ranges, minorant
 from sparsecv_mio.problem.poisson import PoissonLoss
@@ -87,20 +87,20 @@ def test_what_has_no_fit_is_refused(changes: dict[str, object], said: str) -> No
 
 
 def test_one_class_is_a_problem_without_an_intercept() -> None:
-    assert problem(y=np.ones(30), intercept=False).first == 0
+    assert problem(y=np.ones(30), intercept=False).first_coefficient == 0
 
 
 def test_columns_that_are_about_centred_and_scaled_stay_as_they_are_without_a_copy() -> None:
     rng = np.random.default_rng(3)
-    X = put_beside_ones(rng.standard_normal((50, 4)) * [0.1, 1.0, 9.0, 2.0] + [0.0, 0.1, 0.0, -0.2], np.arange(4))[1:].T
+    X = prepend_ones(rng.standard_normal((50, 4)) * [0.1, 1.0, 9.0, 2.0] + [0.0, 0.1, 0.0, -0.2], np.arange(4))[1:].T
     y, v = np.where(rng.uniform(size=50) < 0.5, 1.0, -1.0), np.ones(50)
     for intercept in (True, False):
-        inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0, intercept).centred()
-        assert centring.changes_nothing and np.shares_memory(W, X) and np.shares_memory(inner.X, X)
+        inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0, intercept).centre_columns()
+        assert centring.is_identity and np.shares_memory(W, X) and np.shares_memory(inner.X, X)
         assert np.array_equal(W[int(intercept) :].T, X) and (not intercept or np.all(W[0] == 1.0))
     v[7] = 0.0
-    inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0).centred()
-    assert centring.changes_nothing and not np.shares_memory(W, X)
+    inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0).centre_columns()
+    assert centring.is_identity and not np.shares_memory(W, X)
     assert np.array_equal(inner.X, np.delete(X, 7, axis=0)) and len(inner.y) == 49
 
 
@@ -121,8 +121,8 @@ def test_columns_that_are_not_or_may_be_copies_are_centred(other: Callable[[Floa
     x = np.round(np.random.default_rng(3).standard_normal(60), 2)
     x -= np.round(x.mean(), 2)
     X = np.column_stack([x, other(x), np.where(np.arange(60) == 30, 1.0, 0.0)])
-    assert not Centring.of(X, np.ones(60), True).changes_nothing
-    assert Centring.of(X[:, :1], np.ones(60), True).changes_nothing
+    assert not Centring.from_rows(X, np.ones(60), True).is_identity
+    assert Centring.from_rows(X[:, :1], np.ones(60), True).is_identity
 
 
 def test_the_intercept_ends_where_rows_reach_far() -> None:

@@ -11,7 +11,7 @@ from logistic_truth import drawn, harder, least
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.glm_fit import expanded, fit_glm
+from sparsecv_mio.problem.glm_fit import expand_around_fit, fit_glm
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.words import Loss
@@ -19,10 +19,10 @@ from sparsecv_mio.words import Loss
 
 @pytest.mark.parametrize("seed", range(24))
 def test_the_objective_is_an_upper_bound_and_tight(seed: int) -> None:
-    problem = (drawn if seed % 2 else harder)(seed, 4).centred()[0]
+    problem = (drawn if seed % 2 else harder)(seed, 4).centre_columns()[0]
     for size in range(problem.p + 1):
         for S in combinations(range(problem.p), size):
-            fit, truth = fit_glm(problem, S), least(problem.only(np.array(S, dtype=np.int64)))
+            fit, truth = fit_glm(problem, S), least(problem.select_columns(np.array(S, dtype=np.int64)))
             assert fit.support == S
             value = float(truth.value)
             assert value - truth.off <= fit.objective <= value + fit.shortfall + truth.off
@@ -35,10 +35,10 @@ def test_the_objective_is_an_upper_bound_and_tight(seed: int) -> None:
 def test_the_expansion_has_the_fit_as_its_own() -> None:
     """Around the fit of a support, the quadratic's fit of that support is the same; it is exact to second order."""
     for seed in (1, 3, 8, 9, 15):
-        problem = drawn(seed, 4).centred()[0]
+        problem = drawn(seed, 4).centre_columns()[0]
         S = tuple(range(max(problem.p - 1, 1)))
         fit = fit_glm(problem, S)
-        around = expanded(problem, fit)
+        around = expand_around_fit(problem, fit)
         size = np.abs(fit.beta).max()
         assert refit_moments(around, S).beta == pytest.approx(fit.beta, rel=1e-5, abs=1e-6 * size)
 

@@ -42,9 +42,9 @@ def test_exposures_are_weights_and_rates() -> None:
         rng.uniform(0.5, 2.0, 50),
         rng.normal(size=50),
     )
-    y, v = LOSS.of_data(counts, w, e)
+    y, v = LOSS.encode_targets(counts, w, e)
     assert v * LOSS.losses(t, y) == pytest.approx(w * LOSS.losses(t + np.log(e), counts), rel=1e-11, abs=1e-12)
-    assert LOSS.of_data(counts)[0] is counts and np.all(LOSS.of_data(counts)[1] == 1.0)
+    assert LOSS.encode_targets(counts)[0] is counts and np.all(LOSS.encode_targets(counts)[1] == 1.0)
     assert LOSS.origin(y, v) == pytest.approx(np.log((w * counts).sum() / (w * e).sum()))
 
 
@@ -62,16 +62,16 @@ def test_held_out_losses_lie_between_their_ends() -> None:
     rng = np.random.default_rng(4)
     t, y = drawn(5)
     low, high = t - rng.uniform(0, 2, len(t)), t + rng.uniform(0, 2, len(t))
-    least, most = LOSS.between(low, high, y)
+    least, most = LOSS.bound_losses(low, high, y)
     for share in np.linspace(0.0, 1.0, 9):
         exact = plain(low + share * (high - low), y)
         assert np.all(least * (1.0 - 1e-14) <= exact) and np.all(exact <= most * (1.0 + 1e-14))
         reach = np.maximum(high - t, t - low)
         assert np.all(np.abs(exact - plain(t, y)) <= LOSS.rises(t, y, reach) * (1.0 + 1e-9) + 1e-9)
     low, high, y = np.array([-np.inf, -800.0, 0.0]), np.array([np.inf, 0.0, 900.0]), np.array([2.0, 0.0, 1.0])
-    least, most = LOSS.between(low, high, y)
+    least, most = LOSS.bound_losses(low, high, y)
     assert least.tolist() == [0.0, 0.0, 0.0] and most[0] == most[2] == np.inf and 1.0 <= most[1] < 1.0 + 1e-12
-    assert np.all(LOSS.between(np.full(3, 800.0), np.full(3, 1e9), y)[0] >= 1e300)  # losses there are no floats
+    assert np.all(LOSS.bound_losses(np.full(3, 800.0), np.full(3, 1e9), y)[0] >= 1e300)  # losses there are no floats
 
 
 def test_what_has_no_fit_is_refused() -> None:

@@ -35,7 +35,7 @@ def test_moments_are_those_of_the_problem(intercept: str, kept: bool, monkeypatc
     folds = make_folds("3", data.dataset, 0)
     before = data.rows(slice(0, data.n))[0].copy()
     for rows in (slice(0, data.n), *map(folds.train_rows, range(folds.k))):
-        made, problem = CentredRows.of(data, rows), row_moments(data, rows).problem(data, 0.5)
+        made, problem = CentredRows.from_data(data, rows), row_moments(data, rows).problem(data, 0.5)
         assert np.allclose(made.V.T @ made.V, problem.Q, rtol=1e-9, atol=1e-9)
         assert made.V.T @ made.r == pytest.approx(problem.c)
         assert made.r @ made.r == pytest.approx(problem.yy)

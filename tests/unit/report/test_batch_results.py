@@ -11,18 +11,18 @@ from matplotlib.figure import Figure
 
 from sparsecv_mio.report.batch_results import (
     TableCells,
-    best_of,
+    add_pooling_note,
     boxes,
     csv,
+    distinguishing_settings,
     latex,
     lines,
     markdown,
+    optimum_kind,
     performance_ratios,
     profiles,
-    series_of,
     summarise,
     with_overall,
-    with_pooled,
 )
 
 RUNS = pd.DataFrame(
@@ -115,7 +115,7 @@ def test_the_row_of_all() -> None:
     ratio = with_overall(cells("test_error"), geometric=True)
     assert ratio.centre.loc["geometric mean", ("x", "test_error")] == pytest.approx(np.sqrt(8.0))
     assert np.isnan(ratio.centre.loc["geometric mean", ("y", "test_error")])  # not of the same rows
-    assert best_of("seconds") == best_of("cv_error") == "min" and best_of("seconds", "max") == "max"
+    assert optimum_kind("seconds") == optimum_kind("cv_error") == "min" and optimum_kind("seconds", "max") == "max"
 
 
 def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
@@ -202,13 +202,13 @@ def test_settings_that_a_cell_takes_together_are_named(aggregate: str) -> None:
 
 
 def test_lines_have_a_series_for_every_setting_that_differs() -> None:
-    assert series_of(PLANNED, ["gap"]) == ["estimator", "method", "data"]
-    assert series_of(PLANNED, ["gap", "data"]) == ["estimator", "method"]
+    assert distinguishing_settings(PLANNED, ["gap"]) == ["estimator", "method", "data"]
+    assert distinguishing_settings(PLANNED, ["gap", "data"]) == ["estimator", "method"]
     drawn = PLANNED.assign(design_snr=PLANNED["data"].map({"a": 1.0, "b": 5.0}))
-    assert series_of(drawn[["design_snr", *PLANNED]], ["design_snr"]) == ["estimator", "method", "gap"]
-    figure = with_pooled(Figure(), PLANNED, [PLANNED["data"], PLANNED["gap"]], "a point")
+    assert distinguishing_settings(drawn[["design_snr", *PLANNED]], ["design_snr"]) == ["estimator", "method", "gap"]
+    figure = add_pooling_note(Figure(), PLANNED, [PLANNED["data"], PLANNED["gap"]], "a point")
     assert figure.get_suptitle() == "a point takes runs together that differ in seed (2 values), method (2)"
-    assert with_pooled(Figure(), PLANNED, [PLANNED[name] for name in PLANNED], "a point").get_suptitle() == ""
+    assert add_pooling_note(Figure(), PLANNED, [PLANNED[name] for name in PLANNED], "a point").get_suptitle() == ""
 
 
 def test_names_in_csv_are_no_formulas() -> None:

@@ -15,7 +15,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import ColumnFacts, Inspection, inspect_file
-from sparsecv_mio.digits import ends_of
+from sparsecv_mio.digits import format_interval
 from sparsecv_mio.report.before_search import print_bounds, print_inspection
 
 from .printing import data
@@ -75,7 +75,9 @@ def table() -> BoundsTable:
 def test_the_least_interval_comes_first(table: BoundsTable) -> None:
     least = table.minimum()
     text = printed_from_printing(lambda console: print_bounds(console, table, seconds=1.5), 200)
-    assert text.startswith(f"minimum CV error over the grid: in {ends_of(least.lower, least.upper)} (certified)")
+    assert text.startswith(
+        f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)"
+    )
     assert (
         "without branch and bound in 1.50 s" in text
         and "add --full, or --json" in text

@@ -18,7 +18,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, plot_calibration, plot_roc
-from sparsecv_mio.report.record_plots import figure_of, panel_of
+from sparsecv_mio.report.record_plots import draw_panel, figure_of
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.api import cross_validate, solve
 
@@ -38,7 +38,7 @@ WEIGHED = solve(DATA, weights="w", class_weight="balanced", positive="0", **HOW)
 
 @pytest.mark.parametrize("record", [RECORD, WEIGHED], ids=["plain", "weighed"])
 def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
-    rows = PredictedClasses.of(record, DATA)
+    rows = PredictedClasses.from_record(record, DATA)
     assert record.classes is not None and record.classes.auc is not None
     assert rows.quality.auc == pytest.approx(record.classes.auc, abs=1e-9)
     assert rows.quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
@@ -47,7 +47,7 @@ def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
     assert rows.roc()[0] == pytest.approx(false) and rows.roc()[1] == pytest.approx(true)
     if record is RECORD:
         observed, predicted = calibration_curve(rows.y, rows.chance, n_bins=10)
-        found = Reliability.of(rows)
+        found = Reliability.from_predictions(rows)
         assert found.observed == pytest.approx(observed) and found.predicted == pytest.approx(predicted)
         assert found.counts.sum() == DATA.n and (found.low <= found.observed).all()
 
@@ -62,19 +62,19 @@ def test_panels_and_pages(tmp_path: Path) -> None:
     assert "Best-subset logistic regression of ill" in page and "reported, not certified" in page
     without = report_text(RECORD, "md", "R", None, "D")
     assert "add \\-\\-data to include them" in without or "add --data to include them" in without
-    assert panel_of(RECORD, "roc", DATA).axes[0].get_title(loc="left") == "ROC curve of held-out rows"
+    assert draw_panel(RECORD, "roc", DATA).axes[0].get_title(loc="left") == "ROC curve of held-out rows"
 
 
 def test_what_has_no_curves() -> None:
     with pytest.raises(BadInput, match="^panel roc: held-out rows are predicted again, give the data"):
-        panel_of(RECORD, "roc")
+        draw_panel(RECORD, "roc")
     with pytest.raises(BadInput, match="^panel calibration: only records of `solve --loss logistic` have it"):
-        panel_of(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
+        draw_panel(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
     with pytest.raises(BadInput, match="came from Python"):
         labels = np.arange(DATA.n) % 3
-        PredictedClasses.of(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
+        PredictedClasses.from_record(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="not the data of the record"):
-        PredictedClasses.of(RECORD, replace(DATA, X=DATA.X + 1.0))
+        PredictedClasses.from_record(RECORD, replace(DATA, X=DATA.X + 1.0))
 
 
 @pytest.mark.parametrize("spec", ["file", "3"])
@@ -91,4 +91,4 @@ def test_folds_of_all_rows_where_some_weigh_nothing(spec: str, tmp_path: Path, m
     assert record.folds.spec == f"{how} weighted" and rows.n < DATA.n
     found = verify(record, DATA)
     assert found.ok, found.failures
-    assert PredictedClasses.of(record, DATA).quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
+    assert PredictedClasses.from_record(record, DATA).quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)

@@ -23,7 +23,7 @@ from sparsecv_mio.report.document import (
     ReportTable,
     Section,
     Sentences,
-    svg_of,
+    draw_svg,
     text_of,
 )
 from sparsecv_mio.report.record_report import report_of
@@ -161,7 +161,7 @@ def test_names_stay_as_they_are_in_a_picture_of_a_page() -> None:
     def draw(ax: Axes) -> None:
         ax.set_yticks(range(len(names)), figures.short(names))
 
-    svg = svg_of(Picture("p", f"of {names[4]}", (4.0, 3.0), draw))
+    svg = draw_svg(Picture("p", f"of {names[4]}", (4.0, 3.0), draw))
     texts = [escape(name, quote=False) for name in names]
     assert all(f">{text.replace('_under', ' _under')}</text>" in svg for text in texts)
     assert r'aria-label="of c:\1\g&lt;0&gt;"' in svg and svg.startswith("<svg role=")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.figures import FORMATS, check_plot, legend_below, panels, places, save, short
+from sparsecv_mio.report.figures import FORMATS, check_plot, draw_outer_legend, panels, places, save, short
 
 
 @pytest.mark.parametrize(("suffix", "start"), list(zip(FORMATS, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
@@ -33,10 +33,10 @@ def test_names_stay_apart_when_they_are_shortened() -> None:
 
 def test_a_legend_is_below_the_axes() -> None:
     figure, axes = panels(1, 1, (4, 3))
-    legend_below(axes[0, 0])
+    draw_outer_legend(axes[0, 0])
     assert axes[0, 0].get_legend() is None
     axes[0, 0].plot([1, 2], label="a line")
-    legend_below(axes[0, 0])
+    draw_outer_legend(axes[0, 0])
     figure.draw_without_rendering()
     assert axes[0, 0].get_legend().get_window_extent().y1 < axes[0, 0].get_window_extent().y0
 

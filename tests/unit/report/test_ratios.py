@@ -15,7 +15,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
 from sparsecv_mio.report.backend_tables import print_fit
 from sparsecv_mio.report.path_tables import print_path
-from sparsecv_mio.report.ratios import over, ratio_columns, scatter_lines
+from sparsecv_mio.report.ratios import overdispersion_note, ratio_columns, scatter_lines
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.words import Loss
@@ -92,7 +92,10 @@ def test_what_is_well_above_one() -> None:
         assert np.std([scatter.ratio for scatter in drawn]) == pytest.approx(drawn[0].standard_error, rel=0.25)
     twice = scatter_of_counts([0.0, 3.0, 1.0], [1.0, 2.0, 1.0], 1, np.array([1.0, 2.0, 1.0]))
     assert twice == scatter_of_counts([0.0, 3.0, 3.0, 1.0], [1.0, 2.0, 2.0, 1.0], 1)
-    assert math.isnan(scatter_of_counts([1.0], [1.0], 1).ratio) and over(scatter_of_counts([1.0], [1.0], 1)) == []
+    assert (
+        math.isnan(scatter_of_counts([1.0], [1.0], 1).ratio)
+        and overdispersion_note(scatter_of_counts([1.0], [1.0], 1)) == []
+    )
     assert OVER > 1.0
 
 

@@ -25,7 +25,14 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_plots
 from sparsecv_mio.report.document import Picture
 from sparsecv_mio.report.figures import short
-from sparsecv_mio.report.record_plots import figure_of, fitted_rows, panel_of, path_at, plot_every_gamma, plot_surface
+from sparsecv_mio.report.record_plots import (
+    compute_path,
+    draw_panel,
+    figure_of,
+    fitted_rows,
+    plot_every_gamma,
+    plot_surface,
+)
 from sparsecv_mio.report.record_report import report_of, report_text
 from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.search.api import cross_validate
@@ -34,7 +41,7 @@ from .printing import data
 
 
 def test_the_path_is_that_of_the_models_gamma(record: Record) -> None:
-    path = path_at(record, data(), 10.0)
+    path = compute_path(record, data(), 10.0)
     assert {row.gamma for row in path.path} == {record.refit.gamma}
     same = next(row for row in path.path if row.tau == record.refit.tau)
     assert (same.support, same.objective) == (record.support, pytest.approx(record.refit.objective))
@@ -42,7 +49,7 @@ def test_the_path_is_that_of_the_models_gamma(record: Record) -> None:
 
 def test_the_path_keeps_to_the_restrictions() -> None:
     record = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
-    assert all("b" in row.support for row in path_at(record, data(), 10.0).path)
+    assert all("b" in row.support for row in compute_path(record, data(), 10.0).path)
 
 
 def test_other_data_are_refused_and_weights_are_those_of_the_record(record: Record) -> None:
@@ -141,13 +148,13 @@ def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
     assert all(low <= error <= high for _, error in marks["o"]) and all(error == high for _, error in marks["^"])
     assert sorted(tau for tau, _ in (*marks["o"], *marks["^"])) == list(record.request.taus)
     cut = dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf)
-    assert panel_of(cut, "all").get_suptitle().endswith(" in [0, ?]")
+    assert draw_panel(cut, "all").get_suptitle().endswith(" in [0, ?]")
 
 
 def test_the_title_states_the_minimum_and_the_reported_pair_on_two_lines(simplest: Record) -> None:
     least = simplest.least
     assert least is not None
-    minimum, reported = panel_of(simplest, "all").get_suptitle().splitlines()
+    minimum, reported = draw_panel(simplest, "all").get_suptitle().splitlines()
     assert f"proved, minimum CV error: tau={least.tau}, " in minimum
     assert reported.startswith(f"reported by the one-standard-error rule: tau={simplest.tau}, ")
 
@@ -257,11 +264,11 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
         assert not cut_off(figure_of(dataclasses.replace(record, table=table)))
     fit = fit_one(data(), tau=2, gamma=0.1)
     for other in (path, fit):
-        assert not cut_off(panel_of(other, "all")) and not cut_off(panel_of(other, "coefficients"))
+        assert not cut_off(draw_panel(other, "all")) and not cut_off(draw_panel(other, "coefficients"))
         with pytest.raises(BadInput, match="only records of `solve`"):
-            panel_of(other, "grid")
+            draw_panel(other, "grid")
     for panel in ("cv-error", "grid", "bounds", "features", "coefficients"):
-        assert len(panel_of(record, panel).axes) >= 1
+        assert len(draw_panel(record, panel).axes) >= 1
 
 
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are() -> None:

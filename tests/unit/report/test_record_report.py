@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     document = report_of(record, data=data())
     said = facts(document)
     error = data().y - held_out_predictions(record, data(), "5")
-    assert said["CV error (mean squared error)"] == shown(record.cv_error)
+    assert said["CV error (mean squared error)"] == format_number(record.cv_error)
     assert float(said["RMSE, its square root"]) == pytest.approx(math.sqrt(np.mean(error**2)), rel=1e-5)
     assert float(said["MAE of held-out rows"]) == pytest.approx(np.mean(np.abs(error)), rel=1e-5)
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
@@ -68,16 +68,18 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
     found = best_common_subset(data(), "4", gammas=[0.1, 1.0], taus=[1, 2], gap=0.0)
     document = report_of(found, data=data())
     said, (model, by_tau, every) = facts(document), tables(document)
-    assert said["CV error (mean squared error) of one subset for all folds"] == shown(found.cv_error)
+    assert said["CV error (mean squared error) of one subset for all folds"] == format_number(found.cv_error)
     assert (
         said["minimum CV error over all subsets of these sizes"]
-        == f"in {ends_of(found.lower, found.upper)} (certified)"
+        == f"in {format_interval(found.lower, found.upper)} (certified)"
     )
     assert [row[0] for row in model.rows] == [*found.coefficients, "(intercept)"]
     assert len(by_tau.rows) == 2 and len(every.rows) == 4 and by_tau.chosen == found.tau - 1
     lines = [line for section in document.sections for block in section.blocks if isinstance(block, Sentences)
              for line in block.lines]  # fmt: skip
-    assert any(line.startswith("No subset common to all folds") and shown(found.lower) in line for line in lines)
+    assert any(
+        line.startswith("No subset common to all folds") and format_number(found.lower) in line for line in lines
+    )
     assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer
 
 
@@ -105,7 +107,10 @@ def test_the_tables_are_those_of_the_record(record: Record) -> None:
     assert [row[0] for row in model.rows] == [*record.coefficients, "(intercept)"]
     assert [float(row[1]) for row in model.rows[:-1]] == pytest.approx(list(record.coefficients.values()), rel=1e-5)
     assert len(by_tau.rows) == len(record.request.taus) and len(every.rows) == len(record.table)
-    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (str(record.tau), shown(record.gamma))
+    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (
+        str(record.tau),
+        format_number(record.gamma),
+    )
     place = {name: k for k, name in enumerate(every.head)}
     variance = np.var(data().y)
     for line, row in zip(every.rows, record.table, strict=True):
@@ -137,8 +142,8 @@ def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> Non
     known = facts(report_of(simplest))
     assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
     assert known["status of the minimum CV error"].startswith("certified, gap ") and "status" not in known
-    where = f"{shown(least.cv_error)} at tau = {least.tau}, gamma = {shown(least.gamma)}"
-    ends = ends_of(least.lower, least.upper)
+    where = f"{format_number(least.cv_error)} at tau = {least.tau}, gamma = {format_number(least.gamma)}"
+    ends = format_interval(least.lower, least.upper)
     assert known["minimum CV error over the grid"] == f"{where}, in {ends} (certified)"
     said = proved_sentences(simplest)
     assert any(line.startswith(f"Therefore tau = {least.tau}, gamma = ") for line in said)
@@ -161,4 +166,4 @@ def test_paths_and_fits(path: PathRecord) -> None:
     (table,) = tables(report_of(path, data=data()))
     assert [(row[0], row[5]) for row in table.rows] == [(str(row.tau), ", ".join(row.support)) for row in path.path]
     fit = fit_one(data(), tau=2, gamma=0.1)
-    assert facts(report_of(fit))["objective"] == shown(fit.objective)
+    assert facts(report_of(fit))["objective"] == format_number(fit.objective)

@@ -16,10 +16,10 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
-from sparsecv_mio.report.record_tables import compared, error_lines, print_answer
+from sparsecv_mio.report.record_tables import describe_model_space, error_lines, print_answer
 from sparsecv_mio.report.record_words import hints
 from sparsecv_mio.search.api import solve
 
@@ -37,11 +37,11 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     least = simplest.least
     assert least is not None and simplest.one_se is not None
     lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
-    minimum = f"{shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    minimum = f"{format_number(least.cv_error)} at {pair(least.tau, least.gamma)}"
     assert lines[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
     assert lines[1] == f"reported by the one-standard-error rule (certified): {pair(simplest.tau, simplest.gamma)}"
-    assert lines[2].startswith(f"CV error {shown(simplest.cv_error)} ")
-    ends = ends_of(least.lower, least.upper)
+    assert lines[2].startswith(f"CV error {format_number(simplest.cv_error)} ")
+    ends = format_interval(least.lower, least.upper)
     assert lines[3].startswith(f"minimum CV error over the grid: in {ends} (certified, relative gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
     assert lines[at + 1] == "model refitted on all rows (subset certified optimal)"
@@ -128,7 +128,10 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     text = printed(lambda console: print_answer(console, bare), 200)
     assert text.startswith("best pair so far (limit reached; choice not certified): ") and "[0, ?]" not in text
     assert "~ an estimate: no fold is solved yet; each uses the best subset found so far" in text
-    assert f"chosen from 3 of 9 pairs, all at gamma = {shown(record.gamma)}; the other pairs have no estimate" in text
+    assert (
+        f"chosen from 3 of 9 pairs, all at gamma = {format_number(record.gamma)}; the other pairs have no estimate"
+        in text
+    )
     assert hints(bare) == [
         "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
     ]
@@ -202,7 +205,9 @@ def test_how_levels_are_counted_is_said() -> None:
     X = np.column_stack([np.eye(3)[np.arange(24) % 3], rng.standard_normal((24, 2))])
     visits = Dataset.from_arrays(X, X[:, 3] + rng.standard_normal(24), names=["city=a", "city=b", "city=c", "u", "v"])
     said = {
-        given: compared(solve(visits, gammas=[0.1], taus="1:2", folds=3, **({given: words} if given else {})))
+        given: describe_model_space(
+            solve(visits, gammas=[0.1], taus="1:2", folds=3, **({given: words} if given else {}))
+        )
         for given, words in (("", ""), ("count", "factors"), ("adjust", "city"))
     }
     assert said[""] == "each level of city counts as a feature"

@@ -12,14 +12,14 @@ from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import open_sentences, report_of
 from sparsecv_mio.report.record_tables import coverage_lines, print_answer
 from sparsecv_mio.report.record_words import (
     average_lines,
     choice_lines,
-    covered,
+    describe_region,
     hints,
     open_rows,
     region_lines,
@@ -55,9 +55,9 @@ def test_pairs_that_may_win_are_counted_and_compared() -> None:
 
 
 def test_the_part_is_named_by_its_sides() -> None:
-    assert covered(3, None, [1, 2, 3]) == "the whole grid"
-    assert covered(2, None, [1, 2, 3]) == "tau 1:2 at every gamma"
-    assert covered(None, 0.5, [1, 2]) == "every tau at gamma >= 0.5"
+    assert describe_region(3, None, [1, 2, 3]) == "the whole grid"
+    assert describe_region(2, None, [1, 2, 3]) == "tau 1:2 at every gamma"
+    assert describe_region(None, 0.5, [1, 2]) == "every tau at gamma >= 0.5"
     assert span({4}) == "4" and span([2, 7]) == "2:7"
 
 
@@ -141,7 +141,7 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     assert record.stability is not None and record.stability.chosen is not None and record.least is not None
     head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
     least = record.least
-    minimum = f"{shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    minimum = f"{format_number(least.cv_error)} at {pair(least.tau, least.gamma)}"
     assert head[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
     assert head[1] == f"reported by the weighted instability (certified): {pair(record.tau, record.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
@@ -291,7 +291,7 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
     assert "on held-out rows, model of the pair: RMSE" in found.summary()
-    assert f"error of averaged models made within every fold: {shown(own)} (optimistic)" in found.summary()
+    assert f"error of averaged models made within every fold: {format_number(own)} (optimistic)" in found.summary()
     answer = report_of(found).answer
     assert "this is the error of the pair, but predictions come from the averaged model of" in answer in answer
 

@@ -15,14 +15,14 @@ from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.backend_tables import print_fit
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.report.reference_levels import against, factor_lines, printed, with_reference
+from sparsecv_mio.report.reference_levels import against, factor_lines, make_printer, with_reference
 
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_what_is_printed_says_so() -> None:
     record = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors"))
     console = Console(width=200, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
     asked = with_reference(record, reference_levels(["city=O"], given, WHOLE))
-    printed(lambda screen, one: print_fit(screen, one), asked)(console)
+    make_printer(lambda screen, one: print_fit(screen, one), asked)(console)
     assert "coefficients are differences from city=O, whose effect is in the intercept" in console.export_text()
 
 
@@ -108,7 +108,7 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     assert stated in text and "against city=b" not in text
     text = report_text(levels, "md", "RECORD", None, "DATA")
     assert "Coefficients are differences from city=b, whose effect is in the intercept" in text and stated not in text
-    assert "| city=b | 0 |" in text and f"| (intercept) | {shown(against_b(deviations))} |" in text
+    assert "| city=b | 0 |" in text and f"| (intercept) | {format_number(against_b(deviations))} |" in text
     read = sc.read_dataset(tmp_path / "d.csv", "y", encode="onehot")
     for record, has_row in ((levels, False), (deviations, True)):  # a coefficient that is 0 throughout has no row
         ticks = record.plot_coefficients(Figure().subplots(), read).get_yticklabels()

@@ -9,7 +9,7 @@ import pytest
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.record_plots import panel_of
+from sparsecv_mio.report.record_plots import draw_panel
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.report.source_tables import print_sources, source_rows
@@ -38,7 +38,7 @@ def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
 
 
 def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None:
-    ax = panel_of(booked, "sources").axes[0]
+    ax = draw_panel(booked, "sources").axes[0]
     assert [line.get_label() for line in ax.lines].count("subproblem trees") == 1
     colours = [line.get_color() for line in ax.lines]
     assert colours[2] == colours[3] != colours[1]
@@ -55,4 +55,4 @@ def test_a_record_of_before_has_neither(record: Record) -> None:
     assert source_rows(before) == [] and printed(lambda console: print_sources(console, before), 200) == ""
     assert "bounding method" not in report_text(before, "md", "RECORD", None, "DATA")
     with pytest.raises(BadInput, match="panel sources"):
-        panel_of(before, "sources")
+        draw_panel(before, "sources")

@@ -49,7 +49,7 @@ def moments_of(context: Context, fold: int) -> TrainingMoments:
 
 
 def fold_of(context: Context, fold: int, g: int) -> FoldData:
-    here = FoldData.of(context.data, context.folds, fold, moments_of(context, fold))
+    here = FoldData.from_moments(context.data, context.folds, fold, moments_of(context, fold))
     return here.with_gamma(float(context.grid.gammas[g]))
 
 

@@ -23,7 +23,7 @@ from sparsecv_mio.search.problems.one_tree_for_folds import Wanted
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 GAMMA = 0.3
 Table = dict[tuple[int, ...], Any]
@@ -94,7 +94,7 @@ class Enumerated:
 
     def wanted(self, taus: Sequence[int]) -> Wanted:
         """The open subproblems of some sizes."""
-        return Wanted(list(taus), self.is_open, never)
+        return Wanted(list(taus), self.is_open, is_never_expired)
 
     @cached_property
     def problem(self) -> SquaredProblem:

@@ -16,9 +16,9 @@ from zoo import RandomProblem, random_problem
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import Findings, Step
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 
 def search_over(case: RandomProblem, **words: Any) -> GridSearch:
@@ -42,7 +42,7 @@ def patch_all(monkeypatch: pytest.MonkeyPatch, places: Sequence[Place]) -> None:
 
 def do(search: GridSearch, steps: Sequence[Step]) -> list[Findings]:
     """Do steps, and let the writer take what they find."""
-    found = [source_of(step).run(step, search.problems, never) for step in steps]
+    found = [find_source(step).run(step, search.problems, is_never_expired) for step in steps]
     search.writer.take(found)
     return found
 
@@ -58,7 +58,7 @@ def check_state(case: RandomProblem, search: GridSearch) -> None:
     truth, state = Truth(case), search.state
     assert [*wrong_cells(truth, search.snapshot())] == []
     data, grid = state.context.data, state.context.grid
-    full_lower = state.all_rows.of_pairs(lambda subset: subset.lower) if state.has_supports.any() else None
+    full_lower = state.all_rows.tabulate_subsets(lambda subset: subset.lower) if state.has_supports.any() else None
     for fold in range(-1, case.folds.k):
         rows = truth.rows(fold)
         unit = (np.ldexp(1.0, rows.exponent) / data.y_unit) ** 2

@@ -18,7 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK, added
+from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK, merge_accounts
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.registry import SOURCES
@@ -123,9 +123,9 @@ def test_cells_that_a_bound_excludes_are_ruled_out_by_who_raised_it() -> None:
 
 def test_a_source_within_another_has_an_account_of_its_own() -> None:
     run = to_end(drawn_run("bounds"))
-    with run.accounts.of("outer"):
+    with run.accounts.book_work("outer"):
         run.state.counts.add(3, problems=1)
-        with run.accounts.of("inner"):
+        with run.accounts.book_work("inner"):
             run.state.counts.add(5)
         run.state.counts.add(2)
     table = {work.source: work for work in run.accounts.table()}
@@ -135,7 +135,7 @@ def test_a_source_within_another_has_an_account_of_its_own() -> None:
 
 def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
     run = drawn_run("bounds")
-    with run.accounts.of(Enclosures.name):
+    with run.accounts.book_work(Enclosures.name):
         pass
     assert [work.source for work in run.accounts.table()] == [OTHER_WORK]
 
@@ -143,7 +143,7 @@ def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
 def test_a_course_stays_short() -> None:
     run = to_end(drawn_run("grid"))
     for at in range(3 * COURSE_STEPS):
-        with run.accounts.of(f"source {at}"):
+        with run.accounts.book_work(f"source {at}"):
             run.state.counts.add(1)
     assert run.accounts.table()
     course = run.accounts.course()
@@ -168,7 +168,7 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
 
 def test_tables_of_several_runs_are_added() -> None:
     rows = [SourceWork("a", 1, 2, 3, 0.5, 0.25, 4, 5, 0.5), SourceWork("b", nodes=7)]
-    total = added(added([], rows), rows[:1])
+    total = merge_accounts(merge_accounts([], rows), rows[:1])
     assert total[0] == SourceWork("a", 2, 4, 6, 1.0, 0.5, 8, 10, 1.0) and total[1] == rows[1]
     assert all(isinstance(field.default, int | float) for field in dataclasses.fields(SourceWork)[1:])
 
@@ -176,7 +176,7 @@ def test_tables_of_several_runs_are_added() -> None:
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
     search = new_run(*drawn(), seconds=60.0)
     accounts = search.accounts
-    with accounts.of(SubproblemTrees.name):
+    with accounts.book_work(SubproblemTrees.name):
         search.state.counts.add(11)
         assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 11
         search.state.counts.add(1)

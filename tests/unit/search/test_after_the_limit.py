@@ -86,14 +86,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkClock]:
         return len(np.arange(len(X))[rows]) * len(columns)
 
     for module in (standard, refit):
-        monkeypatch.setattr(module, "part_of", counted(clock, standard.part_of, of_part, 1.0))
+        monkeypatch.setattr(module, "take_submatrix", counted(clock, standard.take_submatrix, of_part, 1.0))
     rows = standard.StandardData.rows
     monkeypatch.setattr(
         standard.StandardData, "rows", counted(clock, rows, lambda data, at: len(np.arange(data.n)[at]) * data.q, 1.0)
     )
     monkeypatch.setattr(refit, "_solve", counted(clock, refit._solve, lambda V, *_: V.size, LONG))
     monkeypatch.setattr(
-        glm_refit, "nearly_fitted", counted(clock, glm_refit.nearly_fitted, lambda fit, *_: fit.Z.size, STEPS)
+        glm_refit, "fit_roughly", counted(clock, glm_refit.fit_roughly, lambda fit, *_: fit.Z.size, STEPS)
     )
     monkeypatch.setattr(glm_refit, "newton", counted(clock, glm_refit.newton, lambda fit, *_: fit.Z.size, LONG_STEPS))
     for name, module in list(sys.modules.items()):

@@ -22,7 +22,7 @@ from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_p
 from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search import api, average
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.average import MeanModel, held_out_losses, projected
+from sparsecv_mio.search.average import MeanModel, held_out_losses, project_mean_model
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
 
@@ -289,10 +289,10 @@ def test_projection_takes_the_smallest_size_that_is_near_enough() -> None:
     """What may be missed decides the size; the intercept alone where the average is nearly constant."""
     rows = standardize(data())
     mean = MeanModel(np.array([1.0, 0.0, 0.1, 0.0, 0.01, 0.0, 0.0]), 3.0, (("x0", "x2", "x4"),))
-    sizes = [projected(rows, mean, allowed, 5, 1000, never)[0].tau for allowed in (1e-6, 1e-3, 0.05, 100.0)]
+    sizes = [project_mean_model(rows, mean, allowed, 5, 1000, never)[0].tau for allowed in (1e-6, 1e-3, 0.05, 100.0)]
     assert sizes == [3, 2, 1, 0]
-    assert projected(rows, mean, 1e-6, 2, 1000, never)[0].tau == 2  # no more than the grid has
-    still, bound = projected(rows, MeanModel(np.zeros(7), 3.0, ((),)), 0.0, 5, 1000, never)
+    assert project_mean_model(rows, mean, 1e-6, 2, 1000, never)[0].tau == 2  # no more than the grid has
+    still, bound = project_mean_model(rows, MeanModel(np.zeros(7), 3.0, ((),)), 0.0, 5, 1000, never)
     assert (still.tau, still.intercept, still.objective, bound) == (0, 3.0, 0.0, None)
 
 

@@ -16,13 +16,13 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search import all_rows
-from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
+from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.problems import by_rows
-from sparsecv_mio.search.problems.by_rows import RowsProblems, threads_for
+from sparsecv_mio.search.problems.by_rows import RowsProblems, limit_threads
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -31,7 +31,7 @@ def test_a_tree_on_the_rows_finds_the_best_subset(seed: int, monkeypatch: pytest
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20, 25)) + rng.normal(size=(20, 1))
     data = standardize(Dataset.from_arrays(X, X[:, ::6].sum(axis=1) + 2.0 * rng.normal(size=20)))
-    whole, tau = all_rows_of(data, 0.1, lambda: False), 2 + seed % 3
+    whole, tau = make_full_data_fold(data, 0.1, lambda: False), 2 + seed % 3
     whole.search([tau])
     found = solve_by_rows(data, whole, tau, 0.1, lambda: False)
     true = solve_path(row_moments(data, slice(0, data.n)).problem(data, 0.1), [tau]).by_size[tau]
@@ -57,7 +57,7 @@ def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_share_the_room_for_copies() -> None:
     data, _, _ = drawn()
-    assert threads_for(data, 3) == 3
+    assert limit_threads(data, 3) == 3
 
 
 FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large
@@ -92,9 +92,13 @@ def test_outcomes_hold_the_truth(few: bool, node_limit: int, monkeypatch: pytest
     for g, fold in np.ndindex(2, 5):
         fold = fold if fold < 4 else ALL_ROWS
         problem = problems.full(g) if fold == ALL_ROWS else problems.fold(fold, g)
-        solved = problem.solve([1, 2, 3], starts, node_limit, never)
+        solved = problem.solve([1, 2, 3], starts, node_limit, is_never_expired)
         subsets = [solved.by_size[size] for size in (1, 2, 3)]
-        known = None if fold == ALL_ROWS else bound_subproblems(problem, g, (0, 1, 2), fold, subsets, False, never)
+        known = (
+            None
+            if fold == ALL_ROWS
+            else bound_subproblems(problem, g, (0, 1, 2), fold, subsets, False, is_never_expired)
+        )
         for t, subset in enumerate(subsets):
             least, low, high = truth(problems, g, t + 1, fold)
             assert subset.lower <= least * (1.0 + 1e-9) and subset.upper >= least * (1.0 - 1e-9)
@@ -115,7 +119,7 @@ def test_what_a_problem_returns_does_not_depend_on_other_calls(few: bool, monkey
             made.full(g) if fold == ALL_ROWS else made.fold(fold, g) for made in (used, fresh)
         )  # fmt: skip
         for node_limit in (1, 64):
-            mine, theirs = (made.solve([2], starts, node_limit, never).by_size[2] for made in (one, other))
+            mine, theirs = (made.solve([2], starts, node_limit, is_never_expired).by_size[2] for made in (one, other))
             assert (mine.lower, mine.upper, mine.complete) == (theirs.lower, theirs.upper, theirs.complete)
             assert mine.support.tolist() == theirs.support.tolist()
 
@@ -132,7 +136,7 @@ def test_fits_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             assert fits.objective_upper[i] >= fit.objective * (1.0 - 1e-12)
             assert fits.held_out_lower[i] <= loss * (1.0 + 1e-12) and fits.held_out_upper[i] >= loss * (1.0 - 1e-12)
             assert fits.held_out[i] == pytest.approx(loss, rel=1e-9)
-            upper, held_out = problems.full(1).hold_out(support, never)
+            upper, held_out = problems.full(1).hold_out(support, is_never_expired)
             assert held_out[fold] == pytest.approx(loss, rel=1e-9) and upper[fold] >= fit.objective * (1.0 - 1e-12)
 
 
@@ -173,6 +177,6 @@ def test_a_search_that_stops_at_any_turn_goes_on_from_a_checkpoint(few: bool, mo
 def test_without_branching_sizes_are_bounded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     problems = problems_of(False, monkeypatch, method="bounds", gap=1e-4)
     for fold in range(4):
-        solved = problems.fold(fold, 1).solve([2], [], 1 << 13, never)
+        solved = problems.fold(fold, 1).solve([2], [], 1 << 13, is_never_expired)
         least, _, _ = truth(problems, 1, 2, fold)
         assert solved.finished and 0.0 < solved.by_size[2].lower <= least * (1.0 + 1e-9)

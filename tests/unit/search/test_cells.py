@@ -10,30 +10,30 @@ import pytest
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.cells import (
     CellTable,
-    below,
+    add_prefix,
     check_like,
-    counts_of,
-    filled_up,
+    check_range,
+    fill_support,
+    locate_supports,
+    make_support_table,
     missing_columns,
-    parsed,
-    places_in,
-    prefixed,
-    table_of,
-    within,
+    parse_counts,
+    parse_json,
+    select_by_prefix,
 )
 
 
 def test_tables() -> None:
-    assert table_of([np.array([3]), np.array([0, 7])], 2).tolist() == [[3, -1], [0, 7]]
-    assert table_of([], 4).shape == (0, 4)
+    assert make_support_table([np.array([3]), np.array([0, 7])], 2).tolist() == [[3, -1], [0, 7]]
+    assert make_support_table([], 4).shape == (0, 4)
 
 
 def test_only_what_is_missing_is_added() -> None:
     support = np.array([2, 5])
     assert missing_columns(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [9, 0]
-    assert filled_up(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [0, 2, 5, 9]
-    assert filled_up(support, 2, np.array([0])).tolist() == [2, 5]
-    assert filled_up(support, 9, np.array([5, 0])).tolist() == [0, 2, 5]
+    assert fill_support(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [0, 2, 5, 9]
+    assert fill_support(support, 2, np.array([0])).tolist() == [2, 5]
+    assert fill_support(support, 9, np.array([5, 0])).tolist() == [0, 2, 5]
 
 
 def test_places_and_back() -> None:
@@ -42,9 +42,9 @@ def test_places_and_back() -> None:
         columns = np.sort(rng.choice(30, 12, replace=False))
         inside = np.sort(rng.choice(columns, 4, replace=False))
         outside = np.append(inside, np.setdiff1d(np.arange(30), columns)[0])
-        found = places_in(columns, [outside, inside])
+        found = locate_supports(columns, [outside, inside])
         assert len(found) == 1 and columns[found[0]].tolist() == inside.tolist()
-    assert places_in(columns, [np.zeros(0, dtype=np.int64)])[0].tolist() == []
+    assert locate_supports(columns, [np.zeros(0, dtype=np.int64)])[0].tolist() == []
 
 
 MODEL = {"a": np.zeros((2, 3)), "b": np.zeros(4, dtype=np.int64)}
@@ -64,22 +64,26 @@ def test_what_is_free_may_have_any_length() -> None:
 
 
 def test_numbers_outside_are_refused() -> None:
-    within(MODEL, "a", 0.0, 1.0)
+    check_range(MODEL, "a", 0.0, 1.0)
     for wrong in (np.array([np.nan]), np.array([2.0])):
         with pytest.raises(CorruptStore, match="a holds numbers"):
-            within({"a": wrong}, "a", 0.0, 1.0)
+            check_range({"a": wrong}, "a", 0.0, 1.0)
 
 
 def test_counts_and_json() -> None:
-    assert counts_of(np.array('{"x": 3}')) == {"x": 3} and parsed(np.array("[1]")) == [1]
+    assert parse_counts(np.array('{"x": 3}')) == {"x": 3} and parse_json(np.array("[1]")) == [1]
     for wrong in ('{"x": 1.5}', '{"x": true}', "[]", "{"):
         with pytest.raises(CorruptStore):
-            counts_of(np.array(wrong))
+            parse_counts(np.array(wrong))
 
 
 def test_names_below_a_name() -> None:
-    state = prefixed("run", MODEL)
-    assert set(state) == {"run.a", "run.b"} and set(below("run", state)) == {"a", "b"} and below("here", state) == {}
+    state = add_prefix("run", MODEL)
+    assert (
+        set(state) == {"run.a", "run.b"}
+        and set(select_by_prefix("run", state)) == {"a", "b"}
+        and select_by_prefix("here", state) == {}
+    )
 
 
 def table() -> CellTable:

@@ -12,17 +12,19 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 def test_units_and_shape() -> None:
     context = drawn_run().context
-    assert context.shape == (2, 3, 5) and context.per_row == context.data.y_unit**2 / 30
+    assert context.shape == (2, 3, 5) and context.cv_error_factor == context.data.y_unit**2 / 30
 
 
 def test_moments_and_forms_are_made_once() -> None:
     context = drawn_run().context
     all_rows = BestOnAllRows(context.data, context.grid)
-    assert not all_rows.at_hand
-    assert all_rows.moments is all_rows.moments and all_rows.at_hand
-    assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.solved(1) is all_rows.solved(1)
+    assert not all_rows.has_moments
+    assert all_rows.moments is all_rows.moments and all_rows.has_moments
+    assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.ridge_solution(1) is all_rows.ridge_solution(
+        1
+    )
     assert all_rows.problem(0).lam == 0.05 and all_rows.problem(1).Q is all_rows.base.Q
-    inverse, beta, value = all_rows.solved(1)
+    inverse, beta, value = all_rows.ridge_solution(1)
     form = all_rows.normal_form(1)
     assert np.allclose(inverse @ form.matrix(), np.eye(form.m)) and np.allclose(form.matrix() @ beta, form.c)
     assert value == form.yy - form.c @ beta
@@ -33,7 +35,7 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     all_rows = BestOnAllRows(context.data, context.grid)
     all_rows.keep({})
     assert all_rows.best == []
-    cell = BestSubset.unproved(2, np.array([0, 3]))
+    cell = BestSubset.from_bounds(2, np.array([0, 3]))
     all_rows.keep({1: BestSubsets({2: cell}, 4, True)})
     assert all_rows.best[0].by_size[2].support.tolist() == [0, 3]
     assert all_rows.best[0].by_size[2].lower == 0.0 and not all_rows.best[0].by_size[2].complete
@@ -55,7 +57,7 @@ def test_pairs_out_of_the_race_are_not_worth_work() -> None:
         state.cells.mark((1, 1, 2))
         found = state.worth_work()
         assert found[0, 1].all() and not found[1, 1, 2] and bool(found[1, 0].all()) is worth
-        assert state.open.sum() == state.cells.final.size - 1 and not state.proved()
+        assert state.open.sum() == state.cells.final.size - 1 and not state.is_certified()
         assert np.array_equal(found, found & state.open)
 
 
@@ -64,6 +66,6 @@ def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run.step()
     cells = CellTable.empty(*run.context.shape)
     best = tuple(run.state.all_rows.best)
-    assert not Snapshot(run.context, cells, best).scored
+    assert not Snapshot(run.context, cells, best).has_scored_pair
     cells.offer((0, 1, slice(None)), 0, [1.0] * 5, [1.0] * 5)
-    assert Snapshot(run.context, cells, best).scored and not Snapshot(run.context, cells).scored
+    assert Snapshot(run.context, cells, best).has_scored_pair and not Snapshot(run.context, cells).has_scored_pair

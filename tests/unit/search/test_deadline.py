@@ -25,33 +25,37 @@ from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_lim
 
 def test_without_a_limit_it_never_expires() -> None:
     deadline = Deadline(None, None)
-    assert not deadline.limited and not deadline.expired() and deadline.left == float("inf")
-    assert not deadline.by_share(0.0).expired() and deadline.seconds >= 0.0
+    assert not deadline.limited and not deadline.has_expired() and deadline.remaining_seconds == float("inf")
+    assert not deadline.shorten_to_share(0.0).has_expired() and deadline.seconds >= 0.0
 
 
 def test_a_limit_counts_from_where_it_began() -> None:
     deadline = Deadline(10.0, None, began=time.monotonic() - 9.0)
-    assert not deadline.expired() and deadline.by_share(0.5).expired() and 0.0 < deadline.left < 1.1
-    assert Deadline(10.0, None, began=time.monotonic() - 11.0).expired()
+    assert (
+        not deadline.has_expired()
+        and deadline.shorten_to_share(0.5).has_expired()
+        and 0.0 < deadline.remaining_seconds < 1.1
+    )
+    assert Deadline(10.0, None, began=time.monotonic() - 11.0).has_expired()
 
 
 def test_a_share_from_now() -> None:
     late = Deadline(10.0, None, began=time.monotonic() - 9.0)
-    assert not late.sooner(0.05).expired() and late.sooner(-0.05).expired()
-    assert not Deadline(None, None).sooner(0.1).expired()
-    assert Deadline(10.0, None, began=time.monotonic() - 11.0).sooner(0.5).expired()
+    assert not late.sooner(0.05).has_expired() and late.sooner(-0.05).has_expired()
+    assert not Deadline(None, None).sooner(0.1).has_expired()
+    assert Deadline(10.0, None, began=time.monotonic() - 11.0).sooner(0.5).has_expired()
 
 
 def test_a_stop_and_an_abandoned_run() -> None:
     stop = threading.Event()
     deadline = Deadline(None, stop)
     assert deadline.limited
-    deadline.check_wanted()
+    deadline.check_caller_waits()
     stop.set()
-    assert deadline.expired()
+    assert deadline.has_expired()
     deadline.abandoned.set()
     with pytest.raises(OutOfTime):
-        deadline.check_wanted()
+        deadline.check_caller_waits()
 
 
 LATE = 30.0  # seconds after a limit: half of what the work takes here that is left behind, however loaded a machine is
@@ -95,7 +99,7 @@ def test_work_that_does_not_return_is_left_behind() -> None:
     hung, clock = Hung(), Deadline(0.05, None)
     try:
         assert run_within_limit(hung, clock, lambda: "held") == "held"
-        assert not hung.returned and clock.expired()
+        assert not hung.returned and clock.has_expired()
     finally:
         hung.release.set()
 
@@ -116,7 +120,7 @@ def test_work_that_notices_it_is_late_does_not_spoil_the_result() -> None:
     def work() -> str:
         clock.abandoned.wait(60.0)
         try:
-            clock.check_wanted()
+            clock.check_caller_waits()
         finally:
             gone.set()
         return "done"
@@ -285,11 +289,11 @@ def test_time_that_is_kept_ends_a_run_early_where_it_is_wanted() -> None:
 
     clock = Deadline(1000.0, None)
     clock.keep_time(1.0, wanted)  # the whole limit: it has begun
-    assert clock.expired() and clock.sooner(0.5).expired() and not clock.over() and asked == ["once"]
+    assert clock.has_expired() and clock.sooner(0.5).has_expired() and not clock.is_over() and asked == ["once"]
     clock.take_all()
-    assert not clock.expired()
+    assert not clock.has_expired()
     clock.keep_time(1.0, lambda: False)
-    assert not clock.expired()
+    assert not clock.has_expired()
     endless = Deadline(None, None)
     endless.keep_time(1.0, wanted)
-    assert not endless.expired() and asked == ["once"]
+    assert not endless.has_expired() and asked == ["once"]

@@ -9,7 +9,7 @@ import pytest
 from drawn_search import drawn, drawn_run
 from runs import record_of, to_end
 
-from sparsecv_mio.certificate.json_text import plain, read_as
+from sparsecv_mio.certificate.json_text import plain, read_json_value
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -41,7 +41,7 @@ def test_products_that_overflow_propose_nothing() -> None:
     dataset = Dataset.from_arrays(1e154 * rng.normal(size=(20, 3)) + 1e155, rng.normal(size=20))
     data = standardize(dataset, "none", "none")
     curve = GammaCurve(data, make_folds("4", dataset), [np.array([0, 2])] * 4)
-    assert np.isnan(curve.at(0.1)[0])
+    assert np.isnan(curve.evaluate(0.1)[0])
     assert not [point for point in curve.minima(0.1) if point.total < np.inf]
 
 
@@ -58,11 +58,13 @@ def test_there_and_back() -> None:
     step = DescentStep("gamma", 0.5, 3, 2.0, 1.9, True)
     for trial in (None, ("line", [0.5], [3], True)):
         journal = Journal([step], [0.25], [0.5, 1.0], certain=False, nodes=7, mios=2, here=[0.5], trial=trial)
-        assert read_as(json.loads(json.dumps(plain(journal, Journal, "journal"))), Journal, "journal") == journal
+        assert (
+            read_json_value(json.loads(json.dumps(plain(journal, Journal, "journal"))), Journal, "journal") == journal
+        )
 
 
 def test_what_is_no_journal_raises() -> None:
     found = plain(Journal(), Journal, "journal")
     for name, wrong in (("proposed", ["x"]), ("nodes", [1]), ("seen", 3), ("trial", ["line", [0.5]])):
         with pytest.raises(CorruptStore, match=f"field journal.{name}"):
-            read_as({**found, name: wrong}, Journal, "journal")
+            read_json_value({**found, name: wrong}, Journal, "journal")

@@ -15,7 +15,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.observers import Watched, run_to_end
+from sparsecv_mio.search.observers import Watched, finish_search
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Method
 
@@ -35,7 +35,7 @@ def missing(one: object, protocol: type) -> list[str]:
 def test_every_search_can_be_driven_and_watched(method: str) -> None:
     search = drawn_run(method)
     assert missing(search, Watched) == []
-    assert {"begin", "step", "finished"} <= members(Watched) and search.context.gap == 0.0
+    assert {"begin", "step", "is_finished"} <= members(Watched) and search.context.gap == 0.0
 
 
 class Three:
@@ -45,7 +45,7 @@ class Three:
         self.done: list[str] = []
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return len(self.done) == 3
 
     def step(self) -> None:
@@ -54,7 +54,7 @@ class Three:
 
 def test_the_loop_steps_until_it_is_finished() -> None:
     course = Three()
-    run_to_end(course)  # type: ignore[arg-type]
+    finish_search(course)  # type: ignore[arg-type]
     assert course.done == ["step", "step", "step"]
 
 

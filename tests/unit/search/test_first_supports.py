@@ -22,10 +22,10 @@ from sparsecv_mio.search.first_supports import (
     columns_to_add,
     first_supports,
     fold_batches,
-    pooled,
+    make_fold_search,
+    make_seed_table,
+    pool_supports,
     residuals,
-    search_on,
-    seeds_of,
 )
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Hands, Moment
@@ -55,7 +55,7 @@ def test_a_sweep_finds_what_all_subsets_find(seed: int) -> None:
         assert value >= least(problem, LAMS[g], size + 1) * (1.0 - 1e-9)
         columns = np.sort(search.columns[g, size + 1, : size + 1])
         assert value == pytest.approx(ridge(problem.with_gamma(2.0 * LAMS[g]), columns)[1], rel=1e-9)
-        assert search.known(g, size + 1)
+        assert search.has_support(g, size + 1)
     assert search.value[0, 1] == pytest.approx(least(problem, LAMS[0], 1), rel=1e-9)
 
 
@@ -66,16 +66,16 @@ def test_it_learns_what_is_better_and_nothing_else() -> None:
     worst, best = max(values, key=values.__getitem__), min(values, key=values.__getitem__)
     for seed in (worst, best, worst):
         search.learn(np.array([seed]), np.array([0]))
-    assert search.found()[0, 2].tolist() == list(best) and not search.known(1, 2)
+    assert search.best_supports()[0, 2].tolist() == list(best) and not search.has_support(1, 2)
     search.learn(np.array([worst]), np.array([-1]))
-    assert search.known(1, 2)
+    assert search.has_support(1, 2)
 
 
 def test_columns_that_are_not_searched_are_not_learned() -> None:
     problem = problem_of(2, p=6)
     search = FoldSearch(0, problem, LAMS, 2, among=np.array([3, 5, 6, 7, 9, 12]))
     search.learn(np.array([[3, 4], [5, 9]]), np.array([-1, -1]))
-    assert search.found()[0, 2].tolist() == [5, 9] and search.columns[0, 2].tolist() == [1, 4]
+    assert search.best_supports()[0, 2].tolist() == [5, 9] and search.columns[0, 2].tolist() == [1, 4]
 
 
 def test_keeping_columns_out_is_no_loss() -> None:
@@ -109,7 +109,7 @@ def test_a_search_on_more_columns_takes_over_what_was_found() -> None:
     small = FoldSearch(0, row_moments(part, rows).problem(part, 1.0), LAMS, 2, few)
     small.sweep([0, 1], lambda: False)
     large = FoldSearch(0, row_moments(data, rows).problem(data, 1.0), LAMS, 2)
-    large.take_over(small)
+    large.inherit_supports(small)
     np.testing.assert_allclose(large.value, small.value, rtol=1e-9)
 
 
@@ -118,7 +118,7 @@ def begun(late: bool = False) -> FoldSearches:
     searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
     for fold, moments in training_moments(data, FOLDS):
         problem = moments.problem(data, 1.0)
-        searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), seeds_of([], searches.top))
+        searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), make_seed_table([], searches.top))
     return searches
 
 
@@ -143,10 +143,10 @@ def test_gammas_are_walked_from_the_middle() -> None:
 
 
 def test_seeds_are_of_the_sizes_that_are_searched() -> None:
-    assert seeds_of([np.array([4]), np.array([], dtype=int), np.arange(3), np.array([1, 2])], 2).tolist() == [
+    assert make_seed_table([np.array([4]), np.array([], dtype=int), np.arange(3), np.array([1, 2])], 2).tolist() == [
         [4, -1], [1, 2]
     ]  # fmt: skip
-    assert seeds_of([], 3).shape == (0, 3)
+    assert make_seed_table([], 3).shape == (0, 3)
 
 
 def test_every_support_comes_once_and_those_of_most_folds_first() -> None:
@@ -157,20 +157,20 @@ def test_every_support_comes_once_and_those_of_most_folds_first() -> None:
     ]
     for search, pair in zip(searches, ([1, 2], [0, 3], [0, 3]), strict=True):
         search.learn(np.array([pair, [4, -1]]), np.array([0, -1]))
-    supports, gammas = pooled(searches, data.q)
+    supports, gammas = pool_supports(searches, data.q)
     assert supports.tolist() == [[0, 3], [1, 2]] and gammas.tolist() == [0, 0]
-    supports, gammas = pooled(searches, data.q, most=1)
+    supports, gammas = pool_supports(searches, data.q, most=1)
     assert supports.tolist() == [[0, 3]]
-    assert pooled(searches[:1], data.q)[0].shape == (0, 2)
+    assert pool_supports(searches[:1], data.q)[0].shape == (0, 2)
 
 
 def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, WeightedRows, ForwardSelection]:
     """A search on what forward selection picked."""
     rows = WeightedRows(data, FOLDS)
     forward = ForwardSelection(rows, [fold], *rows.squares_and_slopes([fold]), 0.05, TOP)
-    forward.run(lambda: False)
+    forward.pick_columns(lambda: False)
     searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, Moment(), Hands())
-    search = search_on(searches, fold, np.sort(forward.picked[0]))
+    search = make_fold_search(searches, fold, np.sort(forward.picked[0]))
     search.sweep([0], lambda: False)
     return search, rows, forward
 
@@ -193,7 +193,7 @@ def test_residuals_are_those_of_plain_refits(seed: int) -> None:
     train = FOLDS.train_rows(1)
     supports: list[list[int]] = [[]]
     for size in (1, 2):
-        supports.append(search.found()[0, size, :size].tolist())
+        supports.append(search.best_supports()[0, size, :size].tolist())
     supports += [np.delete(chosen, a).tolist() for chosen in supports[1:] for a in range(len(chosen))]
     found = residuals(search, rows) * data.y_unit
     assert len(found) == len(supports)

@@ -19,7 +19,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.search import first_use
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_use import FirstUse, compile_first, first_use_of, make_tiny_data, start_clock
+from sparsecv_mio.search.first_use import FirstUse, compile_first, make_first_use, make_tiny_data, start_clock
 from sparsecv_mio.search.observers import COMPILING, Progress
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Loss
@@ -87,7 +87,7 @@ def test_the_question_decides_what_is_compiled(how: dict[str, Any], p: int, kind
     def run(data: Dataset, folds: object, **options: Any) -> None:
         asked.append((data.p, options))
 
-    needs = first_use_of("path", PathOptions.of(**how), make_tiny_data(20, p), run)
+    needs = make_first_use("path", PathOptions.of(**how), make_tiny_data(20, p), run)
     assert needs.purpose == f"path_{kind}" and 0.0 < needs.seconds <= 60.0
     stop = threading.Event()
     needs.run(stop)

@@ -12,7 +12,7 @@ from sparsecv_mio.search.first_supports import SAMPLED
 from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.thresholds import FEW_FOLDS
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 from .judged import check_state, do, grow_full_data, random_search
 
@@ -44,7 +44,7 @@ def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
     search = new_run(data, plan, grid)
     grow_full_data(search)
     known = [[search.state.full_support((g, t)) for t in range(3)] for g in range(2)]
-    found = list(FoldSample(data, plan, grid, known, 1, never).search_each(range(plan.k)))
+    found = list(FoldSample(data, plan, grid, known, 1, is_never_expired).search_each(range(plan.k)))
     assert sorted(one.fold for one in found) == list(range(plan.k))
     for one in found:
         assert np.isfinite(one.objective).all() and np.isfinite(one.held_out).all()

@@ -34,7 +34,7 @@ from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.steps import FoldBounds, FullDataBounds, Step
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.slices import Clock
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 
 class SearchesAlone(Problems):
@@ -62,7 +62,7 @@ def new_state() -> GridState:
     data, folds, grid = drawn(p=8, n=24, folds="4")
     options = SearchOptions.of(threads=1)
     context = Context(data, folds, grid, options.request(grid), Deadline(None, None), 1)
-    return GridState.unknown(SearchState.new(context), 0.0)
+    return GridState.unknown(SearchState.from_context(context), 0.0)
 
 
 def problems_of(state: GridState) -> SearchesAlone:
@@ -77,7 +77,7 @@ def every_pass(state: GridState) -> list[Step]:
     """Do all passes, and let the writer take them; the steps that were done."""
     source, problems, writer, done = FoldSearches(), problems_of(state), Writer(state, PLAN, Accounts(state)), []
     while steps := list(source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool))):
-        writer.take([source.run(step, problems, never) for step in steps])
+        writer.take([source.run(step, problems, is_never_expired) for step in steps])
         done += steps
     return done
 
@@ -124,8 +124,8 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
     (step,) = source.steps(state, PLAN, everywhere)
     for n_passes in range(3):
         one = replace(step, n_passes=n_passes)
-        here = source.run(one, problems, never)
-        there = source.run(pickle.loads(pickle.dumps(one)), problems_of(state), never)
+        here = source.run(one, problems, is_never_expired)
+        there = source.run(pickle.loads(pickle.dumps(one)), problems_of(state), is_never_expired)
         assert here.is_finished == there.is_finished and len(here.statements) == len(there.statements) == 4
         for mine, other in zip(here.statements, there.statements, strict=True):
             if isinstance(mine, FoldBounds):
@@ -147,7 +147,7 @@ def test_the_first_pass_is_done_whatever_the_time_and_others_end_with_theirs() -
     assert stopped.was_stopped and not stopped.is_finished and len(stopped.statements) == 4
     Writer(state, PLAN, Accounts(state)).take([stopped])
     assert np.isfinite(state.cells.nominal).all() and not state.tried.fold_passes  # it may be done again
-    ended = source.run(replace(step, n_passes=1, seconds=-1.0), problems, never)
+    ended = source.run(replace(step, n_passes=1, seconds=-1.0), problems, is_never_expired)
     assert ended.is_finished and not ended.was_stopped
 
 
@@ -155,7 +155,7 @@ def test_part_of_a_grid_is_searched_alone() -> None:
     state, source, wanted = new_state(), FoldSearches(), np.zeros((2, 3), dtype=bool)
     wanted[1, 1:] = True
     (step,) = source.steps(state, PLAN, wanted)
-    found = source.run(step, problems_of(state), never)
+    found = source.run(step, problems_of(state), is_never_expired)
     bounds = [statement for statement in found.statements if isinstance(statement, FoldBounds)]
     assert [(part.gamma, part.taus, part.best.shape) for part in bounds] == [(1, (1, 2), (2, 4))]
     source.count_tries(state, found)

@@ -54,10 +54,10 @@ def test_rows_are_held_where_folds_differ() -> None:
     table, other = PairRows(SHAPE, 0.0, float), PairRows(SHAPE, np.inf, float)
     table[1] = np.ones((4, 7))
     table[0, 0, 3] = 0.0
-    assert table.rows_held == 0
+    assert table.n_stored_rows == 0
     table[2, 1] = other[2, 1] = np.arange(7.0)
     table.share_equal(other, 2, 1)
-    assert table[2, 1].base is other[2, 1].base and table.rows_held == 1
+    assert table[2, 1].base is other[2, 1].base and table.n_stored_rows == 1
     table[2, 1, 0] = 9.0
     assert other[2, 1, 0] == 0.0 and table[2, 1, 0] == 9.0
     with pytest.raises(ValueError, match="read-only"):

@@ -11,7 +11,15 @@ from interval_problem import interval_problem
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search import gamma_fits
-from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, LeftOutRows, TrainingSets, first_of, kinks, row_keys
+from sparsecv_mio.search.gamma_fits import (
+    Envelope,
+    FitsAtLam,
+    LeftOutRows,
+    TrainingSets,
+    find_run_starts,
+    kinks,
+    row_keys,
+)
 
 
 def sample(seed: int, spec: str, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,8 +59,8 @@ def test_the_curvature_bounds_second_differences(seed: int, spec: str) -> None:
 def test_some_of_the_fits() -> None:
     fold, support = sample(5, "5", 2)
     fits = interval_problem(5, "5").sets.fits(fold, support)
-    some = fits.at(np.array([3, 7]))
-    assert len(some) == 2 and np.array_equal(some.values(0.1).at(np.array([1])).f, fits.values(0.1).f[[7]])
+    some = fits.select(np.array([3, 7]))
+    assert len(some) == 2 and np.array_equal(some.values(0.1).select(np.array([1])).f, fits.values(0.1).f[[7]])
 
 
 def test_a_matrix_that_is_singular_to_rounding_is_factorised() -> None:
@@ -68,7 +76,7 @@ def test_a_matrix_that_is_singular_to_rounding_is_factorised() -> None:
 
 
 def test_runs_start_where_numbers_change() -> None:
-    assert first_of(np.array([2, 2, 5, 7, 7])).tolist() == [0, 2, 3]
+    assert find_run_starts(np.array([2, 2, 5, 7, 7])).tolist() == [0, 2, 3]
 
 
 def test_tangents_of_a_parabola_meet_in_the_middle() -> None:
@@ -89,7 +97,7 @@ def test_no_winner_is_dropped(seed: int) -> None:
 
     low, high = 1.0, 1.0 + 2.0 * rng.random()
     left, right = values(low), values(high)
-    envelope = Envelope.of((low, high), fold, left, right)
+    envelope = Envelope.from_fits((low, high), fold, left, right)
     kept = envelope.may_win(left, right)
     for lam in np.linspace(low, high, 101):
         f = values(lam).f.reshape(3, 10)
@@ -153,7 +161,7 @@ def test_values_are_those_of_the_definition(spec: str) -> None:
 
 def test_all_rows_hold_nothing_out() -> None:
     one = interval_problem(2, "3")
-    sets = TrainingSets.of_all_rows(one.data)
+    sets = TrainingSets.from_full_data(one.data)
     model = fit(one.data.dataset.X, one.data.dataset.y, SUPPORT.tolist(), 2.0)
     found = sets.values(np.zeros(1, dtype=np.int64), SUPPORT[None], 1.0)
     assert np.isclose(found.f[0] * one.data.y_unit**2, model.objective, rtol=1e-12) and found.h[0] == 0.0

@@ -21,7 +21,7 @@ def test_lists_are_those_of_enumeration(spec: str, lam: float) -> None:
     best = lister.optima(lam, {size: () for size in SIZES})
     assert best is not None
     bars = {size: best[size].bar * 1.05 for size in SIZES}
-    listed = lister.below(lam, bars)
+    listed = lister.list_supports(lam, bars)
     assert listed is not None and lister.nodes > 0
     for size in SIZES:
         pairs = {(f, *s) for f, s in zip(listed[size].fold.tolist(), listed[size].support.tolist(), strict=True)}
@@ -38,7 +38,7 @@ def test_the_clock_ends_a_list() -> None:
     one = interval_problem(6, "5")
     lister = one.lister()
     lister.expired = lambda: True
-    assert lister.optima(0.1, {2: ()}) is None and lister.below(0.1, {2: np.ones(one.folds.k)}) is None
+    assert lister.optima(0.1, {2: ()}) is None and lister.list_supports(0.1, {2: np.ones(one.folds.k)}) is None
 
 
 @pytest.mark.parametrize("spec", ["loo", "4"])
@@ -47,10 +47,10 @@ def test_every_optimum_of_an_interval_is_listed(spec: str, seed: int) -> None:
     one = interval_problem(seed, spec)
     lister, folds = one.lister(), np.arange(one.folds.k)
     lists, (low, high) = EndLists(lister, BestOverGamma(lister, [2, 4])), [(1e-3, 1e-2), (0.1, 0.5), (1.0, 1.2)][seed]
-    assert not lists.solved(low, high, 2)
-    assert lists.solve(low, [2, 4]) and lists.solve(high, [2, 4]) and lists.solved(low, high, 4)
+    assert not lists.has_optima(low, high, 2)
+    assert lists.solve(low, [2, 4]) and lists.solve(high, [2, 4]) and lists.has_optima(low, high, 4)
     for size in (2, 4):
-        fits = lists.on(low, high, size)
+        fits = lists.candidate_fits(low, high, size)
         assert fits is not None
         pairs = {(f, *s) for f, s in zip(fits.fold.tolist(), fits.support.tolist(), strict=True)}
         every = np.array(list(combinations(range(6), size)))
@@ -63,6 +63,6 @@ def test_every_optimum_of_an_interval_is_listed(spec: str, seed: int) -> None:
 def test_all_rows_have_certified_bounds() -> None:
     one = interval_problem(0, "4")
     whole = BestOverGamma(one.lister(), [2, 6])
-    cell = whole.at(0.1)[2]
+    cell = whole.best_subsets(0.1)[2]
     assert cell.lower <= cell.upper and whole.support(0.1, 6).tolist() == list(range(6))
-    assert [found.tolist() for found in whole.found(2)] == [whole.support(0.1, 2).tolist()]
+    assert [found.tolist() for found in whole.known_supports(2)] == [whole.support(0.1, 2).tolist()]

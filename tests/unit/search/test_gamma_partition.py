@@ -28,11 +28,11 @@ from sparsecv_mio.search.gamma_partition import (
     GammaPartition,
     IntervalSearch,
     Piece,
-    certified,
     coarse_first,
     held_out,
     held_out_of_many,
     least_of_greater,
+    make_continuous_record,
 )
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
@@ -70,7 +70,7 @@ def test_a_search_can_end_at_any_step(spec: str) -> None:
     least, unit = truth.least(2e-3, 1.0, 300), one.data.y_unit**2 / one.folds.scored
     search.begin()
     steps = 0
-    while not search.finished:
+    while not search.is_finished:
         assert search.lower * unit <= least * (1.0 + 1e-9) and search.upper * unit >= least * (1.0 - 1e-9)
         search.step()
         steps += 1
@@ -105,7 +105,7 @@ def test_pieces_cover_the_interval_at_any_moment(monkeypatch: pytest.MonkeyPatch
     one, seen = interval_problem(7, "3"), list[bool]()
     lister, sizes, ends = one.lister(), [1, 3], (1e-3, 0.5)
     search = GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), ends, 1e-4, lambda: False)
-    for name in ("_first", "_solve", "_list", "_divide", "_score"):
+    for name in ("_make_first_piece", "_solve", "_list", "_divide", "_score"):
         plain = getattr(search, name)
 
         def watched(*given: object, plain: Callable[..., object] = plain) -> object:
@@ -115,7 +115,7 @@ def test_pieces_cover_the_interval_at_any_moment(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(search, name, watched)
     assert _covered(search.pieces(), sizes, ends)
     search.begin()
-    while not search.finished:
+    while not search.is_finished:
         search.step()
     assert len(seen) > 50 and all(seen)
 
@@ -144,7 +144,7 @@ def _found(spec: str) -> IntervalSearch:
     sizes = sorted({min(tau, one.data.q) for tau in TAUS})
     search = GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), (0.005, 1.0), 1e-4, lambda: False)
     search.begin()
-    while not search.finished:
+    while not search.is_finished:
         search.step()
     gammas = GammaInterval(0.01, 2.0)
     question = Question(one.data.dataset, one.folds, gammas, TAUS, SearchOptions(gap=1e-4))
@@ -152,7 +152,7 @@ def _found(spec: str) -> IntervalSearch:
 
 
 def _certified(found: IntervalSearch, expired: Callable[[], bool]) -> Continuous:
-    return certified(found, found.pieces(), None if found.best is None else found.best.size, expired)
+    return make_continuous_record(found, found.pieces(), None if found.best is None else found.best.size, expired)
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
@@ -166,7 +166,7 @@ def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
         if piece.fits is not None and found.best is not None and piece.size == found.best.size:
             between = inner[(inner > piece.low) & (inner < piece.high)].tolist()
             values = {lam: held_out(piece.fits.fold, piece.fits.values(lam))[0] for lam in between}
-            expected |= {2.0 * lam: value * found.per_row for lam, value in values.items()}
+            expected |= {2.0 * lam: value * found.cv_error_factor for lam, value in values.items()}
     curve = dict(zip(made.curve_gammas, made.curve_errors, strict=True))
     assert expected and expected.items() <= curve.items()
 
@@ -257,11 +257,11 @@ def test_points_of_the_curve_that_rounding_took_are_left_out() -> None:
         verify(record, data, folds).raise_if_failed()
 
 
-@pytest.mark.parametrize("where", ["_begun", "begin", "step"])
+@pytest.mark.parametrize("where", ["_make_search", "begin", "step"])
 def test_a_limit_ends_a_search_that_does_not_ask_the_clock(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are loaded or compiled, and calls of LAPACK, ask for no clock."""
     one, free = interval_problem(8, "4"), threading.Event()
-    owner = gamma_partition.IntervalSearch if where == "_begun" else GammaPartition
+    owner = gamma_partition.IntervalSearch if where == "_make_search" else GammaPartition
     plain = getattr(owner, where)
 
     def stuck(self: object, *given: object) -> object:

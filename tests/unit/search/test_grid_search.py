@@ -65,7 +65,7 @@ def test_a_search_ends_and_repeats_itself_step_by_step(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(Executor, "submit", noted)
         search = new_search(two_class_case(0))
-        assert turns_of(search) > 5 and search.state.proved()
+        assert turns_of(search) > 5 and search.state.is_certified()
     assert steps[0] == steps[1]
 
 
@@ -84,7 +84,7 @@ def test_stopped_at_any_turn_it_keeps_its_bounds_and_goes_on_from_a_checkpoint(s
         for ends, before in zip(bounds_of(again), bounds_of(first), strict=True):
             assert np.array_equal(ends, before)
         turns_of(again)
-        assert again.state.proved()
+        assert again.state.is_certified()
         assert np.all(bounds_of(again)[0] <= upper * (1 + 1e-9)) and np.all(bounds_of(again)[1] >= lower * (1 - 1e-9))
 
 

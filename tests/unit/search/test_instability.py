@@ -10,7 +10,7 @@ from drawn_search import drawn_run
 from runs import to_end
 
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.instability import Instabilities, StabilityTable, closed, stability_table
+from sparsecv_mio.search.instability import Instabilities, StabilityTable, is_closed, stability_table
 
 
 def table(**changes: np.ndarray) -> StabilityTable:
@@ -34,7 +34,7 @@ def test_open_pairs_that_may_win_are_missing() -> None:
     assert unknown.missing(2.0, 0.0).tolist() == [[False, False, True]]
     found = unknown.choose(2.0, 0.0, np.array([0.1]), np.array([1, 2, 3]))
     assert not found.proved and found.lower <= 1.5
-    assert closed(1.0, 1.1, 0.1, 0.0) and not closed(1.0, 1.2, 0.1, 0.0) and not closed(1.0, np.inf, 0.1, 0.0)
+    assert is_closed(1.0, 1.1, 0.1, 0.0) and not is_closed(1.0, 1.2, 0.1, 0.0) and not is_closed(1.0, np.inf, 0.1, 0.0)
 
 
 def test_a_change_that_is_not_known_has_no_lower_end() -> None:
@@ -53,8 +53,8 @@ def test_a_pair_is_computed_again_only_where_something_is_new() -> None:
     context, state = run.context, run.state
     instabilities = Instabilities(context, state.cells)
     cell = state.all_rows.best[0].by_size[int(context.grid.taus[0])]
-    first = instabilities.at(0, 0, cell)
-    assert first is instabilities.at(0, 0, cell) and first.known
+    first = instabilities.pair_instability(0, 0, cell)
+    assert first is instabilities.pair_instability(0, 0, cell) and first.known
     assert first.lower <= first.nominal <= first.upper <= first.lower * (1.0 + 1e-9) + 1e-12
     found = stability_table(instabilities, state.bounds(), state.all_rows.best, (0.0, 1.0))
     assert found.known.any() and (found.lower <= found.upper).all()

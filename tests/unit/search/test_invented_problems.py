@@ -221,6 +221,6 @@ def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeyp
     monkeypatch.setattr(grid_search, "make_problems", make)
     search = to_end(new_run(data, make_folds(spec, dataset), Grid.of([0.1, 2.0], [1, 2, 3], P), gap=1e-6))
     sums, bounds = truth(made[-1]), search.state.bounds()
-    assert search.state.proved(), can
+    assert search.state.is_certified(), can
     assert sums[search.state.reported_pair()] == pytest.approx(sums.min(), rel=1e-6)
     assert (bounds.lower <= sums * (1.0 + 1e-8)).all() and (sums <= bounds.upper * (1.0 + 1e-8)).all()

@@ -20,7 +20,7 @@ from sparsecv_mio.search.problems.left_out_folds import (
     listed_supports,
     objective_threshold,
     show_scores,
-    solve_scored,
+    solve_sure_subproblems,
 )
 from sparsecv_mio.units import ACCURATE_RTOL
 
@@ -185,7 +185,7 @@ def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatc
         check(case, leave_out.score(listing, leave_out.rows(lo, hi)), range(lo, hi), every)
         seen.append((lo, hi))
 
-    assert len(list(leave_out.over_chunks(score))) == len(pieces)
+    assert len(list(leave_out.map_chunks(score))) == len(pieces)
     assert sorted(seen) == pieces
 
 
@@ -222,7 +222,7 @@ def test_only_subproblems_that_are_sure_are_solved() -> None:
     scores.error[0, 0] = scores.held_out[0, 0]  # a held-out error that is not known
     root = case.full_fit([0, 1, 2])
     bounds = show_scores(root, scores, [np.array(s) for s in every], (0, case.folds.k))
-    solve_scored(bounds, scores, sure, np.zeros(3, dtype=bool))
+    solve_sure_subproblems(bounds, scores, sure, np.zeros(3, dtype=bool))
     found = case.check([bounds])
     assert found.is_solved.sum() == 4 and not found.is_solved[0, 0] and not found.is_branched.any()
 
@@ -231,7 +231,7 @@ def test_the_fit_of_all_columns() -> None:
     case = Enumerated()
     root = case.full_fit([0, 1, 2])
     assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
-    assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
+    assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.ridge_solution(0)[0]  # factorised once
     assert root.inner.tolist() == [True] * 3 and len(root.incumbents.sizes) == len(root.supports) == len(root.tau_index)
 
 

@@ -22,7 +22,7 @@ from sparsecv_mio.search.descent import Descent
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.loop import RowMaker, drive
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
-from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
+from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
 from sparsecv_mio.search.problems.by_rows import RowsProblems
 from sparsecv_mio.words import Method
 
@@ -40,7 +40,7 @@ def test_every_word_has_its_kind() -> None:
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])
 def test_auto_hands_vendors_to_joint(backend: str) -> None:
-    assert method_for(SearchOptions.of(backend=backend)) is Method.JOINT
+    assert choose_method(SearchOptions.of(backend=backend)) is Method.JOINT
 
 
 def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.context.shape == (2, 1, 5)
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     wide = drawn_run().context.data.only(range(6))
-    assert not thresholds.by_rows(wide, 5)  # fewer columns than rows never go by rows
+    assert not thresholds.has_large_matrices(wide, 5)  # fewer columns than rows never go by rows
 
 
 def test_by_rows_where_products_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
     assert not read_checkpoint(place)[1]["cells.decided"].any()
     again = new_run(*drawn())
     drive(again, Signals(), Hooks(resume=place, checkpoint=place))
-    assert again.state.proved() and "cells.decided" in read_checkpoint(place)[1]
+    assert again.state.is_certified() and "cells.decided" in read_checkpoint(place)[1]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Checkpoint, "write", fail)
     run, signals = new_run(*drawn()), Signals()
     drive(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
-    assert [str(error) for error in lost] == ["disk full"] and run.state.proved()
+    assert [str(error) for error in lost] == ["disk full"] and run.state.is_certified()
 
 
 def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import AllPairs, CertifiedChoice
 from sparsecv_mio.search.orders.algorithm1 import algorithm1, first_bounds
 from sparsecv_mio.search.orders.grid import grid
-from sparsecv_mio.search.orders.within_budget import within_budget
+from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
@@ -30,7 +30,7 @@ def bounded(method: str, **words: Any) -> Any:
     while steps := list(first_bounds(run.state, run.plan, []) or ()):
         for step in steps:
             run.executor.submit(step)
-            run.writer.take(run.executor.finished())
+            run.writer.take(run.executor.collect_findings())
     return run
 
 
@@ -44,7 +44,7 @@ def test_the_widest_folds_of_the_lowest_pair_are_next() -> None:
     cells.final[...] = cells.decided[...] = False
     cells.lower[...], cells.upper[...], cells.nominal[...] = 2.0, 9.0, 5.0
     cells.lower[1, 1], cells.upper[1, 1] = 1.0, [3.0, 8.0, 4.0, 7.0, 2.0]
-    state.forget_computed()
+    state.clear_cache()
     steps = list(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))
     assert targets(steps) == [(1, 1, 1), (1, 1, 3)]
     assert [step.n_mios for step in steps] == [1, 1]
@@ -88,7 +88,7 @@ def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
     for _ in run.turns():
         cells = run.state.cells
         assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
-    assert method == "bounds" or run.state.proved()
+    assert method == "bounds" or run.state.is_certified()
 
 
 def test_relaxations_solve_or_bound_every_fold_of_a_gamma() -> None:
@@ -120,9 +120,9 @@ def test_a_budget_ends_a_grid_search() -> None:
 def test_a_budget_counts_what_is_running_and_what_a_step_counts_as() -> None:
     run = bounded("grid", mio_budget=5)
     steps = [Step(SubproblemTrees.name, 0, (0,), (fold,), (1,), n_mios=fold % 2) for fold in range(8)]
-    assert len(list(within_budget(steps, run.state, run.plan, []))) == 8
+    assert len(list(limit_to_budget(steps, run.state, run.plan, []))) == 8
     run.state.tried.n_mios[...] = 3
-    assert [step.folds for step in within_budget(steps, run.state, run.plan, steps[:2])] == [(0,), (1,), (2,)]
+    assert [step.folds for step in limit_to_budget(steps, run.state, run.plan, steps[:2])] == [(0,), (1,), (2,)]
 
 
 def test_a_budget_lasts_over_a_checkpoint() -> None:

@@ -17,7 +17,7 @@ from sparsecv_mio.search.problems.one_tree_for_folds import (
     solve_folds,
 )
 from sparsecv_mio.search.steps import NodeCount
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import is_never_expired
 
 from .enumerated import VARIANTS, Enumerated
 
@@ -122,12 +122,12 @@ def test_high_leverages_are_left_to_the_folds() -> None:
     assert not is_usable(case.full_fit([0])) and case.problem.fit_all_columns(supports, taus) is None
     full_lower = np.zeros(len(case.taus))
     assert case.problem.bound_left_out(supports, taus, full_lower) is None
-    assert list(case.problem.solve_left_out(supports, taus, case.is_open, 100, never)) == []
+    assert list(case.problem.solve_left_out(supports, taus, case.is_open, 100, is_never_expired)) == []
 
 
 def test_only_sizes_that_are_wanted() -> None:
     case = Enumerated(n=40)
-    found = case.check(case.problem.solve_left_out(*case.incumbents([1]), case.is_open, 100, never))
+    found = case.check(case.problem.solve_left_out(*case.incumbents([1]), case.is_open, 100, is_never_expired))
     assert found.n_nodes > 0 and found.is_solved[1].any() and not found.is_solved[[0, 2]].any()
 
 

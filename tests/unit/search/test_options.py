@@ -15,7 +15,7 @@ from sparsecv_mio.cli.solve import solve
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.reading_options import Applied, Reading
-from sparsecv_mio.declared_options import shown
+from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.formulation.outcome import Limits
@@ -29,9 +29,9 @@ from sparsecv_mio.search.options import (
     SearchOptions,
     check_formulation,
     check_limits,
+    choose_method,
     merged_options,
-    method_for,
-    oracles_of,
+    parse_oracles,
     with_keywords,
 )
 from sparsecv_mio.words import Intercept, Method, Oracle, Scale
@@ -171,9 +171,9 @@ def test_a_value_out_of_range_names_its_option(given: dict[str, Any], message: s
 
 
 def test_oracles_by_list_or_text() -> None:
-    assert oracles_of("IACV, glru,glru") == oracles_of(("iacv", "glru")) == (Oracle.GLRU, Oracle.IACV)
-    assert oracles_of("none") == oracles_of(()) == oracles_of(["none"]) == ()
-    assert oracles_of(None) is None
+    assert parse_oracles("IACV, glru,glru") == parse_oracles(("iacv", "glru")) == (Oracle.GLRU, Oracle.IACV)
+    assert parse_oracles("none") == parse_oracles(()) == parse_oracles(["none"]) == ()
+    assert parse_oracles(None) is None
 
 
 def test_options_never_change() -> None:
@@ -215,7 +215,9 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     if "exposure" in pair:
         ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
     if "na_within" in pair:
-        ours = replace(ours, holes=np.eye(*ours.X.shape) > 0.0, reading=Applied(Reading.of(na="mean"), ours.names))
+        ours = replace(
+            ours, holes=np.eye(*ours.X.shape) > 0.0, reading=Applied(Reading.from_keywords(na="mean"), ours.names)
+        )
     for one in OTHER[pair[0]]:
         for two in OTHER[pair[1]]:
             given = NEEDS.get(pair[0], {}) | NEEDS.get(pair[1], {}) | {pair[0]: one, pair[1]: two}
@@ -256,12 +258,12 @@ def test_the_command_line_refuses_what_python_refuses(tmp_path: Any, capsys: pyt
         {"backend": "scip", "method": "rounds"}, {"one_se": True, "method": "bounds"},
         {"gap": 1.0}, {"method": "magic"}, {"oracles": "none,glru"}, {"threads": 0},
     ):  # fmt: skip
-        words = [[f"--{shown(name)}", *([] if value is True else [str(value)])] for name, value in given.items()]
+        words = [[f"--{option_name(name)}", *([] if value is True else [str(value)])] for name, value in given.items()]
         with pytest.raises(BadInput) as error:
             SearchOptions.of(**given)  # type: ignore[arg-type]
         assert run([*ask, *(word for pair in words for word in pair)]) == 2
         said = capsys.readouterr().err  # with the names of options as the command line has them
-        assert f"--{shown(next(iter(given)))}" in said
+        assert f"--{option_name(next(iter(given)))}" in said
         assert said.replace("--", "") == f"sparsecv: error: {error.value}\n".replace("--", "")
 
 
@@ -284,7 +286,7 @@ def test_the_command_line_has_every_option() -> None:
     ],
 )
 def test_what_auto_means(given: dict[str, Any], method: str) -> None:
-    assert method_for(SearchOptions.of(**given)) == method
+    assert choose_method(SearchOptions.of(**given)) == method
 
 
 def test_keywords_go_before_objects() -> None:

@@ -88,7 +88,7 @@ def test_late_in_a_limit_the_search_still_ends_with_a_proof(order: str, monkeypa
         search.context.deadline.began -= 9e6
         for _ in search.turns():
             pass
-        assert search.state.proved(), seed
+        assert search.state.is_certified(), seed
         check_state(case, search)
 
 
@@ -109,7 +109,7 @@ def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, monkeypatch: pytes
                 assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=numbers), name
             for _ in again.turns():
                 pass
-            assert again.state.proved() and again.state.reported_pair() == whole.state.reported_pair()
+            assert again.state.is_certified() and again.state.reported_pair() == whole.state.reported_pair()
             check_state(case, again)
 
 
@@ -148,7 +148,7 @@ def test_excluded_pairs_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in search.turns():
                 pass
             now = search.state.bounds()
-            assert now.proved(1e-4)
+            assert now.is_certified(1e-4)
             n_open += int((~search.state.cells.decided).sum())
     assert n_open > 0
 
@@ -163,7 +163,7 @@ def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.Mo
             assert search.state.all_rows.solved_pairs().all()
             for _ in search.turns():
                 pass
-            assert search.state.bounds().proved(1e-4), seed
+            assert search.state.bounds().is_certified(1e-4), seed
 
 
 def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,9 +227,9 @@ def test_the_weakest_pairs_are_raised_by_the_source_that_raised_most_a_second(mo
                     n_ranked += 1
                     first = next(at for at, step in enumerate(steps) if step.source == slow)
                     assert all(step.source == fast for step in steps[:first]) and first > 0
-            before, lower = dict(vars(state.records_of(names[0]))), state.bounds().lower.copy()
+            before, lower = dict(vars(state.source_record(names[0]))), state.bounds().lower.copy()
             found = do(search, [step for step in steps if step.source == names[0]])
-            after = state.records_of(names[0])
+            after = state.source_record(names[0])
             assert after.work - before["work"] == sum(findings.step.work for findings in found)
             assert (state.bounds().lower >= lower).all() and after.kept >= before["kept"]
             check_state(case, search)

@@ -19,7 +19,7 @@ from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.trees.every_size import FIRST_LOOK, STORED_TREES, solve_path
-from sparsecv_mio.trees.subsets import BestSubset, never
+from sparsecv_mio.trees.subsets import BestSubset, is_never_expired
 
 from .drawn_subproblem import GAMMAS, TAUS, best_support, context_of, fold_of, held_out_error
 
@@ -71,9 +71,9 @@ def test_finished_trees_solve_every_subproblem(seed: int) -> None:
     problems = problems_of(context)
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         problem = problems.fold(fold, g)
-        found = problem.solve(TAUS, [], 1 << 40, never)
+        found = problem.solve(TAUS, [], 1 << 40, is_never_expired)
         bounds = bound_subproblems(
-            problem, g, EVERY, fold, [found.by_size[tau] for tau in TAUS], found.finished, never
+            problem, g, EVERY, fold, [found.by_size[tau] for tau in TAUS], found.finished, is_never_expired
         )  # fmt: skip
         assert bounds.is_solved.all() and bounds.is_final.all()
         for t in EVERY:
@@ -115,9 +115,9 @@ def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:
 
 def test_values_that_the_fits_do_not_confirm_solve_nothing() -> None:
     problem = problems_of(context_of()).fold(0, 0)
-    found = problem.solve([2], [], 1 << 40, never)
+    found = problem.solve([2], [], 1 << 40, is_never_expired)
     wrong = replace(found.by_size[2], values=tuple(1.01 * value for value in found.by_size[2].values))
-    bounds = bound_subproblems(problem, 0, (2,), 0, [wrong], True, never)
+    bounds = bound_subproblems(problem, 0, (2,), 0, [wrong], True, is_never_expired)
     assert not bounds.is_solved.any() and bounds.lower[0, 0] <= bounds.upper[0, 0] < np.inf
 
 
@@ -128,7 +128,7 @@ def test_ties_widen_a_solved_subproblem() -> None:
     fits = problem.fit([np.array(support) for support in supports])
     assert isinstance(problem, OtherFits)
     tied = replace(problem, tied=True)
-    bounds = bound_subproblems(tied, 0, (2,), 0, [complete(problem.problem, supports)], True, never)
+    bounds = bound_subproblems(tied, 0, (2,), 0, [complete(problem.problem, supports)], True, is_never_expired)
     assert bounds.is_solved.all() and bounds.is_branched.all() and bounds.tied == {(0, 0): [0, 1]}
     assert bounds.lower[0, 0] <= fits.held_out.min() and fits.held_out.max() <= bounds.upper[0, 0]
     assert bounds.tie[0, 0] == pytest.approx(np.ptp(fits.held_out))
@@ -140,7 +140,7 @@ def test_a_held_out_loss_that_is_not_known_well_solves_nothing() -> None:
     exact = problem.fit([np.array([1, 5])]).held_out[0]
     assert isinstance(problem, OtherFits)
     vague = replace(problem, vague=0.1)
-    bounds = bound_subproblems(vague, 0, (2,), 0, [complete(problem.problem, [(1, 5)])], True, never)
+    bounds = bound_subproblems(vague, 0, (2,), 0, [complete(problem.problem, [(1, 5)])], True, is_never_expired)
     assert not bounds.is_solved.any() and bounds.is_final.all() and bounds.held_out[0, 0] == exact
     assert bounds.lower[0, 0] == pytest.approx(0.9 * exact) and bounds.upper[0, 0] == pytest.approx(1.1 * exact)
 
@@ -162,7 +162,7 @@ def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
     problems = problems_of(context)
     problem, spent = problems.fold(0, 0), list[tuple[object, int]]()
     for _ in range(2):
-        assert not problem.solve([12], [], FIRST_LOOK, never).finished
+        assert not problem.solve([12], [], FIRST_LOOK, is_never_expired).finished
         kept = problem.problem.kept
         assert kept is not None
         (tree,) = kept[problem.problem.lam][STORED_TREES].values()
@@ -173,10 +173,10 @@ def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
 
 def test_a_problem_on_some_columns_is_the_problem_of_these() -> None:
     problem, keep = problems_of(context_of()).full(0).problem, np.array([0, 2, 5])
-    part = problem.only(keep)
+    part = problem.select_columns(keep)
     assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
     assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
     found = solve_path(part, [2])
-    back = found.in_columns(keep)
+    back = found.map_to_columns(keep)
     assert back.by_size[2].support.tolist() == keep[found.by_size[2].support].tolist() and back.nodes == found.nodes
     assert [s.tolist() for s in back.by_size[2].candidates] == [keep[s].tolist() for s in found.by_size[2].candidates]

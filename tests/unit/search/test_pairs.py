@@ -43,7 +43,7 @@ def test_sums_and_the_best_pair() -> None:
     cells.narrow((1, 2, slice(None)), 1.5, 2.0)
     now = pair_bounds(cells, GAMMAS, TAUS)
     assert now.best == (1, 2) and now.ceiling == 8.0 and now.floor == 4.0
-    assert not now.proved(0.4) and now.proved(0.5)
+    assert not now.is_certified(0.4) and now.is_certified(0.5)
 
 
 def test_alike_pairs_give_the_smallest_tau_then_the_largest_gamma() -> None:
@@ -67,7 +67,7 @@ def test_decided_cells_make_the_allowance_cover_the_width() -> None:
     state = to_end(drawn_run()).state
     now = state.bounds()
     tie, rounding = now.allowances()
-    assert now.ceiling - now.floor <= tie + rounding and now.proved(0.0)
+    assert now.ceiling - now.floor <= tie + rounding and now.is_certified(0.0)
 
 
 def drawn(seed: int) -> tuple[PairBounds, np.ndarray, np.ndarray]:
@@ -103,7 +103,7 @@ def test_no_larger_part_is_proved(gap: float) -> None:
                     best = np.zeros(shape, dtype=bool)
                     best[now.best] = True
                     for pairs in (part | best, part):
-                        if now.within(pairs, gammas, taus).proved(gap):
+                        if now.restrict(pairs, gammas, taus).is_certified(gap):
                             parts.append((most, rows, pairs))
                             break
         found = proved_part(now, gap, gammas, taus)
@@ -122,14 +122,14 @@ def test_no_larger_part_is_proved(gap: float) -> None:
         assert ends == (
             int(taus[found.taus - 1]) if found.taus else None, float(gammas[-found.gammas]) if found.gammas else None
         )  # fmt: skip
-        assert (now.proved(gap)) <= (found.taus == shape[1])
+        assert (now.is_certified(gap)) <= (found.taus == shape[1])
     assert len(seen) >= 4
 
 
 def test_nothing_is_proved_of_an_empty_table() -> None:
     now = pair_bounds(CellTable.empty(2, 3, 4), np.array([0.1, 1.0]), np.array([1, 2, 3]))
     assert proved_part(now, 0.1, np.array([0.1, 1.0]), np.array([1, 2, 3])) is None
-    assert set(statuses(now.lower, now.upper, now.decided == 4, 0.1, False).ravel()) == {"open"}
+    assert set(statuses(now.lower, now.upper, now.n_solved_folds == 4, 0.1, False).ravel()) == {"open"}
 
 
 def test_the_gap_excludes_pairs_that_are_hardly_better() -> None:
@@ -146,7 +146,7 @@ def test_the_simplest_pair_within_one_standard_error() -> None:
     run = to_end(drawn_run())
     now, asked = run.state.bounds(), run.context
     sizes, unit, cells = asked.folds.sizes, asked.data.y_unit**2, run.state.cells
-    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, unit)
+    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored_weights, unit)
     error = standard_error(cells.nominal[now.best] * unit, sizes)
     h = now.nominal * unit / sizes.sum()
     within = [(t, -g) for g, t in np.argwhere(h <= h[now.best] + error).tolist()]
@@ -158,7 +158,7 @@ def test_open_pairs_are_missing_until_decided() -> None:
     run = drawn_run("joint", gap=1e-4)
     run.begin()
     now, asked = run.state.bounds(), run.context
-    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, 1.0)
+    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored_weights, 1.0)
     assert rule.missing[now.best] and pairs.next_to_decide(rule.missing, now)[now.best]
 
 
@@ -167,12 +167,12 @@ def test_a_pair_without_a_model_of_every_fold_is_not_taken_and_the_pair_taken_is
     now, asked = run.state.bounds(), run.context
     grid, unit = asked.grid, asked.data.y_unit**2
     wide = replace(now, upper=now.upper * 0.0 + now.upper[now.best], nominal=now.nominal.copy())
-    first = pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored, unit).pair
+    first = pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored_weights, unit).pair
     assert first == (len(grid.gammas) - 1, 0) != now.best
     wide.nominal[first] = np.inf
-    assert pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored, unit).pair != first
+    assert pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored_weights, unit).pair != first
     decided = now.cells.decided[first].copy()
     now.cells.decided[first] = False
     wide.nominal[first] = now.nominal[first]
-    assert pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored, unit).missing[first]
+    assert pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored_weights, unit).missing[first]
     now.cells.decided[first] = decided

@@ -72,7 +72,7 @@ def test_every_support_keeps_to_the_restrictions(seconds: float, spec: str) -> N
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 5))
     data = sc.Dataset.from_arrays(X, X @ [1.0, -1.0, 0.5, 0.2, 0.0] + rng.normal(size=30))
-    asked = Restrictions(at_most="1:x0,x2", hierarchy="x1=x3", nonnegative=["x0", "x1", "x2"]).within(data.names)
+    asked = Restrictions(at_most="1:x0,x2", hierarchy="x1=x3", nonnegative=["x0", "x1", "x2"]).resolve_names(data.names)
     ready, folds = standardize(data, "length", "fold", asked), sc.make_folds(spec, data)
     found = find_quick_answer(ready, folds, Grid.of([0.1], [1, 3], 5, asked), time.monotonic() + seconds)
     for t in range(2):
@@ -105,7 +105,7 @@ def test_late_on_large_data_it_is_the_null_model(loss: Loss, monkeypatch: pytest
 
 def test_columns_that_are_forced_in_come_first() -> None:
     data = made(30, 6)
-    asked = Restrictions(force_in="x5").within(data.names)
+    asked = Restrictions(force_in="x5").resolve_names(data.names)
     ready, folds = standardize(data, "length", "fold", asked), make_folds("3", data)
     found = find_quick_answer(ready, folds, Grid.of([0.5], [1, 2, 3], 6, asked), np.inf)
     for t, size in enumerate((1, 2, 3)):

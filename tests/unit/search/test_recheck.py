@@ -15,7 +15,7 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search import loop, recheck
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.recheck import rechecked
+from sparsecv_mio.search.recheck import recheck_snapshot
 
 GAMMAS, TAUS = [0.01, 1.0], [1, 2, 3]
 
@@ -32,9 +32,9 @@ def solved_after(monkeypatch: pytest.MonkeyPatch, change, taus=tuple(TAUS)) -> s
 
     def altered(snapshot: Snapshot) -> Snapshot:
         change(snapshot.cells)
-        return rechecked(snapshot)
+        return recheck_snapshot(snapshot)
 
-    monkeypatch.setattr(loop, "rechecked", altered)
+    monkeypatch.setattr(loop, "recheck_snapshot", altered)
     monkeypatch.setattr(recheck, "RECHECK_SHARE", np.inf)  # of every cell, however long that takes
     return sc.cross_validate(*problem(), gammas=GAMMAS, taus=taus, gap=0.0)
 
@@ -93,5 +93,5 @@ def test_looking_for_decided_cells_ends_where_there_are_none(monkeypatch: pytest
     snapshot = new_run(standardize(problem()[0]), problem()[1], Grid.of(GAMMAS, TAUS, 5)).snapshot()
     monkeypatch.setattr(recheck, "CHUNK_ELEMENTS", 5 * 16)
     monkeypatch.setattr(recheck.time, "monotonic", lambda: looks.append(1) or 1.0)
-    assert list(recheck._in_turn(snapshot, until=0.0)) == [] and len(looks) == 1
-    assert list(recheck._in_turn(snapshot, until=2.0)) == [] and len(looks) == 1 + 5  # 24 cells
+    assert list(recheck._shuffled_subproblems(snapshot, until=0.0)) == [] and len(looks) == 1
+    assert list(recheck._shuffled_subproblems(snapshot, until=2.0)) == [] and len(looks) == 1 + 5  # 24 cells

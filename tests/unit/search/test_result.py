@@ -31,8 +31,8 @@ from sparsecv_mio.search.result import (
     build_record,
     check_cells,
     check_intervals,
+    column_names,
     longer_limit,
-    names_of,
     with_supports_of_folds,
 )
 from sparsecv_mio.trees.subsets import BestSubset
@@ -60,7 +60,7 @@ def test_what_is_advised_is_proved_by_itself() -> None:
         cells.offer(np.s_[:, :, :], np.zeros(h.shape, dtype=np.int32), h, np.ones(h.shape))
         now = pair_bounds(cells, gammas, taus)
         part = proved_part(now, gap, gammas, taus)
-        if part is None or now.proved(gap):
+        if part is None or now.is_certified(gap):
             continue
         ends = int(taus[part.taus - 1]) if part.taus else None, float(gammas[-part.gammas]) if part.gammas else None
         (g, t), (best_g, best_t) = now.reported_pair(gap, gammas, taus), part.bounds.best
@@ -71,7 +71,7 @@ def test_what_is_advised_is_proved_by_itself() -> None:
         small = every & np.isin(taus, model_space.taus(found.tau or "0", 4))
         large = every & np.isin(gammas, model_space.gammas(found.gamma or "99"))[:, None]
         for pairs in (small, large):
-            assert not pairs.any() or now.within(pairs, gammas, taus).proved(gap), seed
+            assert not pairs.any() or now.restrict(pairs, gammas, taus).is_certified(gap), seed
             advised += int(pairs.any())
     assert advised > 40
 
@@ -98,7 +98,7 @@ def test_a_finished_run_is_proved_and_verifies() -> None:
     record = record_of(run)
     verify(record, run.context.data.dataset)
     assert record.status == "proved" and {"x0", "x3"} <= set(record.support)
-    assert names_of(run.context.data, np.array([3, 0])) == ("x0", "x3")
+    assert column_names(run.context.data, np.array([3, 0])) == ("x0", "x3")
 
 
 def test_what_may_still_win_elsewhere_is_no_proof() -> None:
@@ -197,8 +197,8 @@ def with_open_model(restrict: dict[str, Any], supports: list[list[int]], tau: in
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 6))
     data = Dataset.from_arrays(X, X[:, 0] + X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=40))
-    std = standardize(data, restrictions=Restrictions(**restrict).within(data.names))
-    cell = BestSubset.unproved(tau, np.array(start))
+    std = standardize(data, restrictions=Restrictions(**restrict).resolve_names(data.names))
+    cell = BestSubset.from_bounds(tau, np.array(start))
     counts = [3] + [1] * (len(supports) - 1)
     better = with_supports_of_folds(std, 0.1, cell, [np.array(support) for support in supports], counts)
     return [int(j) for j in better.support]

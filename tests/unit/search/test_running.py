@@ -72,7 +72,7 @@ def test_a_record_of_the_state_of_a_method() -> None:
     made.standardize()
     run.begin()
     run.step()
-    made.go_on_by(run)
+    made.set_method(run)
     record = made.record()
     assert record.lower <= record.cv_error <= record.upper
     verify(record, made.question.dataset)
@@ -98,7 +98,7 @@ def test_the_better_support_of_all_rows_is_reported() -> None:
     g = int(np.flatnonzero(grid.gammas == quick.gamma)[0])
     tau, cell = int(grid.taus[0]), quick.on_all_rows[0]
     poor = BestSubsets(
-        {int(t): BestSubset.unproved(int(t), np.zeros(0, np.int64), 1e9, 0.5) for t in grid.taus}, 3, False
+        {int(t): BestSubset.from_bounds(int(t), np.zeros(0, np.int64), 1e9, 0.5) for t in grid.taus}, 3, False
     )
     both = with_quick_answer(replace(snapshot, best=(*snapshot.best[:g], poor, *snapshot.best[g + 1 :])), quick)
     assert both.best[g].by_size[tau].support.tolist() == cell.tolist() and both.best[g].by_size[tau].lower == 0.5
@@ -113,10 +113,10 @@ def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -
     made = running()
     made.question = replace(made.question, hooks=Hooks(resume=place))
     made.standardize()
-    unit = run.context.per_row
+    unit = run.context.cv_error_factor
     for method in (None, drawn_run()):
         if method is not None:
-            made.go_on_by(method)
+            made.set_method(method)
         made.prepare_answer(made.deadline.at)
         record = made.record()
         assert record.status == "proved" and record.support
@@ -138,6 +138,6 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     made.standardize()
     made.keeper, made.deadline = Checkpoint(tmp_path / "run.ck"), Deadline(0.0, None)
     run.step()
-    made.go_on_by(run)
+    made.set_method(run)
     made.store_end()
     assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.state.cells.lower)

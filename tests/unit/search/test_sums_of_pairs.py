@@ -22,7 +22,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> CellTable:
     """A table whose pair (0, 1) is held as sums, and shows one support in all folds."""
     monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     made = CellTable.empty(1, 3, K, by_pairs=True)
-    made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
+    made.set_recompute_function(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
     made.offer(np.s_[0, 1, :], made.pool.number(np.array([2])), LOSSES, VALUES)
     made.hold_sums(0, 1, 0.25, intervals=True)
     assert made.nominal[0, 1].tolist() == [LOSSES.mean()] * K and made.standard_error(0, 1) == 0.25
@@ -69,7 +69,7 @@ def test_who_makes_a_record_does_not_wait_for_fits(table: CellTable, write: Call
         reader.join()
         return VALUES.copy(), LOSSES.copy()
 
-    table.show_again_by(fitted)
+    table.set_recompute_function(fitted)
     write(table)
     assert free == [True] and table.nominal[0, 1].tolist() == replaced(4, 9.0)
 
@@ -85,17 +85,17 @@ def test_offers_to_all_folds_replace_all(table: CellTable) -> None:
 
 
 def test_without_time_the_standard_error_is_unknown(table: CellTable) -> None:
-    table.show_again_by(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
+    table.set_recompute_function(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
     table.offer((0, 1, 4), 0, 9.0, 1.0)
     assert np.isnan(table.standard_error(0, 1) or 0.0) and np.isfinite(table.nominal[0, 1]).all()
 
 
 def decided_without_time(table: CellTable) -> None:
     again = table.shown_again
-    table.show_again_by(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
+    table.set_recompute_function(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
     table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0)
     assert again is not None
-    table.show_again_by(again)
+    table.set_recompute_function(again)
 
 
 def test_a_fold_that_was_decided_without_time_stays_as_it_is_where_the_others_are_shown_again(table: CellTable) -> None:
@@ -117,7 +117,7 @@ def test_an_offer_to_one_fold_of_each_of_many_pairs_is_none_to_all_folds_of_one(
 ) -> None:
     monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     made = CellTable.empty(K, 1, K, by_pairs=True)
-    made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
+    made.set_recompute_function(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
     made.offer(np.s_[3, 0, :], 0, LOSSES, VALUES)
     made.hold_sums(3, 0, 0.25, intervals=False)
     made.offer(np.s_[:, 0, 0], 0, np.full(K, 9.0), np.full(K, 1.0))

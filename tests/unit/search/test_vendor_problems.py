@@ -23,7 +23,7 @@ from sparsecv_mio.search.problems.restricted import RestrictedProblem
 from sparsecv_mio.search.problems.squared import SquaredProblems
 from sparsecv_mio.search.problems.vendor import VendorProblem
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, is_never_expired
 
 from .drawn_subproblem import best_support, context_of, held_out_error
 
@@ -51,9 +51,9 @@ def test_near_ties_that_a_solver_leaves_are_listed_by_trees_of_this_package(monk
     monkeypatch.setattr(VendorListing, "solve", one_support)
     context = context_of()
     problem = problems_of(context, partial(VendorProblem, mio=HIGHS)).fold(0, 0)
-    found = problem.solve([2], [], UNLIMITED, never)
+    found = problem.solve([2], [], UNLIMITED, is_never_expired)
     assert asked == [2] and found.nodes > 1 and found.by_size[2].complete
-    bounds = bound_subproblems(problem, 0, (2,), 0, [found.by_size[2]], found.finished, never)
+    bounds = bound_subproblems(problem, 0, (2,), 0, [found.by_size[2]], found.finished, is_never_expired)
     error = held_out_error(context, (0, 2, 0), best_support(context, (0, 2, 0)))
     assert bounds.is_solved.all() and bounds.lower[0, 0] <= error * (1 + 1e-9)
     assert error <= bounds.upper[0, 0] * (1 + 1e-9)
@@ -62,14 +62,16 @@ def test_near_ties_that_a_solver_leaves_are_listed_by_trees_of_this_package(monk
 def test_steps_with_a_limit_on_nodes_are_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VendorListing, "solve", refused)
     problems = problems_of(context_of(), partial(VendorProblem, mio=HIGHS))
-    assert problems.fold(1, 0).solve([2], [], 0, never).by_size[2].support.size == 2
-    assert problems.full(0).solve([2], [], UNLIMITED, never).by_size[2].complete, "the model of the full data"
+    assert problems.fold(1, 0).solve([2], [], 0, is_never_expired).by_size[2].support.size == 2
+    assert problems.full(0).solve([2], [], UNLIMITED, is_never_expired).by_size[2].complete, (
+        "the model of the full data"
+    )
 
 
 def test_a_cutoff_of_the_full_data_is_one_mio_that_bounds_its_optimum() -> None:
     pytest.importorskip("highspy", reason="HiGHS is not installed")
     problem = problems_of(context_of(), partial(VendorProblem, mio=HIGHS)).full(1)
-    subset = problem.solve([2], [np.array([0, 2])], UNLIMITED, never, {2: 1e9}).by_size[2]
+    subset = problem.solve([2], [np.array([0, 2])], UNLIMITED, is_never_expired, {2: 1e9}).by_size[2]
     best = min(ridge(problem.problem, support)[1] for support in combinations(range(problem.problem.q), 2))
     assert not subset.complete and len(subset.support) == 2
     assert 0.999 * best <= subset.lower <= best <= subset.upper * (1 + 1e-12) <= 1.001 * best
@@ -90,7 +92,7 @@ def test_restricted_subsets_are_the_best_that_are_allowed(backend: str) -> None:
     make = partial(RestrictedProblem, constraints=constraints, mio=MioSettings(backend))
     for fold in range(context.folds.k):
         problem = problems_of(context, make).fold(fold, 0)
-        found = problem.solve([2], [], UNLIMITED, never).by_size[2]
+        found = problem.solve([2], [], UNLIMITED, is_never_expired).by_size[2]
         allowed = [pair for pair in combinations(range(6), 2) if pair != (1, 5)]
         best = min(allowed, key=lambda support: ridge(problem.problem, support)[1])
         assert found.complete and tuple(found.support.tolist()) == best
@@ -100,7 +102,7 @@ def test_restricted_problems_enclose_by_the_ball_and_claim_no_capability() -> No
     context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
     problem = problems_of(context, partial(RestrictedProblem, constraints=constraints)).fold(2, 0)
     support = np.array([0, 1])
-    ends = problem.enclose([2], np.array([ridge(problem.problem, (0, 1))[1]]), [support], never)
+    ends = problem.enclose([2], np.array([ridge(problem.problem, (0, 1))[1]]), [support], is_never_expired)
     error = held_out_error(context, (0, 2, 2), (0, 1))
     assert problem.capabilities == Capability.NONE and ends.lower[0] <= error <= ends.upper[0]
     assert problem.has_one_support(0) and not problem.has_one_support(6)

@@ -112,7 +112,7 @@ def test_a_search_by_size_relaxes_every_fold(monkeypatch: pytest.MonkeyPatch) ->
         case, search = random_search(seed)
         search.begin()
         left = search.state.subproblems_in_question().any(axis=(0, 1))
-        assert search.state.proved() or search.state.tried.is_weighted[left].all()
+        assert search.state.is_certified() or search.state.tried.is_weighted[left].all()
         n_left += int(left.sum())
         check_state(case, search)
     assert n_left > 0

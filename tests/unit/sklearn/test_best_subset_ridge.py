@@ -48,7 +48,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, kept, sparse_model
-from sparsecv_mio.sklearn.sparse_model import cv_results, warn_unproved
+from sparsecv_mio.sklearn.sparse_model import cv_results, warn_without_proof
 
 
 def test_callbacks_are_those_of_scikit_learn_where_it_has_them() -> None:
@@ -119,11 +119,11 @@ def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words
     request = SimpleNamespace(time_limit=limit)
     record = SimpleNamespace(warnings=("a copy",), request=request)
     with pytest.warns(ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* 1 and 2.5 as") as caught:
-        warn_unproved(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
+        warn_without_proof(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
     assert str(caught[0].message).endswith("as bounds")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_unproved(SimpleNamespace(status_="proved"))
+        warn_without_proof(SimpleNamespace(status_="proved"))
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:

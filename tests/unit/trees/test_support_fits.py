@@ -10,7 +10,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.trees.support_fits import fit_from_moments, near_tie_margin, objective_rounding
+from sparsecv_mio.trees.support_fits import fit_from_moments, objective_rounding, tie_margin
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -38,4 +38,4 @@ def test_a_singular_support_has_no_value() -> None:
 
 def test_margins_grow_with_the_value() -> None:
     problem = SparseProblem(np.eye(1), np.ones(1), 2.0, np.ones(1), 1.0, 4, np.zeros(1), 0.0)
-    assert 0.0 < objective_rounding(problem) == near_tie_margin(problem, 0.0) < near_tie_margin(problem, 1.0) < 1e-7
+    assert 0.0 < objective_rounding(problem) == tie_margin(problem, 0.0) < tie_margin(problem, 1.0) < 1e-7

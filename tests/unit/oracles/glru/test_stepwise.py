@@ -52,7 +52,7 @@ def test_true_errors_lie_within_the_bounds(loss: ConjugateLoss, regularizer: Reg
     X, y, V, v = data(3)
     plain = make_problem(X, y, loss, regularizer)
     d, selected = X.shape[1], np.array([0, 2, 3, 7]) if adding else np.arange(1, 9)
-    view = ColumnView.of(plain, selected)
+    view = ColumnView.from_problem(plain, selected)
     fit = train(view.problem, tol=1e-8)
     candidates = np.setdiff1d(np.arange(d), selected) if adding else selected
     design = DesignMatrix(V, regularizer.intercept)
@@ -97,13 +97,13 @@ def test_the_retrained_errors_are_inside(adding: bool, intercept: bool) -> None:
     y = np.where(X[:, 0] > 0.0, 1.0, y)
     whole = make_problem(X[:30], y[:30], Logistic(), Regularizer(0.1, intercept=intercept))
     validation, present = DesignMatrix(X[30:], intercept), np.array([0, 2, 4, 5])
-    view = ColumnView.of(whole, present)
+    view = ColumnView.from_problem(whole, present)
     fit = train(view.problem, tol=1e-8)
     candidates = np.array([1, 3]) if adding else present
     search = ColumnSearch(whole, validation, y[30:], StepwiseOptions("forward" if adding else "backward"))
     lower, upper = search.candidate_errors(view, fit, candidates)
     for k, j in enumerate(candidates.tolist()):
-        other = ColumnView.of(whole, np.union1d(present, [j]) if adding else present[present != j])
+        other = ColumnView.from_problem(whole, np.union1d(present, [j]) if adding else present[present != j])
         exact = train(other.problem, tol=1e-13)
         wrong = int(np.sum(np.sign(validation.forward(other.widen(exact.w, whole.design.d))) != y[30:]))
         assert lower[k] <= wrong <= upper[k]
