@@ -230,8 +230,8 @@ class TrainingObjective(SquaredValue):
         """Return the values of supports; see `SupportValue`."""
         fits = fit_from_moments(self.problem, supports)
         value, error = fits.value.copy(), fits.value_error.copy()
-        for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
-            if not value[a] - error[a] > limit:
+        for a in np.flatnonzero(~((value < np.inf) & (error <= FROM_ROWS * value))).tolist():
+            if not (value[a] < np.inf and value[a] - error[a] > limit):
                 fit = refit_rows(self.data, slice(0, self.data.n), supports[a], 2.0 * self.problem.lam)
                 value[a], error[a] = fit.objective, fit.objective_error
         return value, error
@@ -300,8 +300,8 @@ class CommonError(SquaredValue):
         for lo in range(0, len(supports), step):
             some = supports[lo : lo + step]
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
-        for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
-            if not value[a] - error[a] > limit:
+        for a in np.flatnonzero(~((value < np.inf) & (error <= FROM_ROWS * value))).tolist():
+            if not (value[a] < np.inf and value[a] - error[a] > limit):
                 value[a], error[a] = self.folds.refit_support(supports[a], 2.0 * self.problem.lam, self.expired)
         return value, error
 

@@ -121,7 +121,7 @@ class NearBest:
         size = self._sizes.get(tau)
         if size is None:
             return
-        if not error <= CROSSING_RTOL * (value + 1.0):  # inf or NaN too
+        if not (value < np.inf and error <= CROSSING_RTOL * (value + 1.0)):  # NaN too
             size.unknown = True
             return
         size.best = min(size.best, value + error)

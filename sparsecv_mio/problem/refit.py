@@ -230,7 +230,8 @@ def refit_squares(
         centre=(center, y_center),
         ball=((inverse / size[:, None]).astype(float), length),
     )
-    return row_fit if row_fit.objective_error <= TOLD * objective else row_fit._adopt_exact_fit()
+    is_accurate = objective < np.inf and row_fit.objective_error <= TOLD * objective
+    return row_fit if is_accurate else row_fit._adopt_exact_fit()
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:

@@ -206,7 +206,7 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
 
         fit_by_moments = fit_from_moments(problem, [support])
         value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
-        if error <= MOMENTS_RTOL * value:
+        if value < np.inf and error <= MOMENTS_RTOL * value:
             beta = fit_by_moments.coefficients(0)
             return _AllRowsFit(support, beta, value, error, problem.v_mean, problem.r_mean)
     made = refit_rows(data, slice(0, data.n), support, gamma)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations, count
 
 import numpy as np
@@ -280,3 +281,36 @@ def test_the_interval_of_the_best_value_contains_it_where_exposures_span_decades
         model = fit_of_data(data, Loss.POISSON, (0,), 0.1, scale="length", intercept="fold", rows=plan.train_rows(fold))
         error += model.held_out(data, plan.scored_rows(fold))[0] / data.n
     assert size.lower <= error <= size.best
+
+
+def exact_residual(X: np.ndarray, y: np.ndarray) -> float:
+    """Sum of squared residuals of least squares with an intercept, by elimination in fractions."""
+    rows = [
+        [Fraction(1), *map(Fraction, row), Fraction(target)] for row, target in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    width = len(rows[0])
+    gram = [[sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(width)] for i in range(width)]
+    for k in range(width - 1):
+        for i in range(k + 1, width):
+            factor = gram[i][k] / gram[k][k]
+            gram[i] = [a - factor * b for a, b in zip(gram[i], gram[k], strict=True)]
+    return float(gram[-1][-1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_a_ridge_nearly_dependent_columns_are_listed(seed: int) -> None:
+    """Columns whose singular values have a ratio of 1e-11 have no fit by moments: fractions give the value."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((11, 5))
+    X[:, 3] = 2.0 * X[:, 0] * (1.0 + 1e-11 * rng.standard_normal(11))
+    data = Dataset.from_arrays(X, X[:, 1] + 2.0 * rng.standard_normal(11), names=list("abcde"))
+    record = near_optimal(data, gamma=0.0, taus=3, within=1.0, by="objective", most=None)
+    values = {s: exact_residual(X[:, list(s)], data.y) for s in combinations(range(5), 3)}
+    (size,) = record.sizes
+    listed = {tuple(sorted(data.names.index(name) for name in model.support)): model.value for model in record.models}
+    best = min(values.values())
+    assert size.lower <= best * (1.0 + RTOL) and min(listed.values()) == pytest.approx(best, rel=RTOL)
+    for support, value in values.items():
+        if value <= size.complete_to * (1.0 - RTOL):
+            assert listed[support] == pytest.approx(value, rel=RTOL)
+    assert any({0, 3} <= set(support) for support in listed) and verify(record, data).ok

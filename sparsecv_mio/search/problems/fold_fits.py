@@ -114,8 +114,9 @@ class HeldOutFold:
         else:
             kernel.held_out_rows(self.V, self.r, self.level, made.support_rows, made.fits, scores)
         value, value_error, loss, loss_error = made.value, made.value_error, scores.error, scores.rounding
-        is_exact = (value_error <= MOMENTS_RTOL * value) & (loss_error <= ACCURATE_RTOL * loss)
-        is_near = (loss_error <= 1e-7 * loss) & (value_error <= 1e-9 * value)
+        is_finite = np.isfinite(value) & np.isfinite(loss)  # of a support that moments cannot fit, both errors are inf
+        is_exact = is_finite & (value_error <= MOMENTS_RTOL * value) & (loss_error <= ACCURATE_RTOL * loss)
+        is_near = is_finite & (loss_error <= 1e-7 * loss) & (value_error <= 1e-9 * value)
         for count, i in enumerate(np.flatnonzero(~is_exact).tolist()):
             if self.by_moments and is_near[i]:
                 continue
@@ -127,7 +128,7 @@ class HeldOutFold:
             if not loss_error[i] <= rounding:
                 loss[i], loss_error[i] = held_out, rounding
         negligible = ACCURATE_RTOL * problem.yy / problem.total * self.weight
-        is_accurate = loss_error <= WORST_ROUNDING * loss + negligible
+        is_accurate = np.isfinite(loss) & (loss_error <= WORST_ROUNDING * loss + negligible)
         return Fits(
             supports, value - value_error, value + value_error, loss - loss_error, loss + loss_error, loss, value,
             is_accurate,

@@ -561,4 +561,5 @@ def solve_sure_subproblems(bounds: FoldBounds, scores: BestByFold, is_sure: Bool
 
 def is_well_known(root: FullFit, scores: BestByFold) -> BoolArray:
     """Return True, in the shape of the scores, where the held-out loss of the best support may be shown."""
-    return np.asarray((scores.which >= 0) & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))
+    is_known = (scores.which >= 0) & np.isfinite(scores.error)
+    return np.asarray(is_known & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))

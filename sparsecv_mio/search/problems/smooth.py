@@ -122,7 +122,7 @@ class SmoothProblem(FoldProblem):
         scored = Fits(
             supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(), np.zeros(len(losses), dtype=bool)
         )
-        for i in np.flatnonzero(~(high - low <= FROM_ROWS * losses)).tolist():
+        for i in np.flatnonzero(~(np.isfinite(high) & (high - low <= FROM_ROWS * losses))).tolist():
             self._refit_from_rows(scored, i)
         low, high, losses = scored.held_out_lower, scored.held_out_upper, scored.held_out
         scored.is_accurate[...] = np.isfinite(high) & (high - low <= WORST_ROUNDING * losses)
