@@ -136,15 +136,21 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
 
 @dataclass(frozen=True)
 class ClassQuality:
-    """Quality of predicted probabilities: log loss per row, accuracy, AUC, Brier score."""
+    """Quality of predicted probabilities: log loss per row, accuracy, AUC, Brier score.
+
+    The accuracy is that of classes at the probability `threshold`; None is above 0.5.
+    """
 
     log_loss: float
     accuracy: float
     auc: float
     brier: float
+    threshold: float | None = None
 
 
-def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | None = None) -> ClassQuality:
+def class_quality(
+    y: ArrayLike, probability: ArrayLike, weights: FloatArray | None = None, threshold: float | None = None
+) -> ClassQuality:
     """Return the quality of predicted probabilities.
 
     Parameters
@@ -155,6 +161,8 @@ def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | No
         Probabilities of class 1.
     weights : (n,) array_like, optional
         Row weights; 1 by default.
+    threshold : float, optional
+        Probability from which on class 1 is predicted; above 0.5 by default.
 
     Returns
     -------
@@ -173,8 +181,9 @@ def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | No
     right = np.where(truth > 0.0, chance, 1.0 - chance)
     with np.errstate(divide="ignore"):
         loss = float(np.average(-np.log(right), weights=w))
-    accuracy = float(np.average((chance > 0.5) == (truth > 0.0), weights=w))
-    return ClassQuality(loss, accuracy, _auc(truth, chance, w), float(np.average((chance - truth) ** 2, weights=w)))
+    is_positive = chance > 0.5 if threshold is None else chance >= threshold
+    accuracy, brier = (float(np.average(x, weights=w)) for x in (is_positive == (truth > 0.0), (chance - truth) ** 2))
+    return ClassQuality(loss, accuracy, _auc(truth, chance, w), brier, threshold)
 
 
 def _auc(truth: FloatArray, chance: FloatArray, w: FloatArray) -> float:

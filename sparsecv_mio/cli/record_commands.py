@@ -335,7 +335,7 @@ def predict(
     if has_target and rows.n == stored.data.n and _are_training_rows(stored, data, reading):
         notes.append("these are the rows that the model was fitted on: the errors are training errors")
     if has_target:
-        notes += _describe_errors(stored, rows, table[there, 0])
+        notes += _describe_errors(stored, rows, table[there, 0], threshold)
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
@@ -362,7 +362,9 @@ def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
         return False
 
 
-def _describe_errors(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:
+def _describe_errors(
+    stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray, threshold: float | None
+) -> list[str]:
     """Return lines on the errors of predictions for rows with a target, in comparison with the CV error."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
@@ -371,8 +373,9 @@ def _describe_errors(stored: Record | FitRecord | CommonRecord, rows: Dataset, p
     rows = adapt_to_record_loss(stored, rows)
     if stored.loss is Loss.POISSON:
         return error_lines(stored, count_quality(rows.y, predictions, rows.row_exposure))
-    judge = accuracy if getattr(stored, "classes", None) is None else class_quality
-    return error_lines(stored, judge(rows.y, predictions))
+    if getattr(stored, "classes", None) is None:
+        return error_lines(stored, accuracy(rows.y, predictions))
+    return error_lines(stored, class_quality(rows.y, predictions, threshold=threshold))
 
 
 def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
@@ -399,9 +402,11 @@ def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: fl
     columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
     if classes is None:
         return columns
-    least, names = 0.5 if threshold is None else threshold, {True: classes.positive, False: classes.negative}
-    chances = columns["prediction"]
-    named = [None if math.isnan(chance) else names[chance >= least] for chance in chances]
+    names, chances = {True: classes.positive, False: classes.negative}, columns["prediction"]
+    is_positive = [chance > 0.5 if threshold is None else chance >= threshold for chance in chances]
+    named = [
+        None if math.isnan(chance) else names[positive] for chance, positive in zip(chances, is_positive, strict=True)
+    ]
     return {"probability": chances, "class": named}
 
 

@@ -275,7 +275,8 @@ def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
     """Return a line on the errors of predictions."""
     if isinstance(found, accuracy.ClassQuality):
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
-        right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
+        at = "" if found.threshold is None else f" at threshold {format_number(found.threshold)}"
+        right = f"accuracy {100.0 * found.accuracy:.1f}%{at}, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {format_number(found.log_loss)}, {right}"
     if isinstance(found, accuracy.CountQuality):
         of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
