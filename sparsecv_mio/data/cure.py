@@ -187,8 +187,11 @@ class Fault:
             return advice or "give numbers"
         return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
 
-    def option(self, target: str, rows: int = 0) -> str:
-        """Return the keyword that imputes or encodes the column, or an empty text."""
+    def option(self, target: str, rows: int = 0, classes_by: str = 'loss="logistic"') -> str:
+        """Return the keyword that imputes or encodes the column, or an empty text.
+
+        `classes_by` is the keyword that makes a target of two text values two classes.
+        """
         if self.missing:
             cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
             return f"{cures}, or {self.as_word}" if self.as_word else cures
@@ -202,7 +205,7 @@ class Fault:
         if self.is_mainly_numeric(rows) or len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
-        return 'encode="onehot"' + (', or as two classes with loss="logistic"' if classes else "")
+        return 'encode="onehot"' + (f", or as two classes with {classes_by}" if classes else "")
 
 
 MORE_CLASSES = (
@@ -217,7 +220,8 @@ class Faults:
 
     `subjects` is the column that names subjects with several rows each, if there is one. `marks` describes the number
     format of each column. `settled` is True for new rows of a model, which need all columns of the model and have no
-    options for cells. `lines` returns the lines of a file in which rows end.
+    options for cells. `classes_by` is the keyword that makes a target of two text values two classes. `lines` returns
+    the lines of a file in which rows end.
     """
 
     target: str
@@ -226,6 +230,7 @@ class Faults:
     marks: Mapping[str, reading_options.Marks] = field(default_factory=dict)
     settled: bool = False
     subjects: str = ""
+    classes_by: str = 'loss="logistic"'
     lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
 
     def add(self, column: str, row: int, value: object, empty: bool = False, as_word: str = "") -> None:
@@ -270,7 +275,7 @@ class Faults:
             return f"it is empty in every row; give {drop_keyword(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return MORE_CLASSES
-        option = one.option(self.target, self.rows)
+        option = one.option(self.target, self.rows, self.classes_by)
         drop = self._drop_keyword(one)
         named = (
             f"nearly every row has a different value, so it names the rows and is not a feature; drop it with {drop}"
@@ -301,7 +306,7 @@ class Faults:
             return f"{cells}; {drop_keyword(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return f"{cells}; {MORE_CLASSES}"
-        cures = self._drop_keyword(one), one.option(self.target, self.rows)
+        cures = self._drop_keyword(one), one.option(self.target, self.rows, self.classes_by)
         option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
         if option:
             return f"{cells}; {option}"
@@ -869,6 +874,7 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.has_fixed_options, lines=table.lines)
+    faults.classes_by = wanted.classes_by
     for column in table.columns:
         if how.na is Missing.ERROR:
             as_word = _as_word(column, table, how)

@@ -225,7 +225,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         aux: Sequence[str] = (),
-        two_words: bool = False,
+        two_words: bool | None = None,
         **reading: Any,
     ) -> Dataset:
         """Return a data set with copies of the columns of a table in memory.
@@ -240,8 +240,9 @@ class Dataset:
             Columns to keep, or to drop; at most one of the two.
         aux : sequence of str
             Group and fold columns.
-        two_words : bool
-            True if the target may hold two text values, for classification; they become 0 and 1.
+        two_words : bool, optional
+            True if the target may hold two text values, for classification; they become 0 and 1. By default it may
+            not, and the error for such a target names this parameter.
         **reading
             Options for cells that are not numbers: `na`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`,
             and for text `decimal` and `thousands`; see :class:`~sparsecv_mio.data.reading_options.Reading`.

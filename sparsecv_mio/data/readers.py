@@ -291,7 +291,7 @@ def read_dataset(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     aux: Sequence[str] = (),
-    two_words: bool = False,
+    two_words: bool | None = None,
     weights: str | None = None,
     **reading: Any,
 ) -> Dataset:
@@ -310,8 +310,9 @@ def read_dataset(
         Columns to keep, or to drop, by name or position; at most one of the two. Other columns may hold anything.
     aux : sequence of str
         Group and fold columns (see :func:`sparsecv_mio.data.folds.fold_columns`); never features.
-    two_words : bool
-        True if the target may hold two text values, for classification; they become 0 and 1.
+    two_words : bool, optional
+        True if the target may hold two text values, for classification; they become 0 and 1. By default it may
+        not, and the error for such a target names this parameter.
     weights : str, optional
         Column of row weights, or `file:FILE` with one number in each line. Rows of weight 0 are dropped, and `solve`
         assigns only the other rows to folds.

@@ -762,9 +762,14 @@ class Wanted:
     aux: tuple[str, ...]
     needed: bool = True  # True if the data must have the target
     index: str | None = None  # a column that only numbers the rows
-    two_words: bool = False  # True if the target may hold two text values
+    two_words: bool | None = False  # True if the target may hold two text values, None if the caller has no loss
     sure: bool = False  # True if the number format is known, as for a second read
     role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
+
+    @property
+    def classes_by(self) -> str:
+        """Keyword that makes a target of two text values two classes."""
+        return "two_words=True" if self.two_words is None else 'loss="logistic"'
 
     @property
     def has_fixed_options(self) -> bool:

@@ -16,6 +16,7 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import inspect_file
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.api import solve
 
 from .files import FRAME, NAMES, X, Y, refused, write
 
@@ -156,3 +157,15 @@ def test_bad_paths(tmp_path: Path) -> None:
 def test_an_address_is_no_file() -> None:
     with pytest.raises(BadInput, match="file 'https://example.org/a.csv': a web address is not a file; download"):
         read_dataset("https://example.org/a.csv", "y")
+
+
+def test_the_advice_for_a_text_target_is_a_parameter_of_the_function_that_gives_it(tmp_path: Path) -> None:
+    data = tmp_path / "ill.csv"
+    frame = pd.DataFrame({"x": np.arange(12.0), "ill": ["no", "yes", "no"] * 4})
+    frame.to_csv(data, index=False)
+    for source in (data, frame):
+        with pytest.raises(BadInput, match=r"as two classes with two_words=True$"):
+            read_dataset(source, "ill")
+        with pytest.raises(BadInput, match=r'as two classes with loss="logistic"$'):
+            solve(source, "ill")
+        assert read_dataset(source, "ill", two_words=True).y.tolist() == [0.0, 1.0, 0.0] * 4
