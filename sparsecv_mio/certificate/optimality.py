@@ -454,7 +454,7 @@ def check_by_enumeration(
         if piece.supports is not None:
             listed = [continuous.supports[number] for number in piece.supports]
             for fold in _find_unlisted_folds(design, plan, (middle, piece.tau), listed):
-                words = f"lack the optimum of fold {fold} at gamma {middle!r}"
+                words = f"lack the optimum of fold {fold + 1} at gamma {middle!r}"
                 checks.require(False, f"{place}supports", words)
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))

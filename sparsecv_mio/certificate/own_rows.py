@@ -89,7 +89,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         cells = _cells(record, dataset, train)
         seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
         if not checks.require(
-            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold} sees other rows"
+            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold + 1} sees other rows"
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")

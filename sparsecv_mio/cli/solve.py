@@ -300,12 +300,13 @@ def _held_out_file(
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)
     scored_rows, weights = times > 0, dataset.row_weights
-    said, kind = (plan.labels, "fold") if plan.is_partition else (times, "times scored")
+    once = plan.scores_rows_once
+    numbers, kind = (plan.scoring_folds + 1, "fold") if once else (times, "times scored")  # folds count from 1
     name = "prediction" if record.classes is None else "probability"
     classes = None if record.classes is None else (record.classes.negative, record.classes.positive)
     columns = {
         "target": dataset.y.tolist() if classes is None else [classes[int(y > 0.0)] for y in dataset.y.tolist()],
-        kind: [number if scored else None for number, scored in zip(said.tolist(), scored_rows, strict=True)],
+        kind: [number if scored else None for number, scored in zip(numbers.tolist(), scored_rows, strict=True)],
         name if record.average is None else f"pair_{name}": means.tolist(),
     }  # fmt: skip
     if weights is not None:

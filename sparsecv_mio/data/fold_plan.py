@@ -264,9 +264,14 @@ class FoldPlan:
         return np.asarray(self.sizes == self.left_sizes)
 
     @cached_property
+    def scores_rows_once(self) -> bool:
+        """True if no row is scored by two folds."""
+        return bool(np.all(np.diff(self.all_scored) > 0))
+
+    @cached_property
     def is_partition(self) -> bool:
         """True if no row is scored twice and every fold trains on all rows except those it scores."""
-        return self.left is None and bool(np.all(np.diff(self.all_scored) > 0))
+        return self.left is None and self.scores_rows_once
 
     @cached_property
     def labels(self) -> IntArray:
@@ -278,6 +283,11 @@ class FoldPlan:
             If the folds are not a partition.
         """
         self.check_partition("labels")
+        return self.scoring_folds
+
+    @cached_property
+    def scoring_folds(self) -> IntArray:
+        """(n,) index of the last fold that scores each row; -1 for rows that are never scored."""
         labels = np.full(self.n, -1, dtype=np.int64)
         for lo in range(0, self.k, CHUNK_ELEMENTS):
             starts = self.starts[lo : lo + CHUNK_ELEMENTS + 1]
@@ -527,7 +537,7 @@ def _starts(sizes: IntArray) -> IntArray:
 def _check_plan(plan: FoldPlan) -> FoldPlan:
     if plan.least_training < 2:
         raise BadInput(
-            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes))} only {plan.least_training} training "
+            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes)) + 1} only {plan.least_training} training "
             "rows: at least two are needed"
         )
     for array in (plan.order, plan.starts, *(plan.left or ())):

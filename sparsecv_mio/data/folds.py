@@ -371,6 +371,41 @@ def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
     return None
 
 
+def fold_name(spec: str, dataset: Dataset, fold: int) -> str:
+    """Return the id that the user gave to a fold, or the row of a fold of one row; empty if there is neither.
+
+    Parameters
+    ----------
+    spec : str
+        Specification of the folds.
+    dataset : Dataset
+        Data of the folds.
+    fold : int
+        Index of the fold.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0]] * 4, [0.0] * 4, aux={"who": ["a", "b", "b", "c"]})
+    >>> fold_name("groups:who", data, 1), fold_name("loo", data, 3), fold_name("2", data, 0)
+    ("who 'b'", 'row 4', '')
+    """
+    kind, _, value = canonical(spec.removesuffix(fold_plan.WEIGHTED)).partition(":")
+    if kind == "loo":
+        return f"row {int(dataset.places[fold]) + 1}"
+    if kind in ("groups", "column") and value in dataset.aux:
+        ids, column = dataset.aux[value], value
+    elif kind == "file" and value and Path(value).is_file():
+        columns = fold_plan.read_fold_file(Path(value), dataset.n)
+        if columns.shape[1] > 1:
+            return ""
+        ids, column = columns[:, 0], "id"
+    else:
+        return ""
+    make = fold_plan.group_labels if kind == "groups" else fold_plan.fold_labels
+    first = int(np.flatnonzero(make(ids, f"column {value!r}") == fold)[0])
+    return f"{column} {str(ids[first])!r}"
+
+
 def _check_seed(seed: object) -> None:
     if not isinstance(seed, Integral):
         raise BadInput(f"seed: {str(seed)[:30]!r} is not a whole number")

@@ -476,7 +476,7 @@ class SearchProof:
         self, pair: PairStatements, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         if pair.size not in tree.listed:
-            raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
+            raise BadInput(f"--proof: the best supports of fold {fold + 1} differ by less than floats can tell")
         listed = tree.listed[pair.size]
         if len(listed) == 1:  # the support that the search found
             pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])

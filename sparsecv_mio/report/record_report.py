@@ -156,7 +156,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         Section("The answer", (
             Facts(_answer_facts(record)),
             *([] if record.nested is None else [_sentences(record_tables.nested_lines(record, record.nested))]),
-            _sentences([*record_tables.rule_lines(record), *record_words.stability_lines(record),
+            _sentences([*record_tables.rule_lines(record), *record_words.stability_lines(record, data),
                         *record_words.average_lines(record)]),
         )),
         Section("What is certified, and what is not", (

@@ -430,7 +430,7 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
     layout.say_codes(console, record.data)
     for line in scatter_lines(record, record, data):
         layout.say(console, line)
-    if lines := record_words.stability_lines(record):
+    if lines := record_words.stability_lines(record, data):
         for line in lines:
             layout.say(console, line)
         console.print()

@@ -9,6 +9,8 @@ from functools import partial
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, interval_digits, quoted_name, several
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import mark_estimate
@@ -140,10 +142,21 @@ def _estimate(reported: float, best: float) -> str:
     return f"their smallest estimate is {shown}% larger" if worse >= 0.01 else "their smallest estimate is the same"
 
 
-def stability_lines(record: Record) -> list[str]:
-    """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not."""
+def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
+    """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not.
+
+    For folds in time order the change is described only on request: the first models are fitted to few rows, so their
+    losses differ from those of the full data however influential a fold is.
+
+    Parameters
+    ----------
+    data : Dataset, optional
+        Data of the record, for the name of a fold that the user numbered.
+    """
     stable = record.stability
-    return [*_selection_lines(record), _change(record, stable) if stable is not None else _no_change(record)]
+    if _is_in_time_order(record) and record.request.stability is None:
+        return _selection_lines(record)
+    return [*_selection_lines(record), _change(record, stable, data) if stable is not None else _no_change(record)]
 
 
 def _no_change(record: Record) -> str:
@@ -200,15 +213,17 @@ def _is_in_time_order(record: Record) -> bool:
     return record.folds.spec.lower().startswith(("forward:", "splitter:timeseriessplit"))
 
 
-def _change(record: Record, stable: Stability) -> str:
+def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
     losses = LOSS_WORDS[record.loss].losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
-    held_out = "fitting only the rows before it" if _is_in_time_order(record) else "holding it out"
-    change = f"{held_out} changes the {losses} by {value} on average"
-    return f"most influential fold: {stable.fold + 1}; {change}{share}{ends if stable.estimate else ''}"
+    name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
+    which = f"{stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
+    rows = "only on the rows before it" if _is_in_time_order(record) else "without its rows"
+    change = f"a model fitted {rows} changes the {losses} of all rows by {value} on average"
+    return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 
 def average_lines(record: Record) -> list[str]:

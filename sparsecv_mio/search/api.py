@@ -144,7 +144,7 @@ def answer_outer_fold(
             replace(question, dataset=training, folds=inner, options=options, hooks=hooks), deadline
         )
     except BadInput as error:
-        raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
+        raise BadInput(f"{what}, without outer fold {fold + 1}: {error}") from None
 
 
 def solve_outer_folds(

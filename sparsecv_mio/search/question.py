@@ -108,7 +108,7 @@ class Question:
             try:
                 self.options.check_data(training, inner_folds(self.folds, rows, training))
             except BadInput as error:
-                raise BadInput(f"nested, without outer fold {fold}: {error}") from None
+                raise BadInput(f"nested, without outer fold {fold + 1}: {error}") from None
 
 
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:

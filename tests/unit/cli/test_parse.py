@@ -25,7 +25,7 @@ TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
         ("stability 0.5: goes with method auto", "--stability 0.5: goes with --method auto"),
         ("one_se: a single fold has no standard error", "--one-se: a single fold has no standard error"),
         ("gamma 0.1..1: one-se goes with a grid", "--gamma 0.1..1: --one-se goes with a grid"),
-        ("stability nested, without outer fold 0: no", "stability nested, without outer fold 0: no"),
+        ("stability nested, without outer fold 1: no", "stability nested, without outer fold 1: no"),
         ("column: 'tau' is empty", "column: 'tau' is empty"),
         ("--tau: '99' is out of range", "--tau: '99' is out of range"),
     ],

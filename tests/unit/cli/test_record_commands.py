@@ -495,11 +495,11 @@ def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys
         "--save-held-out",
         str(out),
     ]
-    for folds, times in (("2x4", {2}), ("forward:3", {1})):
+    for folds, kind, numbers in (("2x4", "times scored", {2}), ("forward:3", "fold", {1, 2, 3})):
         assert run([*command, "--folds", folds]) == 0
         rows = read_csv(out)
-        assert list(rows.columns) == ["row", "target", "times scored", "prediction"] and len(rows) == 97
-        assert set(rows["times scored"].dropna()) == times
+        assert list(rows.columns) == ["row", "target", kind, "prediction"] and len(rows) == 97
+        assert set(rows[kind].dropna()) == numbers
         assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
         said, held = capsys.readouterr().out, rows.dropna()
         root = np.sqrt(np.mean((held.target - held.prediction) ** 2))
@@ -515,6 +515,9 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str],
     assert isinstance(record, Record)
     rows = read_csv(out)
     held = rows.dropna()
+    assert set(held.fold) == set(range(1, record.folds.k + 1))  # as the screen counts them
+    if record.stability is not None:
+        assert f"most influential fold: {record.stability.fold + 1} of {record.folds.k}" in said
     weight = held.weight if "weight" in held else np.ones(len(held))
     assert ("--weights" in folds) == ("weight" in held)
     assert len(rows) == record.data.n and held.fold.nunique() == record.folds.k

@@ -65,7 +65,10 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
     every, change = stability_lines(record)
     assert every == "stability: all 5 fold models (each fitted without one fold) select the features of this model"
-    assert change.startswith("most influential fold: ") and "; holding it out changes the squared errors by " in change
+    assert record.stability is not None and change.startswith(
+        f"most influential fold: {record.stability.fold + 1} of 5; "
+    )
+    assert "; a model fitted without its rows changes the squared errors of all rows by " in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
@@ -77,9 +80,22 @@ def test_folds_that_chose_other_features_are_counted() -> None:
 
 
 def test_folds_in_time_order_are_not_left_out() -> None:
-    chosen, change = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
+    (chosen,) = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
     assert "all 3 fold models (each fitted on the rows before one fold) " in chosen
-    assert "; fitting only the rows before it changes the squared errors by " in change
+    asked = solve(data(), folds="forward:3", gammas=0.1, taus=2, stability=0.0, threads=1)
+    assert "; a model fitted only on the rows before it changes the squared errors of " in stability_lines(asked)[1]
+
+
+def test_folds_that_the_user_named_are_called_by_their_names() -> None:
+    given = data()
+    ids = np.array(["ann", "bob", "cid", "dan"])[np.arange(given.n) % 4]
+    for spec, column in (("groups:who", ids), ("column:who", ids), ("column:who", np.arange(given.n) % 4)):
+        named = replace(given, aux={"who": column})
+        record = solve(named, folds=spec, gammas=0.1, taus=2, threads=1)
+        assert record.stability is not None
+        fold = record.stability.fold
+        words = f"most influential fold: {fold + 1} of 4 (who {str(np.unique(column)[fold])!r}); "
+        assert stability_lines(record, named)[-1].startswith(words)
 
 
 def test_models_without_a_common_feature_are_said_to_have_none() -> None:
