@@ -7,6 +7,10 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset
 
 # Read when numpy is first loaded: every method is timed with single-threaded linear algebra.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -61,6 +65,13 @@ def synthetic(
     signal = X[:, support].sum(axis=1)
     y = signal + rng.standard_normal(n) * np.sqrt(signal.var() / snr)
     return X, y
+
+
+def instance(name: str) -> Dataset:
+    """Read one of the committed instances."""
+    from sparsecv_mio.data.readers import read_dataset
+
+    return read_dataset(INSTANCES / f"{name}.csv", TARGETS[name])
 
 
 def centred(X: FloatArray, y: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:

@@ -12,13 +12,13 @@ import argparse
 import sys
 import time
 
-from _common import environment, table
-from _runs import held, warm_up
+from _common import environment, instance, table
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.warmup import warm_up
 
 GAP = 1e-4
 ASKED = ("1e-3..10", "1e-3:10:15", "1e-3:10:200")
@@ -37,7 +37,7 @@ def timed(data: Dataset, spec: str, gammas: str, threads: int | None) -> tuple[R
 
 def row_of(name: str, spec: str, threads: int | None) -> tuple[list[object], list[float], bool]:
     """One line of the table, its CPU and wall-clock seconds over the interval, and whether that was proved."""
-    data = held(name)
+    data = instance(name)
     runs = [timed(data, spec, gammas, threads) for gammas in ASKED]
     (record, cpu, wall), *grids = runs
     pieces = 0 if record.continuous is None else len(record.continuous.pieces)

@@ -129,3 +129,14 @@ def test_the_pages_of_results_are_listed_and_their_scripts_exist() -> None:
         commands = re.findall(r"^    (?:python (\S+)|\S)", text, re.MULTILINE)
         assert commands, f"{name} has no command"
         assert all((DOCS.parent / script).is_file() for script in commands if script), name
+        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", text)
+        assert all((folder / link).exists() for link in links), name
+
+
+def test_scripts_that_pages_name_exist() -> None:
+    root = DOCS.parent
+    for page in (*root.glob("*.md"), *DOCS.rglob("*.md"), root / "Makefile"):
+        if page.name == "CHANGELOG.md":
+            continue
+        named = re.findall(r"(?<![\w/])scripts/[\w/]+\.py", page.read_text(encoding="utf-8"))
+        assert all((root / script).is_file() for script in named), page

@@ -1,7 +1,7 @@
 """Best subset ridge, lasso, relaxed lasso and forward selection in the design of Hastie, Tibshirani and Tibshirani.
 
-    python scripts/studies/hastie.py run --out FOLDER [--repeats 3] [--sizes low medium high-5 high-10] [...]
-    python scripts/studies/hastie.py report --out FOLDER [--results results]
+    python scripts/bench/hastie.py run --out FOLDER [--repeats 3] [--sizes low medium high-5 high-10] [...]
+    python scripts/bench/hastie.py report --out FOLDER [--results results]
 
 Best Subset, Forward Stepwise or Lasso? Statistical Science 35 (2020). Rows of N(0, Sigma), Sigma_ij = rho^|i-j|;
 (n, p, s) = (100, 10, 5), (500, 100, 5), (50, 1000, 5), (100, 1000, 10); coefficients of types 1, 2, 3 and 5; rho 0,
@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from _runs import add_run_options, carry_on
+from _batches import add_run_options, carry_on
 
 from sparsecv_mio.batch.plan import Task, make_tasks
 

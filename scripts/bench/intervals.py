@@ -77,7 +77,7 @@ def main() -> None:
                 for number in range(given.repeats):
                     found[folds, pair, n].append(coverage(*draw(n, number), folds, pair))
     about = " ".join((__doc__ or "").split("\n\n", 1)[1].split())
-    page = f"# Prediction intervals\n\n`python scripts/studies/intervals.py`. {about}\n\n{table(found)}\n"
+    page = f"# Prediction intervals\n\n`python scripts/bench/intervals.py`. {about}\n\n{table(found)}\n"
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(page, encoding="utf-8")
 

@@ -219,7 +219,7 @@ def report(ask: argparse.Namespace) -> int:
     means["draws"] = frame.groupby([*SETTING, "method"]).size()
     means.reset_index().round(5).to_csv(results / "hastie.csv", index=False)
     text = ["# The design of Hastie, Tibshirani and Tibshirani", "",
-            "`python scripts/studies/hastie.py run --out FOLDER`, then `report --out FOLDER`; what is compared, and "
+            "`python scripts/bench/hastie.py run --out FOLDER`, then `report --out FOLDER`; what is compared, and "
             "what follows, stands in docs/studies.md. Searches of ours have "
             f"{ask.validation_limit:g} s of the processor (validation) or {ask.cv_limit:g} s (ten folds): those with "
             "100 columns and more are not proved then, and are what the limit left. "

@@ -99,7 +99,7 @@ def report(ask: argparse.Namespace) -> int:
     if not ask.unverified:
         verified = frame.loc[frame["estimator"] == "sparsecv", "verified"].astype(bool)
         told = f"Records of ours verified: {int(verified.sum())}, not: {int((~verified).sum())}."
-    run = "python scripts/studies/real.py run" + ("" if ask.loss == "squared" else " --loss logistic --data FOLDER")
+    run = "python scripts/bench/real.py run" + ("" if ask.loss == "squared" else " --loss logistic --data FOLDER")
     text = [
         f"# {TITLES[ask.loss]}", "",
         f"`{run} --out FOLDER`, then `report` in place of `run`. Ratios of test errors to "

@@ -1,7 +1,7 @@
 """Test errors of the averaged model beside those of the best pair, with the package's own searches, and of peers.
 
-    python scripts/studies/average.py run --out FOLDER [--splits 20] [--draws 5] [--limit 1] [--sets ...] [...]
-    python scripts/studies/average.py report --out FOLDER [--results results]
+    python scripts/bench/average.py run --out FOLDER [--splits 20] [--draws 5] [--limit 1] [--sets ...] [...]
+    python scripts/bench/average.py report --out FOLDER [--results results]
 
 Real sets: random splits, 80% of the rows to fit and 20% to score, as in `real.py`, seeds 0 to 19 (the constants of the
 rule were set on seeds 100 to 107); errors of peers are taken from `results/real_data.csv` where they are there.
@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import _runs  # noqa: F401  (one thread, before numpy is loaded)
+import _batches  # noqa: F401  (one thread, before numpy is loaded)
 import numpy as np
 from hastie import BETAS, SIZES, draw_of
 from real import SLOW, TARGETS, place_of

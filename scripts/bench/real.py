@@ -1,8 +1,8 @@
 """Test errors on real data: best subset ridge by both rules beside LassoCV, the relaxed lasso and abess.
 
-    python scripts/studies/real.py run --out FOLDER [--splits 10] [--limit 1] [--sets prostate diabetes ...] [...]
-    python scripts/studies/real.py report --out FOLDER [--results results]
-    python scripts/studies/real.py run --loss logistic --data FOLDER --out FOLDER [--limit 5] [...]
+    python scripts/bench/real.py run --out FOLDER [--splits 10] [--limit 1] [--sets prostate diabetes ...] [...]
+    python scripts/bench/real.py report --out FOLDER [--results results]
+    python scripts/bench/real.py run --loss logistic --data FOLDER --out FOLDER [--limit 5] [...]
 
 Random splits, 80% of the rows to fit and 20% to score; every method chooses by the same ten folds of the training rows.
 Sets of 8 to 500 columns from `instances/`, and from the folders of `--data` where they are downloaded; `prostate43`
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from _runs import add_run_options, carry_on
+from _batches import add_run_options, carry_on
 
 from sparsecv_mio.batch.plan import Task, make_tasks
 

@@ -1,8 +1,8 @@
 """Whether averages of near-best pairs predict two classes better than the pair: log loss of test rows beside L1's.
 
-    python scripts/studies/real.py run --loss logistic --data FOLDER --out TWO      # first: L1 and the splits
-    python scripts/studies/two_class_average.py run --lasso TWO --out FILE [--limit 2] [--sets ...] [--seconds S]
-    python scripts/studies/two_class_average.py report --out FILE [--results results]
+    python scripts/bench/real.py run --loss logistic --data FOLDER --out TWO      # first: L1 and the splits
+    python scripts/bench/two_class_average.py run --lasso TWO --out FILE [--limit 2] [--sets ...] [--seconds S]
+    python scripts/bench/two_class_average.py report --out FILE [--results results]
 
 For every set and split one search, ended after `--limit` seconds of the processor; then its near-best pairs are
 averaged, their log odds and their probabilities, and the average of log odds is put on the best subset that misses it
@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import _runs  # noqa: F401  (one thread, before numpy is loaded)
+import _batches  # noqa: F401  (one thread, before numpy is loaded)
 import numpy as np
 from real import OF_CLASSES
 
@@ -148,7 +148,7 @@ def report(ask: argparse.Namespace) -> int:
     )
     text = [
         "# Averages of two classes", "",
-        "`python scripts/studies/two_class_average.py`. Test log loss over L1's of the same split (mean of splits and "
+        "`python scripts/bench/two_class_average.py`. Test log loss over L1's of the same split (mean of splits and "
         "its standard error; the first column is L1's own). Every "
         f"search has {ask.limit:g} s of the processor, its pairs are estimates where it is not proved, and the average "
         f"at most {AVERAGE_SECONDS:g} s more.", "", *lines, "", *said, "",

