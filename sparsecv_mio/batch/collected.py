@@ -67,7 +67,7 @@ def collect(
         if progress is not None:
             progress(outcome)
     if not rows:
-        raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
+        raise BadInput(f"folder {str(folder.path)!r} has no {word}; run the batch first")
     rows = _with_losses(rows)
     settings = dict.fromkeys(name for row in rows for name in itertools.takewhile(lambda name: name != "state", row))
     frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
@@ -141,18 +141,18 @@ def _verify_record(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
         rows = task_rows(task)
         folds = task_folds(task, rows.train)
         if record.folds.digest != folds.digest:
-            return False, "not verified: the record has other folds than its task"
+            return False, "not verified: the folds of the record differ from those of its task"
         report = verify(record, rows.train)
         held_out = folds if task.settings.get("refit") == "training" else None
         again = collect_numbers(task, rows, summarise_record(record, rows.train, outcome.seconds, held_out))
     except SparseCVError as error:
         return False, f"not verified: {error}"
     except KeyError as error:
-        return False, f"not verified: the record has a column {error} that is not in its data"
+        return False, f"not verified: column {error} of the record is not in its data"
     if not report.ok:
         return False, f"not verified: {report.failures[0].field}"
     wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]
-    return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
+    return not wrong, f"not verified: {wrong[0]} differs from the value of the record" if wrong else ""
 
 
 def _is_same_value(told: Any, found: Any) -> bool:

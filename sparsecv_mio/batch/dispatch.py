@@ -318,7 +318,9 @@ class Cluster(Workforce):
         from distributed import KilledWorker
 
         if future.cancelled():
-            raise BackendFailed("the dask scheduler is gone; what is done is stored, run the same command again")
+            raise BackendFailed(
+                "the dask scheduler stopped; finished tasks are stored; run the same command again to do the rest"
+            )
         try:
             return future.result()
         except KilledWorker:
@@ -412,7 +414,10 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
             except WorkerDied as died:
                 alone = attempt.lost > 0 and _room(engine, attempt.lost) == 1
                 if died.by_task or alone:
-                    words = "its worker died, and would again (out of memory?)"
+                    words = (
+                        "the worker process of this task died twice, perhaps for lack of memory; use fewer workers or "
+                        "smaller data"
+                    )
                     yield failure(attempt.task, attempt.number, BackendFailed(words))
                 else:
                     order.add(replace(attempt, lost=attempt.lost + 1))
@@ -453,7 +458,7 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
     [2, 4]
     """
     if not 0 <= index < of:
-        raise BadInput(f"--index {index} of {of}: give a number from 0 to {max(of, 1) - 1}")
+        raise BadInput(f"--index {index} of {of}: give an index from 0 to {max(of, 1) - 1}")
     return list(tasks[index::of])
 
 

@@ -57,7 +57,10 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
 
     options = make_search_options(settings)
     if training_only and options.model == "average":
-        raise BadInput("model average: the averaged model is of all rows, leave out refit training")
+        raise BadInput(
+            "model average: not supported with refit training, because the averaged model is fitted to all rows; "
+            "remove refit"
+        )
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -184,9 +187,14 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
         If the folds are not supported; the message names supported ones.
     """
     if match_keyword(refit, REFITS, "refit") == TRAINING and plan.k != 1:
-        raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
+        raise BadInput(
+            f"refit training: needs a plan with a single fold, this one has {plan.k}; remove refit, or use one "
+            "held-out set"
+        )
     if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
-        raise BadInput(f"{name} takes folds that hold out every row once: ask for K folds")
+        raise BadInput(
+            f"estimator {name}: needs folds that hold out every row exactly once; set folds to a number of at least 2"
+        )
 
 
 def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all") -> Fitted:
@@ -213,7 +221,9 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     check_plan(name, plan, refit)
     loss = Loss(match_keyword(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
     if loss is not Loss.SQUARED and refit == TRAINING:
-        raise BadInput(f"loss {loss}: its models are fitted on all rows, leave out refit training")
+        raise BadInput(
+            f"loss {loss}: not supported with refit training, because its models are fitted to all rows; remove refit"
+        )
     if name != OURS:
         _warm(name, loss)
     return _fit_estimator(name, data, plan, settings, refit == TRAINING)

@@ -158,7 +158,7 @@ def cells_of(
     """
     grid = Grid.of(gammas, taus, dataset.p)
     if loss is Loss.POISSON:
-        raise BadInput("compare: goes with loss squared or logistic, not poisson")
+        raise BadInput("compare: loss poisson is not supported; use loss squared or logistic")
     if loss is Loss.LOGISTIC:
         yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
         return

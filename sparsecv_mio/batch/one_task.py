@@ -229,7 +229,10 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
     test_rows = max(1, round(share * data.n))
     if data.n - test_rows < 4:
-        raise BadInput(f"test {share!r} leaves {data.n - test_rows} rows to train on: give a smaller share")
+        raise BadInput(
+            f"test: a share of {share!r} leaves only {data.n - test_rows} training rows, and a task needs 4; give a "
+            "smaller share"
+        )
     return TaskRows(data.take(np.sort(order[test_rows:])), data.take(np.sort(order[:test_rows])))
 
 
@@ -238,7 +241,9 @@ def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
     encoded = data.reading is not None and data.reading.how.encode is not Encode.ERROR
     if data.target_words and not encoded and task.loss is Loss.SQUARED:
         named = " and ".join(data.target_words)
-        raise BadInput(f'target {data.target!r} holds words ({named}): give loss = "logistic", or encode = "onehot"')
+        raise BadInput(
+            f'target {data.target!r} has text values ({named}): give loss = "logistic", or encode = "onehot"'
+        )
     return prepare_for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
 
 

@@ -102,7 +102,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     kind = str(given["estimator"])
     for name in NEEDED[kind]:
         if name not in given:
-            raise BadInput(f"{name} is missing: estimator {kind} needs it under [vary]")
+            raise BadInput(f"{name} is missing: estimator {kind} needs this setting; add it under [vary]")
     for name, words in {**_allowed_keywords(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
         if name in given:
             match_keyword(given[name], words, name)
@@ -112,9 +112,14 @@ def check_oracle(given: Mapping[str, Any]) -> None:
         elif name in COUNTS and (type(value) is not int or value < 1):
             raise BadInput(f"{name}: {value!r} is not a whole number of at least 1")
     if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
-        raise BadInput("penalty l1 has no gradient: it goes with solver proxgd, leave the others out by [[exclude]]")
+        raise BadInput(
+            "penalty l1: requires solver proxgd, because the penalty has no gradient; exclude the other solvers by "
+            "[[exclude]]"
+        )
     if given.get("intercept") == Intercept.FOLD and given.get("learner") in OWN_INTERCEPT:
-        raise BadInput(f"intercept fold does not go with learner {given['learner']}: it has class shares instead")
+        raise BadInput(
+            f"intercept fold: not supported with learner {given['learner']}, which uses class shares; remove intercept"
+        )
 
 
 def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
@@ -140,7 +145,7 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
     if labels:
         binary_labels(data)
     if given.get("batch", 1) > data.n:
-        raise BadInput(f"batch: a step takes at most the {data.n} rows that there are, not {given['batch']}")
+        raise BadInput(f"batch: {given['batch']} exceeds the {data.n} rows of the data; give a smaller number")
 
 
 def _check_number(name: str, value: Any, zero: bool) -> None:

@@ -303,7 +303,9 @@ class SteppedOmpCV:
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
         """Choose the number of steps and fit all rows."""
         if X.shape[1] < 2:
-            raise BadInput("omp: scikit-learn's takes two features or more")
+            raise BadInput(
+                "omp: OrthogonalMatchingPursuitCV of scikit-learn needs at least two features; use another estimator"
+            )
         steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, MOST_FORWARD))
         found = make_linear_model("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
         self.coef_, self.intercept_, self.tau_ = found.coef_, found.intercept_, found.n_nonzero_coefs_
@@ -439,9 +441,9 @@ def find_peer(name: str, loss: str = Loss.SQUARED) -> Peer:
     >>> find_peer("omp", "logistic")
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess
+    sparsecv_mio.errors.BadInput: omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess
     """
     word = Loss(match_keyword(loss, tuple(Loss), "loss"))
     if name not in PEERS[word]:
-        raise BadInput(f"loss {word}: estimator {name} has none, use sparsecv, {', '.join(PEERS[word])}")
+        raise BadInput(f"{name}: does not support loss {word}; use sparsecv, {', '.join(PEERS[word])}")
     return PEERS[word][name]

@@ -101,18 +101,18 @@ def _check_kind(name: str, value: Any) -> None:
     """Raise an error for a value of the wrong type, such as a text instead of a number."""
     kind, switch = KINDS.get(name), isinstance(value, bool)
     if kind is float and (switch or not isinstance(value, int | float)):
-        raise BadInput(f"{name}: {value!r} is not a number, give one without quotes")
+        raise BadInput(f"{name}: {value!r} is not a number; give a number without quotes")
     if kind is int and (switch or not isinstance(value, int) or value < 0):
-        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0, give one without quotes")
+        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0; give one without quotes")
     if name == "one_se" and value not in ONE_SE:
-        raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
+        raise BadInput(f"one_se: {value!r} is unknown; use true, false or 'both'")
     if kind is bool and name != "one_se" and not switch:
-        raise BadInput(f"{name}: {value!r} is unknown, use true or false")
+        raise BadInput(f"{name}: {value!r} is unknown; use true or false")
     if kind is str and name not in NUMBERS_TOO and not isinstance(value, str):
-        raise BadInput(f"{name}: {value!r} is no word, give one in quotes")
+        raise BadInput(f"{name}: {value!r} is not a text; give a text in quotes")
     numbers = (str, *NUMBERS_TOO.get(name, ()))
     if name in NUMBERS_TOO and not isinstance(value, list) and (switch or not isinstance(value, numbers)):
-        raise BadInput(f"{name}: {value!r} is neither a number nor a text in quotes")
+        raise BadInput(f"{name}: {value!r} is neither a number nor a text; give a number, or a text in quotes")
 
 
 def check_share(share: Any) -> None:
@@ -124,7 +124,7 @@ def check_share(share: Any) -> None:
         Value in the plan.
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-        raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+        raise BadInput(f"test: {share!r} is not a share of the rows; give a number above 0 and below 1")
 
 
 def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
     for change in changes:
         name, mark, text = change.partition("=")
         if not mark or not name or not text:
-            raise BadInput(f"--set {change!r}: write NAME=VALUES, split=0:19 for one")
+            raise BadInput(f"--set {change!r}: is not a setting; write NAME=VALUES, for example split=0:19")
         value = _value(name, text)
         designs = [table for table in data if name in DESIGNS.get(str(table.get("design")), ())]
         if name not in DESIGN_KEYS:
@@ -224,7 +224,7 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
             for table in designs:
                 table[name] = value
         else:
-            raise BadInput(f"--set {name}: the plan draws no design that has it")
+            raise BadInput(f"--set {name}: no design of the plan has this key; check its name")
     return {**plan, "data": data, "vary": vary}
 
 
@@ -343,15 +343,19 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         check_readable(place, "plan", most=PLAN_BYTES)
         text = place.read_text(encoding="utf-8")
         if LONG_KEY.search(text):  # tomllib needs memory quadratic in the length of dotted keys
-            raise BadInput(f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts with dots between them")
+            raise BadInput(
+                f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts separated by dots; shorten the key"
+            )
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
     try:
         plan = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"plan {str(place)!r} is no TOML: {str(error).splitlines()[0]}") from None
+        raise BadInput(f"plan {str(place)!r} is not a TOML file: {str(error).splitlines()[0]}") from None
     except (ValueError, RecursionError):
-        raise BadInput(f"plan {str(place)!r} holds a number, or lists in lists, too long to be meant") from None
+        raise BadInput(
+            f"plan {str(place)!r} has a number of too many digits, or lists nested too deeply; check its lists"
+        ) from None
     try:
         _check_shape(plan)
         changed = plan_with_changes(plan, changes)
@@ -362,7 +366,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         used = {name for task in tasks for name in task.settings}
         for name in changed.get("vary", {}):
             if name not in used:
-                warn(f"setting {name!r} is used by none of the estimators of the plan")
+                warn(f"setting {name!r} is not used by any estimator of the plan")
         for name, what in DEPRECATED.items():
             if any(task.settings.get(name) for task in tasks):
                 warn(f"setting {name!r} {what}")
@@ -371,7 +375,10 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
             len({settings.get("seed") for settings in tested}) > 1
             and len({settings.get("split") for settings in tested}) == 1
         ):
-            warn("seeds deal folds, every one of them is tested on the same rows: vary split for other test rows")
+            warn(
+                "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other "
+                "test rows"
+            )
     return tasks
 
 
@@ -430,9 +437,9 @@ def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     ):
         tasks.setdefault(task.address, task)
         if len(tasks) > MOST_TASKS:
-            raise BadInput(f"the plan makes more than {MOST_TASKS:,} tasks: make its lists shorter")
+            raise BadInput(f"plan: it has more than {MOST_TASKS:,} tasks; make its lists shorter")
     if not tasks:
-        raise BadInput("the plan excludes all of its tasks")
+        raise BadInput("plan: every task is excluded by [[exclude]]; exclude fewer tasks")
     different = {task.format_other_settings(SEEDS): task for task in reversed(tasks.values())}
     for task in reversed(different.values()):
         check_settings(task.settings)
@@ -444,7 +451,7 @@ def _check_shape(plan: Mapping[str, Any]) -> None:
     if stray := next((name for name in plan if name not in TABLES), None):
         raise BadInput(f"a plan has the tables {', '.join(TABLES)} and no {stray!r}: settings stand in [vary]")
     if not plan.get("data"):
-        raise BadInput("the plan names no data: give at least one table [[data]]")
+        raise BadInput("plan: there is no data set; give at least one table [[data]]")
     for name, value in plan.items():
         header = f"[{name}]" if name == "vary" else f"[[{name}]]"
         tables = [value] if name == "vary" else value
@@ -462,7 +469,7 @@ def _check_values(value: Any, where: str) -> None:
     elif isinstance(value, date | time):
         raise BadInput(f"{where}: {value} is a date or a time: give a number, or a text in quotes")
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        raise BadInput(f"{where}: a number of more than {MOST_DIGITS} digits is never meant")
+        raise BadInput(f"{where}: a number has more than {MOST_DIGITS} digits; give a smaller number")
 
 
 def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
@@ -492,7 +499,7 @@ def _make_included_tasks(
         named = settings.pop("data", None)
         chosen = [source for source in sources if named in (None, source.name)]
         if not chosen:
-            raise BadInput(f"[[include]]: no data set is called {named!r}{did_you_mean(str(named), _names(sources))}")
+            raise BadInput(f"[[include]]: there is no data set {named!r}{did_you_mean(str(named), _names(sources))}")
         first = {name: values[0] for name, values in lists.items()}
         yield from (_task(source, {**first, **settings}) for source in chosen)
 
@@ -504,7 +511,7 @@ def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
 
 def _rule(rule: Any, where: str, more: Iterable[str] = ()) -> dict[str, Any]:
     if not isinstance(rule, dict):
-        raise BadInput(f"{where} must be a table")
+        raise BadInput(f"{where}: is not a table; write key = value below its header")
     _check_keys(rule, ("data", "estimator", *COMMON, *SEARCH, *OF_ORACLES, *more), where)
     return dict(rule)
 
@@ -523,7 +530,7 @@ def _names(sources: Iterable[DataSource]) -> list[str]:
 def _list_values(value: Any) -> list[Any]:
     items = value if isinstance(value, list) else [value]
     if not items:
-        raise BadInput("[vary]: a list is empty: leave the key out or give a value")
+        raise BadInput("[vary]: a list is empty; remove the key or give a value")
     return [_format_solver_options(item) if isinstance(item, Mapping) else item for item in items]
 
 

@@ -39,7 +39,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     place = Path(path)
     check_format(place, "table")
     if not place.exists():
-        raise BadInput(f"table {str(place)!r} does not exist: check its path")
+        raise BadInput(f"table {str(place)!r} does not exist; check the path")
     check_readable(place, "table", most=TABLE_BYTES)
     try:
         if place.suffix.lower() == ".csv":
@@ -79,9 +79,11 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
     for name in names:
         if name not in frame:
             columns = abbreviate_list([str(column) for column in frame.columns])
-            raise BadInput(f"{option}: no column {name!r}{did_you_mean(name, list(frame.columns))} among {columns}")
+            raise BadInput(
+                f"{option}: there is no column {name!r}{did_you_mean(name, list(frame.columns))} among {columns}"
+            )
         if numbers and frame[name].dtype.kind not in "iuf":
-            raise BadInput(f"{option}: column {name!r} holds no numbers")
+            raise BadInput(f"{option}: column {name!r} does not contain numbers; name a numeric column")
 
 
 def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
@@ -126,7 +128,7 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
         matching = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
         if not matching.any():
             some_values = abbreviate_list(list(_column_words(frame[name]).unique()))
-            raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
+            raise BadInput(f"--where {condition}: no row matches; the values of {name} are {some_values}")
         frame = frame[matching]
     return frame
 
@@ -134,7 +136,7 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
 def _split(text: str, option: str) -> tuple[str, str]:
     name, mark, values = text.partition("=")
     if not mark:
-        raise BadInput(f"{option} {text!r} is no condition: write COLUMN=VALUE")
+        raise BadInput(f"{option} {text!r} is not a condition; write COLUMN=VALUE")
     return name, values
 
 
@@ -252,15 +254,18 @@ def relative(
     keys = labels(frame, problem_columns(frame, problem)).astype(str)
     base = frame[_column_words(frame[name]) == _word(value)]
     if base.empty:
-        raise BadInput(f"{option} {baseline}: no row has that")
+        raise BadInput(f"{option} {baseline}: no row of the table has this value; check the column and the value")
     if (twice := keys[base.index].duplicated()).any():
         first_problem = keys[base.index][twice].iloc[0]
         alike = base[keys[base.index] == first_problem]
         differing = [name for name in settings_columns(frame) if alike[name].nunique(dropna=False) > 1]
-        how = "name what tells them apart with --problem"
+        how = "name the columns that tell these rows apart with --problem"
         if differing:
             columns = ",".join([*problem_columns(frame, problem), *differing])
-            how = f"they differ in {', '.join(differing)}; choose with --where, or tell them apart, --problem {columns}"
+            how = (
+                f"these rows differ in {', '.join(differing)}; choose among them with --where, or give --problem "
+                f"{columns}"
+            )
         raise BadInput(f"{option} {baseline}: several rows of {first_problem!r}: {how}")
     compared = frame.copy()
     for column in values:

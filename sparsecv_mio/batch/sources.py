@@ -57,7 +57,7 @@ def check_design(one: Mapping[str, Any]) -> None:
             "from 1 to p"
         )
     if 8 * (one["n"] + one.get("validation", 0)) * one.get("p", MOST_OWN) > all_memory():
-        raise BadInput("[[data]]: n times p is more numbers than the memory of this machine holds: make them smaller")
+        raise BadInput("[[data]]: n times p values exceed the memory of this machine; make n or p smaller")
     for key, (low, high) in BETWEEN.items():
         value = one.get(key, 0.25)
         if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
@@ -261,7 +261,7 @@ def _read_source(source: DataSource, aux: tuple[str, ...]) -> Dataset:
 
     path = spec.pop("file")
     if source_digest(source.spec) != source.digest:
-        raise BadInput(f"file {path!r} is not what it was when the plan was read")
+        raise BadInput(f"file {path!r} changed after the plan was read; run the command again")
     for key in ("features", "drop"):
         if key in spec:
             spec[key] = list(spec[key]) if isinstance(spec[key], tuple) else [spec[key]]
@@ -287,7 +287,7 @@ def make_sources(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]
     """
     kinds = [kind for kind in ("file", "design", "sklearn") if kind in table]
     if len(kinds) != 1:
-        raise BadInput("[[data]]: give one of file, design and sklearn")
+        raise BadInput("[[data]]: a data set needs exactly one of the keys file, design and sklearn")
     kind = kinds[0]
     design = match_keyword(table["design"], DESIGNS, "[[data]]: design") if kind == "design" else ""
     allowed = {"file": tuple(TABLE), "design": tuple(DESIGNS.get(design, ())), "sklearn": ()}[kind]
@@ -330,17 +330,17 @@ def _paths(given: Any, folder: Path) -> list[str]:
     paths: list[str] = []
     for pattern in given if isinstance(given, list) else [given]:
         if not isinstance(pattern, str) or not pattern or "\0" in pattern:
-            raise BadInput(f"[[data]]: file {pattern!r} is no path: give one in quotes, or a list of them")
+            raise BadInput(f"[[data]]: file {pattern!r} is not a path; give a path in quotes, or a list of paths")
         matching = any(mark in pattern for mark in "*?[") and not (folder / pattern).is_file()
         some = sorted(glob.glob(pattern, root_dir=folder)) if matching else [pattern]
         if not some:
-            raise BadInput(f"[[data]]: no file matches {pattern!r}")
+            raise BadInput(f"[[data]]: no file matches the pattern {pattern!r}")
         paths += [str(folder / name) for name in some]
     for path in paths:
         if not Path(path).is_file():
             raise BadInput(f"[[data]]: file {path!r} does not exist: check its path")
     if not paths:
-        raise BadInput("[[data]]: file is an empty list: name a file")
+        raise BadInput("[[data]]: file is an empty list; name at least one file")
     return list(dict.fromkeys(paths))
 
 
@@ -349,7 +349,9 @@ def _find_target(path: str, targets: Mapping[str, Any]) -> str | int:
     stem = Path(path).stem
     key = stem if stem in targets else next((pattern for pattern in targets if fnmatchcase(stem, pattern)), None)
     if key is None:
-        raise BadInput(f'[[data]]: target names no column of {stem!r}: add it, or one for all others, "*" = "y"')
+        raise BadInput(
+            f'[[data]]: target has no entry for the file {stem!r}; add one, or an entry for all other files: "*" = "y"'
+        )
     _check_columns(targets[key], f"target of {stem!r}", several=False)
     goal: str | int = targets[key]
     return goal
@@ -359,8 +361,8 @@ def _check_columns(given: Any, key: str, several: bool = True) -> None:
     """Raise `BadInput` unless the value is a column or, if `several`, a list of columns."""
     for column in given if several and isinstance(given, list) else [given]:
         if isinstance(column, bool) or not isinstance(column, str | int | None):
-            listed = ", or a list of them" if several else ""
-            raise BadInput(f"[[data]]: {key} {column!r} is no column: give its name or position{listed}")
+            listed = ", or a list of columns" if several else ""
+            raise BadInput(f"[[data]]: {key} {column!r} is not a column; give the name or position of a column{listed}")
 
 
 def _designs(table: Mapping[str, Any], design: str) -> Iterator[DataSource]:

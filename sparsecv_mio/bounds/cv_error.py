@@ -642,16 +642,18 @@ def printed_bounds(
         Functions that follow the progress and can end the work early.
     """
     if 0.0 in gammas:
-        raise BadInput("gamma 0: the formula as printed divides by gamma: give gammas above 0, or bounds safe")
+        raise BadInput("gamma 0: the formula as printed divides by gamma; give gammas above 0, or --bounds safe")
     return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).make_printed_table(threads)
 
 
 def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
     if len(gammas) == 0 or len(taus) == 0:
-        raise BadInput("the grid is empty: give at least one gamma and one tau")
+        raise BadInput("the grid is empty; give at least one gamma and one tau")
     for gamma in gammas:
         if not (gamma >= 0.0 and np.isfinite(gamma)):
-            raise BadInput(f"gamma {gamma} is out of range: a gamma is a positive number, or 0")
+            raise BadInput(f"gamma {gamma} is out of range; give a positive number, or 0")
     for tau in taus:
         if not 0 <= tau <= data.dataset.p:
-            raise BadInput(f"tau {tau} is out of range: the data have {data.dataset.p} features")
+            raise BadInput(
+                f"tau {tau} is out of range; give a number from 0 to {data.dataset.p}, the number of features"
+            )

@@ -52,13 +52,16 @@ class Design:
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic) -> None:
         self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
-        need(self.n < 1 << 24, "more rows than the error bounds are made for")
+        need(self.n < 1 << 24, "the data have too many rows for the error bounds")
         table = np.column_stack([X, y])
         self.Z, exponent = _scaled_columns(table, bool(kind.u), kind)
         self.gram, unit = self._products(self.Z), exponent
         squares = self.gram.diagonal()[:-2]
         spread = squares - self.gram[:-2, -1] ** 2 / self.n
-        need(all((spread * 2 > squares).tolist()) or not kind.u, "an offset is too large for fast mode: use exact mode")
+        need(
+            all((spread * 2 > squares).tolist()) or not kind.u,
+            "a column has too large a mean for fast mode; use --mode exact",
+        )
         if intercept == "none":
             self.Z, exponent = _scaled_columns(table, False, kind)
             self.gram = self._products(self.Z)
@@ -83,7 +86,7 @@ class Design:
     def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones; docs/proof-format.md derives the error bounds."""
         n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
-        need(count >= 1, "a fold trains on no row")
+        need(count >= 1, "a fold has no training row")
         if left:
             gram = gram - self._products(self.Z[left])
         sums, stretch = gram[:-1, -1], math.isqrt(4 * n // count) + 1  # stretch: at least 2 sqrt(n / count)
@@ -346,7 +349,7 @@ def proved_block_part(
         in_blocks[np.ix_(some, some)] = own
     G = m.Q + pi - in_blocks
     off = m.error + 4 * u * (abs(m.Q) + abs(in_blocks)) + (penalty[1] + 4 * u) * pi
-    need_semidefinite(G, off, kind, "what is left without blocks is not semidefinite")
+    need_semidefinite(G, off, kind, "the matrix minus its blocks is not positive semidefinite")
     least, inverse = 0 * m.c, list[Array]()
     for some, own in zip(blocks, W, strict=True):
         size = len(some)

@@ -32,7 +32,11 @@ from .statements import FoldIntervals, Folds, Terms, check_tree
 from .two_classes import LogisticFolds, TwoClasses, check_logistic_tree
 
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
-SAID = {"list": "the list on all rows", "own": "trees of their own", "loss": "the training-loss bound"}
+SAID = {
+    "list": "the list of subsets on all rows",
+    "own": "separate trees of the folds",
+    "loss": "the training-loss bound",
+}
 
 
 class Proved(NamedTuple):
@@ -44,8 +48,8 @@ class Proved(NamedTuple):
 
 def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
     """Return a proved interval as numbers; refuse a claim that is narrower."""
-    by_floats = ", by floats: use exact mode, which rounds nothing" if isinstance(low, float) else ""
-    words = f"{what}: {{}} is {{!r}}, proved is {{!r}}{by_floats}"
+    by_floats = ", computed with rounding; use --mode exact" if isinstance(low, float) else ""
+    words = f"{what}: {{}} is {{!r}}, but the proof gives only {{!r}}{by_floats}"
     need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
     if line["upper"] is not None:
         need(number(line["upper"], "upper") >= high, words.format("upper", line["upper"], float(high)))
@@ -58,14 +62,23 @@ class Check:
     def __init__(self, head: dict[str, Any], X: Array, y: Array, mode: str) -> None:
         self.kind, self.head, data = MODES[mode], head, head["data"]
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
-        need([*X.shape, len(y)] == [*size, size[0]], "the data have another size")
-        need(compute_digest(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
+        need(
+            [*X.shape, len(y)] == [*size, size[0]],
+            "the numbers of rows and columns of the data differ from those of the proof",
+        )
+        need(
+            compute_digest(X, y, data["names"], data["target"]) == data["digest"],
+            "the data are not those of the proof: their digests differ",
+        )
         columns, adjust, terms = self._terms(X)
         sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
-        need(sound, "the scale or the intercept is unknown")
+        need(sound, "the scale or the intercept has an unknown value")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
         self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
-        need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
+        need(
+            self.taus and self.gammas and min(self.gammas) > 0.0,
+            "the grid needs at least one tau and one gamma, and every gamma must be positive",
+        )
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
         need(not self.of_loss or head["loss"] == "logistic", "the loss is unknown")
         table = X[:, columns], y, head["scale"], head["intercept"]
@@ -79,7 +92,7 @@ class Check:
         self.kind, folds_of = self.design.kind, LogisticFolds if self.of_loss else Folds
         self.check_tree: Any = check_logistic_tree if self.of_loss else partial(check_tree, terms=terms)
         units = integers(head["units"], -2000, 2000, "units")
-        need(len(units) == len(columns), "units are not one for each column")
+        need(len(units) == len(columns), "the number of units differs from the number of columns")
         self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
         left_out = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
         scored = left_out if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
@@ -99,17 +112,24 @@ class Check:
         adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
         self.within = head.get("within") if extended else None
         fills = self.within is not None and self._uses_fill_rule(self.within["na"], self.within["scale"])
-        need(fills or np.isfinite(X).all(), "the data have empty cells")
+        need(fills or np.isfinite(X).all(), "the data have missing values")
         varying = np.flatnonzero(np.fmax.reduce(X, axis=0) > np.fmin.reduce(X, axis=0)).tolist()
         need(
-            columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
+            columns == varying or extended and {*columns, *adjust} <= {*varying},
+            "the columns of the proof are not the columns of the data that vary",
         )
-        need(columns and not {*columns} & {*adjust}, "no column is chosen from, or one is adjusted for too")
+        need(
+            columns and not {*columns} & {*adjust},
+            "there is no selectable column, or a column is both selectable and adjusted for",
+        )
         self.names = [[names[j] for j in some] for some in (adjust, sorted({*varying} - {*columns, *adjust}))]
         terms = [[j] for j in range(len(columns))]
         if extended and "terms" in head:
             terms = [integers(term, 0, len(columns), "a term") for term in head["terms"]]
-            need(all(terms) and sorted(sum(terms, [])) == [*range(len(columns))], "a column is in no term, or in two")
+            need(
+                all(terms) and sorted(sum(terms, [])) == [*range(len(columns))],
+                "each column must be in exactly one term",
+            )
         return columns, adjust, terms
 
     def _uses_fill_rule(self, na: Any, own: Any) -> bool:
@@ -118,15 +138,15 @@ class Check:
         `own` is True if the training rows also give the scales of columns.
         """
         sound = na in (None, "mean", "median") and type(own) is bool and (na or own)
-        need(sound, "what is of training rows is unknown")
+        need(sound, "the rule for the training rows of a fold has an unknown value")
         with_folds = self.head["intercept"] != "global" and "left" in self.head
-        need(with_folds, "rows of their own go with folds, and no fixed means")
+        need(with_folds, "fold-specific preprocessing needs folds, and intercept fold or none")
         return na is not None
 
     def take(self, line: dict[str, Any]) -> None:
         """Check one line."""
         takers = {"tree": self._tree, "best": self._best, "pair": self._pair, "claim": self.claims.append}
-        need(line.get("kind") in takers, f"{line.get('kind')!r} is no line of this format")
+        need(line.get("kind") in takers, f"{line.get('kind')!r} is not a kind of line of this format")
         takers[line["kind"]](line)
 
     def _read_pair(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
@@ -151,14 +171,14 @@ class Check:
             support(line["support"], len(self.folds.terms)),
         )
         need(len(mine) <= cells.tau, "a support is larger than tau")
-        need(line["upper"] is not None, "a best subset has no upper end")
+        need(line["upper"] is not None, "a best subset has no upper bound")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
         ends = _proved_interval(line, least * self.units[0], upper * self.units[0], name)
         if "left" not in self.head:
             self.proved[pair] = ends
 
     def _pair(self, line: dict[str, Any]) -> None:
-        need("left" in self.head, "a pair in a proof without folds")
+        need("left" in self.head, "there is a line for a pair, but the proof has no folds")
         pair, cells, name = self._read_pair(line)
         for statement in line["parts"]:
             cells.add(statement)
@@ -175,36 +195,46 @@ class Check:
         words += [f"adjusted for: {adjusted}"] if adjusted else []
         if self.within is not None:
             na, own = self.within["na"], self.within["scale"]
-            words += [f"empty cells: the {na} of the training rows of each fold"] if na else []
-            words += ["scales: of the training rows of each fold"] if own else []
-        words += [f"in no model: {out}"] if out else []
+            words += [f"missing values: filled with the {na} of the training rows of each fold"] if na else []
+            words += ["scales: computed from the training rows of each fold"] if own else []
+        words += [f"excluded columns: {out}"] if out else []
         several = [term for term in self.folds.terms if len(term) > 1]
         shown = "; ".join(", ".join(repr(data["names"][head["columns"][j]]) for j in term) for term in several)
-        words += [f"together, each counted once: {shown}"] if several else []
+        words += [f"groups of columns that count as one feature: {shown}"] if several else []
         if self.of_loss:
-            words.append(f"loss: {head['loss']}, {head['data']['target']!r} 1 against 0; in integers, in either mode")
+            words.append(
+                f"loss: {head['loss']}, {head['data']['target']!r} 1 against 0; computed in integers in both modes"
+            )
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             each = "every row once" if (counts == 1).all() else f"rows {counts.min()} to {counts.max()} times"
             words.append(f"folds: {len(sizes)} of {sizes[0]} to {sizes[-1]} rows, {each}")
-        return [*words, f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds"]
+        return [
+            *words,
+            f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds",
+        ]
 
     def finish(self) -> Proved:
         """Check that every pair of the grid has a line, and check the claim."""
-        need(all(pair in self.proved for pair in self.grid), "a pair (gamma, tau) has no proof")
-        need(len(self.claims) == ("left" in self.head), "no claim, a second one, or one without folds")
+        need(all(pair in self.proved for pair in self.grid), "a (tau, gamma) pair has no proof")
+        need(
+            len(self.claims) == ("left" in self.head),
+            "a proof with folds needs exactly one claim, and a proof without folds none",
+        )
         words, intervals = (
             self._describe_problem(),
             {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()},
         )
         if not self.claims:
-            return Proved([*words, f"best subsets on all rows: {len(self.grid)}, each with lower and upper"], intervals)
+            return Proved(
+                [*words, f"best subsets on all rows: {len(self.grid)}, each with a lower and an upper bound"], intervals
+            )
         claim, (pair, _, name) = self.claims[0], self._read_pair(self.claims[0])
-        need(claim["upper"] is not None, "the claim has no upper end")
+        need(claim["upper"] is not None, "the claim has no upper bound")
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
         _proved_interval(claim, low, high, "the claim")
-        cells = ", ".join(f"{count} by {SAID[by]}" for by, count in self.folds.by.items())
-        words.append(f"cells (a pair, one fold left out): {len(self.grid) * len(self.folds.left)}, of which {cells}")
+        cells = ", ".join(f"{SAID[by]} {count}" for by, count in self.folds.by.items())
+        words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}; bounded by: {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
         words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
         return Proved(words, intervals)
@@ -255,7 +285,7 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
         if head.get("format") not in FORMATS:
             raise Unreadable(
                 f"{proof}: its format is {head.get('format')!r}, this checker reads {', '.join(FORMATS[:-1])} and "
-                f"{FORMATS[-1]}; check it by the version of sparsecv-mio that wrote it"
+                f"{FORMATS[-1]}; check the proof with the version that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             state = Check(head, *read(head["data"]["names"], head["data"]["target"], "within" in head), mode)

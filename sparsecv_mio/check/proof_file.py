@@ -171,7 +171,7 @@ def integers(values: Any, low: int, high: int, what: str) -> list[int]:
 
 def number(value: Any, what: str) -> float:
     """Return a finite number, or refuse."""
-    need(type(value) in (int, float) and abs(value) <= 1.7e308, f"{what} is no finite number")
+    need(type(value) in (int, float) and abs(value) <= 1.7e308, f"{what} is not a finite number")
     return float(value)
 
 
@@ -206,18 +206,21 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
             while line := stream.readline(LONGEST_LINE):
                 size += len(line)
                 if size > PROOF_BYTES or not line.endswith(b"\n"):
-                    raise Unreadable(f"{path}: longer than a proof may be, or cut short")
+                    raise Unreadable(f"{path}: the proof exceeds the size limit, or it is cut off; write it again")
                 statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is not a number"))
-                need(isinstance(statement, dict) and not ended, "a line is no object, or follows the end")
+                need(isinstance(statement, dict) and not ended, "a line is not a JSON object, or follows the end line")
                 ended = statement.get("kind") == "end"
                 if not ended:
                     digest.update(line)
                     yield statement
                 else:
-                    need(statement.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
+                    need(
+                        statement.get("sha256") == digest.hexdigest(),
+                        "the digest in the end line differs from that of the lines before it",
+                    )
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise Unreadable(f"{path}: no whole proof, which is a gzipped file of lines: {error}") from None
-    need(ended, "the end is missing")
+        raise Unreadable(f"{path}: not a complete proof (a gzipped file of JSON lines): {error}") from None
+    need(ended, "the end line is missing")
 
 
 def table(path: str, names: list[str], target: str, holes: bool = False) -> tuple[Array, Array]:
@@ -243,21 +246,26 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
             for name in (*names, target):
                 if name not in header:
                     other = (
-                        "; a file read with options, of words perhaps, has its numbers in PROOF.tsv beside the proof"
+                        "; if the data were read with options, for example with text columns, give PROOF.tsv, the file "
+                        "of numbers next to the proof"
                     )
-                    raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about{other}")
+                    raise Unreadable(f"{path}: there is no column {name!r}, which the proof needs{other}")
             places = [header.index(name) for name in (*names, target)]
             flat = array("d")
             for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):
                 flat.extend(float(row[j] if row[j].strip() or not holes else "nan") for j in places if row)
                 if len(flat) > DATA_NUMBERS:
-                    raise Unreadable(f"{path}: more than {DATA_NUMBERS:,} numbers")
+                    raise Unreadable(
+                        f"{path}: the file has more than {DATA_NUMBERS:,} numbers, the limit of the checker"
+                    )
     except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
-        raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
+        raise Unreadable(
+            f"{path}: {error}; the file must be a table of numbers with the column names of the proof"
+        ) from None
     rows = np.array(flat, dtype=np.float64).reshape(-1, len(places))
     sound = np.isfinite(rows) | (holes & np.isnan(rows))
     if not rows.size or not (sound[:, :-1].all() and np.isfinite(rows[:, -1]).all()):
-        raise Unreadable(f"{path}: no rows, or a number that is not finite")
+        raise Unreadable(f"{path}: the table has no rows, or a number that is not finite")
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 

@@ -55,7 +55,7 @@ def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
         if node < 0:
             leaves.append((mine, free, node))
         else:
-            need(free & ~mine & 1 << node, "a tree splits a column that is not free")
+            need(free & ~mine & 1 << node, "a tree branches on a column that is already fixed")
             open_nodes += [(mine, free ^ 1 << node), (mine | 1 << node, free)]
     need(not open_nodes, "a tree ends before its last leaf")
     return leaves
@@ -107,7 +107,7 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
     need(
         len(listed_bits) == sum(map(len, listed.values())) == len(supports),
-        "a support is listed twice, or of another size",
+        "a support is listed twice, or has the wrong size",
     )
     nodes = integers(line["nodes"], -1 - points, q, "the nodes of a tree")
     least, most, named = zip(*read_leaves(nodes, q), strict=True)
@@ -145,7 +145,7 @@ def check_tree(
     q, single = len(m.c), len(terms) == len(m.c)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
     b = kind.from_floats(np.array(points).reshape(len(points), q))
-    need(single or "part" not in line, "a tree of terms of several columns has no part")
+    need(single or "part" not in line, "a tree whose terms have several columns cannot have the field part")
     part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
     base, slopes = _bound_at_points(m, penalty, b, kind) if part_of is None else (b, b)
     if not single:
@@ -171,7 +171,11 @@ def check_tree(
             else:
                 bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
             for i, t in np.argwhere(to_bound[group] & ~(bound >= above).astype(bool)).tolist():
-                need(False, f"leaf {group[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
+                need(
+                    False,
+                    f"leaf {group[i] + 1} has a bound below the threshold of size {sizes[t]}, and its supports are "
+                    "not listed",
+                )
     return ProvedTree(tree.first, above, tree.listed, len(codes))
 
 
@@ -254,7 +258,7 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
     members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
-    need(sorted(j for some in members for j in some) == list(range(q)), "a column is in no block, or in two")
+    need(sorted(j for some in members for j in some) == list(range(q)), "each column must be in exactly one block")
     need(len(said["entries"]) == len(members), "the blocks are malformed")
     W = list[Array]()
     for some, entries in zip(members, said["entries"], strict=True):
@@ -321,7 +325,7 @@ class Folds:
     def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
         self.design, self.left, self.scored, self.terms = design, left, scored, terms
         self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
-        need(self.count > 0, "no fold scores a row")
+        need(self.count > 0, "the folds score no row")
         self.same = np.array(
             [set(rows) == set(scored_rows) for rows, scored_rows in zip(left, scored, strict=True)], dtype=bool
         )
@@ -482,7 +486,7 @@ class FoldIntervals:
         mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
         need(len(set(mine)) == len(mine), "a statement names a fold twice")
         own = word == "own" or self.folds.design.within is None
-        need(own, "no tree of all rows speaks of folds that have rows of their own")
+        need(own, "a tree on all rows gives no bound for folds with fold-specific preprocessing")
         if word == "own":
             for fold, name in zip(mine, part["trees"], strict=True):
                 tree = self.tree(name, fold)
@@ -492,15 +496,20 @@ class FoldIntervals:
             above = tree.above[self.tau - tree.first]
             self._decide(mine, tree, self.folds.left_out_thresholds(self.value, above, mine))
         else:
-            need(word == "loss", f"{word!r} is no statement of this format")
+            need(word == "loss", f"{word!r} is not a kind of statement of this format")
             self._loss(mine, self.tree(part["tree"], -1), part)
         self.folds.by[word] += len(mine)
 
     def tree(self, name: Any, rows: int) -> ProvedTree:
         """Return a tree of given rows and this gamma whose range holds the size; or refuse."""
         tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
-        need(tree.rows == rows and tree.gamma == self.gamma, "a statement names a tree of other rows or another gamma")
-        need(tree.first <= self.tau < tree.first + len(tree.above), "a statement names a tree of other sizes")
+        need(
+            tree.rows == rows and tree.gamma == self.gamma,
+            "a statement uses a tree with different rows or a different gamma",
+        )
+        need(
+            tree.first <= self.tau < tree.first + len(tree.above), "a statement uses a tree that does not cover its tau"
+        )
         return tree
 
     def objective_lower_bound(self, tree: ProvedTree) -> Any:
@@ -510,11 +519,11 @@ class FoldIntervals:
 
     def _decide(self, mine: list[int], tree: ProvedTree, above: Array) -> None:
         """Bound h_N by the listed supports that may be optimal, if no other support can be."""
-        need(tree.listed[self.tau], "no support is listed where one is needed")
+        need(tree.listed[self.tau], "a statement by list uses a tree that lists no support of its tau")
         scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
         best = scores.upper.min(1)
         for fold, decided in zip(mine, (best < above).tolist(), strict=True):
-            need(decided, f"the list of a tree does not decide fold {fold}")
+            need(decided, f"the supports listed by a tree do not solve fold {fold}")
         optimal = ~(scores.lower > best[:, None]).astype(bool)
         low, high = np.where(optimal, scores.held_low, np.inf).min(1), np.where(optimal, scores.held_high, 0).max(1)
         self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)
@@ -525,7 +534,7 @@ class FoldIntervals:
         chosen = [support(values, len(folds.terms)) for values in part["supports"]]
         need(all(len(columns) <= self.tau for columns in chosen), "a support is larger than tau")
         which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
-        need(len(which) == len(mine), "a statement needs a support for each of its folds")
+        need(len(which) == len(mine), "a statement does not give one support for each of its folds")
         upper, above, listed = 0 * self.low[mine], tree.above[self.tau - tree.first], tree.listed[self.tau]
         for size in {len(columns) for columns in chosen}:
             those = [i for i, columns in enumerate(chosen) if len(columns) == size]

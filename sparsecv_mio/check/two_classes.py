@@ -137,10 +137,10 @@ class TwoClasses:
     kind, y_unit, within = Fractions(), Fraction(1), None
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str) -> None:
-        need(set(y.tolist()) <= {0.0, 1.0}, "the target of a proof with logistic loss is 0 or 1")
-        need(intercept in ("fold", "none"), "logistic loss goes with intercept fold or none")
+        need(set(y.tolist()) <= {0.0, 1.0}, "logistic loss needs a target of 0 and 1")
+        need(intercept in ("fold", "none"), "logistic loss requires intercept fold or none")
         self.intercept, (self.n, self.q) = intercept, X.shape
-        need(self.n < 1 << 24 and self.q < 1 << 16, "more rows or columns than the error bounds are made for")
+        need(self.n < 1 << 24 and self.q < 1 << 16, "the data have too many rows or columns for the error bounds")
         center = X.mean(0) if intercept == "fold" else np.zeros(self.q)
         need(np.isfinite(center).all(), "the columns are too large")
         whole = [_convert_to_integers(X[:, j], center[j]) for j in range(self.q)]
@@ -168,8 +168,8 @@ class TwoClasses:
         """Return all rows except the held-out ones."""
         training = np.setdiff1d(np.arange(self.n), left)
         rows = self._select_rows(training)
-        need(len(training) > 0, "a fold trains on no row")
-        need(not rows.free or len(set(rows.sign.tolist())) == 2, "a fold trains on rows of one class")
+        need(len(training) > 0, "a fold has no training row")
+        need(not rows.free or len(set(rows.sign.tolist())) == 2, "the training rows of a fold are all of one class")
         return rows
 
     def _select_rows(self, rows: Any) -> Training:
@@ -228,7 +228,10 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     """Return a lower bound of the sum of entropies of u, and upper bounds of `g_j^2 / (4 pi_j)` of some columns."""
     u = _balance_classes(rows, u)
     slopes, costs = rows.sign * u, list[int]()
-    need(u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()), "slopes are not balanced")
+    need(
+        u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()),
+        "the slopes of a dual point are out of range or do not sum to zero",
+    )
     for j in columns:
         g, pi = int((slopes * rows.Z[:, j]).sum()), penalty[j]
         costs.append(-(-(g * g * pi.denominator) // (4 * pi.numerator << (WIDTH + 2 * int(rows.shift[j])))))
@@ -290,7 +293,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
         Support.
     """
     theta = _approximate_fit(rows, penalty, columns)
-    need(np.isfinite(theta).all(), "a fit leaves the range of floats")
+    need(np.isfinite(theta).all(), "a fit exceeds the range of floating-point numbers")
     a, *b = [*([0] * (not rows.free)), *map(_scaled_float, theta.tolist())]
     best: EnclosedFit | None = None
     for _ in range(EXACT_STEPS):
@@ -369,12 +372,12 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
     """
     q = len(penalty)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
-    need("part" not in line, "a tree with logistic loss has no part")
+    need("part" not in line, "a tree with logistic loss cannot have the field part")
     tree = read_tree(line, q, len(points), kind, units[0])
     bounds: dict[int, tuple[int, list[int]]] = {}
     for i, t in np.argwhere(tree.to_bound).tolist():
         code, size = -2 - int(tree.codes[i]), int(tree.sizes[t])
-        need(code >= 0, f"leaf {i + 1} has no point, and does not list its support of size {size}")
+        need(code >= 0, f"leaf {i + 1} has no dual point, and does not list its support of size {size}")
         if code not in bounds:
             bounds[code] = _bound_at_point(m, penalty, points[code])
         base, costs = bounds[code]
@@ -382,7 +385,10 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
         free = sorted((costs[j] for j in np.flatnonzero(tree.every[i] & ~inside)), reverse=True)
         bound = base - sum(costs[j] for j in np.flatnonzero(inside)) - sum(free[: size - int(inside.sum())])
         above = tree.above[t] * ONE
-        need(bound >= above, f"leaf {i + 1} is not bounded by the threshold of size {size}, nor listed")
+        need(
+            bound >= above,
+            f"leaf {i + 1} has a bound below the threshold of size {size}, and its supports are not listed",
+        )
     return ProvedTree(tree.first, tree.above, tree.listed, len(tree.codes))
 
 
@@ -441,5 +447,5 @@ class LogisticFolds(Folds):
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
         """Refuse: a list on all rows bounds folds for squared-error loss only."""
-        need(False, "a statement by list goes with squared loss")
+        need(False, "a statement by list requires squared-error loss")
         return np.zeros(0)

@@ -132,7 +132,7 @@ def test_a_file_that_changed_is_a_failed_task(cluster: DaskCluster, plan: dict[s
     run_batch(tasks, folder, scheduler=cluster.address)
     found = list(folder.outcomes())
     assert [one.state for one in found] == ["failed"] * 2
-    assert all("is not what it was" in one.reason and not one.traceback for one in found)
+    assert all("changed after the plan was read" in one.reason and not one.traceback for one in found)
 
 
 def test_a_cluster_that_is_not_there(

@@ -141,7 +141,7 @@ def test_a_task_that_kills_workers_is_found_and_costs_no_other_one(width: int) -
     found = list(_outcomes(engine, order))
     assert sorted(one.address for one in found) == sorted(task.address for task in tasks)
     assert [one.address for one in found if one.state == "failed"] == [tasks[2].address]
-    assert next(one for one in found if one.state == "failed").reason.startswith("its worker died")
+    assert next(one for one in found if one.state == "failed").reason.startswith("the worker process of this task died")
     assert sum(one.task.address == tasks[2].address for one in engine.begun) in (2, 3)
 
 

@@ -52,7 +52,7 @@ def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
     if name != "omp":  # it does not say
         rel = 2e-3 if name in ("lasso", "elastic-net") else 1e-6  # coordinate descent from another start
         assert error == pytest.approx(fitted.numbers["cv_error"], rel=rel)
-    with pytest.raises(BadInput, match="refit training needs a single fold, not 3"):
+    with pytest.raises(BadInput, match="refit training: needs a plan with a single fold, this one has 3"):
         run_estimator(name, data, make_folds("3", data), {}, "training")
 
 
@@ -205,7 +205,7 @@ def test_one_feature_is_too_few_for_omp_alone() -> None:
     data = Dataset.from_arrays(rng.normal(size=(20, 1)), rng.normal(size=20))
     for name in ESTIMATORS:
         if name == "omp":
-            with pytest.raises(BadInput, match="two features or more"):
+            with pytest.raises(BadInput, match="at least two features"):
                 run_estimator(name, data, make_folds("4", data), {}, "all")
         elif name not in ("mcp", "scad", "abess"):
             assert run_estimator(name, data, make_folds("4", data), {}, "all").model is not None

@@ -75,7 +75,7 @@ def test_rows_are_held_out_the_same_way_every_time() -> None:
     assert np.array_equal(first.test.X, again.test.X) and first.train.n + first.test.n == 24
     both = np.vstack([first.train.X, first.test.X])
     assert np.array_equal(np.sort(both[:, 0]), np.sort(tasks[0].source.load().X[:, 0]))
-    with pytest.raises(BadInput, match="is no share"):
+    with pytest.raises(BadInput, match="is not a share"):
         task_rows(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
     with pytest.raises(BadInput, match="leaves"):
         task_rows(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
@@ -99,10 +99,13 @@ def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_p
     ours = [one for one in done.outcomes() if one.record is not None][:2]
     other = make_tasks({**PLAN, "vary": {**PLAN["vary"], "estimator": "sparsecv", "seed": 1}})[0]  # type: ignore[dict-item]
     altered = [
-        (replace(ours[0], numbers={**ours[0].numbers, "test_error": 0.1}), "test_error is not that of the record"),
-        (replace(ours[0], numbers={**ours[0].numbers, "upper": 0.1}), "upper is not that of the record"),
+        (
+            replace(ours[0], numbers={**ours[0].numbers, "test_error": 0.1}),
+            "test_error differs from the value of the record",
+        ),
+        (replace(ours[0], numbers={**ours[0].numbers, "upper": 0.1}), "upper differs from the value of the record"),
         (replace(ours[0], record=ours[1].record), "fingerprint"),
-        (replace(ours[0], record=run_task(other).record), "other folds"),
+        (replace(ours[0], record=run_task(other).record), "the folds of the record differ"),
         (ours[1], ""),
     ]
     for k, (outcome, message) in enumerate(altered):
@@ -140,11 +143,15 @@ def written(folder: Path) -> None:
         ({}, {"folds": "five"}, "data 'a': folds 'five' are unknown"),
         ({}, {"folds": "groups:z"}, "data 'a': id, fold, group, weight or exposure column 'z' is not in the data"),
         ({}, {"folds": "15", "test": 0.5}, "data 'a': folds '15' need 15 rows but the data has 10"),
-        ({}, {"test": 0.9}, "data 'a': test 0.9 leaves 2 rows to train on"),
-        ({}, {"refit": "training"}, "data 'a': refit training needs a single fold, not 10"),
+        ({}, {"test": 0.9}, "data 'a': test: a share of 0.9 leaves only 2 training rows"),
+        ({}, {"refit": "training"}, "data 'a': refit training: needs a plan with a single fold, this one has 10"),
         ({}, {"folds": "holdout:0.3", "one_se": True}, "data 'a': one_se: a single fold has no standard error"),
         ({}, {"force_in": "z"}, "data 'a': force_in"),
-        ({}, {"estimator": "abess", "folds": "forward:3"}, "data 'a': abess takes folds that hold out every row once"),
+        (
+            {},
+            {"estimator": "abess", "folds": "forward:3"},
+            "data 'a': estimator abess: needs folds that hold out every row exactly once",
+        ),
     ],
 )
 def test_what_data_do_not_allow(data: dict[str, str], vary: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -200,12 +207,14 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     assert outcome.numbers["test_accuracy"] == found.accuracy and outcome.numbers["test_auc"] == found.auc
     assert outcome.numbers["accuracy"] == record.classes.accuracy and "one_se_test_auc" in outcome.numbers
     (plain,) = make_tasks({"data": data, "vary": how})
-    with pytest.raises(BadInput, match=r"holds words .no and yes.: give loss = \"logistic\", or encode = \"onehot\""):
+    with pytest.raises(
+        BadInput, match=r"has text values .no and yes.: give loss = \"logistic\", or encode = \"onehot\""
+    ):
         check_with_data([plain])
     once = {"folds": "holdout:0.3", "refit": "training", "one_se": False}
     for name in ("sparsecv", "ridge"):
         (single,) = make_tasks({"data": data, "vary": {**how, **ours, **once, "estimator": name}})
-        assert "leave out refit training" in run_task(single).reason
+        assert "not supported with refit training" in run_task(single).reason
     peers = make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": ["lasso", "ridge"]}})
     for task in peers:
         numbers = run_task(task).numbers
@@ -213,7 +222,8 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
         assert numbers["cv_error"] < record.classes.null_error and numbers["test_auc"] > 0.5
     assert [task.settings["loss"] for task in peers] == ["logistic", "logistic"]
     with pytest.raises(
-        BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess"
+        BadInput,
+        match="omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess",
     ):
         make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
 
@@ -234,7 +244,7 @@ def test_tables_name_the_loss_of_every_search_and_peer(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {"loss", "gammas", "taus", "estimator"} <= {*settings_columns(table)}
     with pytest.raises(
-        BadInput, match="several rows of 'd 4 0': they differ in loss; .*--problem data,folds,seed,loss"
+        BadInput, match="several rows of 'd 4 0': these rows differ in loss; .*--problem data,folds,seed,loss"
     ):
         relative(table, ["cv_error"], "estimator=ridge")
     ratios = relative(table, ["cv_error"], "estimator=ridge", ["data", "loss"])["cv_error"]
@@ -266,7 +276,7 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
     for wrong, words in (("day", "exposure.*'day'"), ("a", "exposure: column 'a' is -.* give numbers above 0")):
         with pytest.raises(BadInput, match=words):
             check_with_data(make_tasks({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
-    with pytest.raises(BadInput, match="loss poisson: estimator lasso has none, use sparsecv, ridge, abess"):
+    with pytest.raises(BadInput, match="lasso: does not support loss poisson; use sparsecv, ridge, abess"):
         make_tasks({"data": data, "vary": {**how, "estimator": "lasso"}})
     with pytest.raises(BadInput, match="exposure days: goes with loss poisson, not squared"):
         make_tasks({"data": data, "vary": {**how, "loss": "squared"}})

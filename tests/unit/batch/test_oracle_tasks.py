@@ -95,7 +95,7 @@ def test_settings_that_mean_nothing_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("estimator", "vary", "message"),
     [
-        ("glru", {"lam": None}, "lam is missing: estimator glru needs it"),
+        ("glru", {"lam": None}, "lam is missing: estimator glru needs this setting"),
         ("iacv", {"iterations": None}, "iterations is missing"),
         ("glru", {"lam": 0}, "lam: 0 is not a number above 0"),
         ("treecv", {"learner": "ridge", "lam": "1"}, "lam: '1' is not a number of at least 0"),
@@ -105,13 +105,17 @@ def test_settings_that_mean_nothing_are_dropped() -> None:
         ("glru", {"way": "tree"}, "way: unknown word 'tree', use steps"),
         ("glru", {"loss": "poisson"}, "loss: unknown word 'poisson'"),
         ("iacv", {"loss": "hinge"}, "loss: unknown word 'hinge'"),
-        ("iacv", {"penalty": "l1"}, "penalty l1 has no gradient: it goes with solver proxgd"),
+        ("iacv", {"penalty": "l1"}, "penalty l1: requires solver proxgd"),
         ("iacv", {"iterations": 2.5}, "iterations: 2.5 is not a whole number"),
         ("iacv", {"solver": "sgd", "batch": 0}, "batch: 0 is not a whole number of at least 1"),
         ("iacv", {"step": -1}, "step: -1 is not a number above 0"),
-        ("iacv", {"exact": "yes"}, "exact: 'yes' is unknown, use true or false"),
+        ("iacv", {"exact": "yes"}, "exact: 'yes' is unknown; use true or false"),
         ("glru", {"scale": "lenght"}, "scale: unknown word 'lenght'.*length"),
-        ("treecv", {"learner": "naive-bayes", "intercept": "fold"}, "intercept fold does not go with learner naive-b"),
+        (
+            "treecv",
+            {"learner": "naive-bayes", "intercept": "fold"},
+            "intercept fold: not supported with learner naive-b",
+        ),
         ("iacv", {"iteratons": 2}, "unknown key 'iteratons'.*iterations"),
     ],
 )
@@ -130,7 +134,7 @@ def test_wrong_settings_are_refused_as_the_plan_is_read(estimator: str, vary: di
         ({"design": "year", "n": 20}, {"estimator": "glru", "lam": 1.0}, "takes 20 values"),
         (
             {"design": "logistic", "n": 20}, {"estimator": "iacv", **SETTINGS, "solver": "sgd", "batch": 21},
-            "batch: a step takes at most the 20 rows",
+            "batch: 21 exceeds the 20 rows",
         ),
     ],
 )  # fmt: skip

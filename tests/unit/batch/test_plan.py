@@ -15,7 +15,7 @@ from sparsecv_mio.errors import BadInput
     ("wrong", "message"),
     [
         ({"gap": 2.0}, "gap: 2 is out of range"),
-        ({"gap": "1e-3"}, "gap: '1e-3' is not a number, give one without quotes"),
+        ({"gap": "1e-3"}, "gap: '1e-3' is not a number; give a number without quotes"),
         ({"gap": True}, "gap: True is not a number"),
         ({"time_limit": 0}, "time_limit: 0 is out of range; give a positive number of seconds"),
         ({"cpu_limit": -1.0}, "cpu_limit: -1 is out of range"),
@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BadInput
         ({"stability": 1.0, "one_se": True}, "stability 1.0: goes with one_se off, not on"),
         ({"method": "rnds"}, "method: unknown word 'rnds' .did you mean 'rounds'"),
         ({"scale": "long"}, "scale: unknown word 'long'"),
-        ({"scale": 1}, "scale: 1 is no word, give one in quotes"),
+        ({"scale": 1}, "scale: 1 is not a text; give a text in quotes"),
         ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
         ({"sources": "-enclosure"}, "sources: unknown source 'enclosure' .did you mean 'enclosures'"),
@@ -32,10 +32,10 @@ from sparsecv_mio.errors import BadInput
         ({"mio_budget": -1}, "mio_budget: -1 is not a whole number of at least 0"),
         ({"seed": "a"}, "seed: 'a' is not a whole number"),
         ({"split": 1.5}, "split: 1.5 is not a whole number"),
-        ({"refine": "yes"}, "refine: 'yes' is unknown, use true or false"),
+        ({"refine": "yes"}, "refine: 'yes' is unknown; use true or false"),
         ({"one_se": "each"}, "one_se: 'each' is unknown"),
         ({"refit": "some"}, "refit: unknown word 'some'"),
-        ({"test": 2}, "test 2 is no share"),
+        ({"test": 2}, "test: 2 is not a share"),
         ({"folds": 2.5}, "folds: 2.5 is neither"),
         ({"tau": 2.5}, "tau: 2.5 is neither"),
         ({"gamma": "1:0.1:3"}, "gamma: '1:0.1:3' is reversed"),
@@ -72,7 +72,7 @@ def test_settings_and_designs_change_and_the_plan_stays() -> None:
     [
         ("seed", "write NAME=VALUES"),
         ("seed=5:2", "not above"),
-        ("n=5", "no design that has it"),
+        ("n=5", "no design of the plan has this key"),
         ("seed=0:1000000", "at most 1,000,000 values"),
     ],
 )
@@ -134,9 +134,9 @@ def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
     assert told == []
     plan = written(tmp_path, PLAN_PLAN.replace("[vary]", '[vary]\nway = "tree"'))
     read_plan(plan, warn=told.append)
-    assert told == ["setting 'way' is used by none of the estimators of the plan"]
+    assert told == ["setting 'way' is not used by any estimator of the plan"]
     read_plan(plan, ["estimator=['treecv','lasso']"], warn=told.append)
-    unused = [f"setting {name!r} is used by none of the estimators of the plan" for name in ("method", "gamma")]
+    unused = [f"setting {name!r} is not used by any estimator of the plan" for name in ("method", "gamma")]
     assert told[1:] == unused
 
 
@@ -153,7 +153,9 @@ def test_deprecated_settings_are_told(tmp_path: Path) -> None:
 def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     read_plan(written(tmp_path), ["test=0.2"], warn=told.append)
-    assert told == ["seeds deal folds, every one of them is tested on the same rows: vary split for other test rows"]
+    assert told == [
+        "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other test rows"
+    ]
     read_plan(written(tmp_path), ["test=0.2", "split=0:1"], warn=told.append)
     assert len(told) == 1
 
@@ -177,38 +179,41 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = ", "is no TOML"),
-        ("[vary]\nfolds = '5'\n", "names no data"),
+        ("a = ", "is not a TOML file"),
+        ("[vary]\nfolds = '5'\n", "there is no data set"),
         ("[[data]]\nsklearn = 'diabetes'\n[settings]\nfolds = '5'\n", "no 'settings': settings stand in .vary."),
         ("folds = '5'\n[[data]]\nsklearn = 'diabetes'\n", "no 'folds': settings stand in .vary."),
         ("[[data]]\nfile = 'no.csv'\n", "does not exist"),
         ("[[data]]\nfile = 'no*.csv'\n", "no file matches"),
-        ("[[data]]\nfiles = 'a.csv'\n", "give one of file, design and sklearn"),
+        ("[[data]]\nfiles = 'a.csv'\n", "exactly one of the keys file, design and sklearn"),
         ("[[data]]\nfile = 'a.csv'\ntargt = 'y'\n", "unknown key 'targt' .did you mean 'target'"),
         ("[[data]]\ndesign = 'toeplitz'\nsnr = -1\n", "snr must be above 0"),
         ("[[data]]\ndesign = 'toeplitz'\nsupport = 30\n", "support from 1 to p"),
         ("[[data]]\nsklearn = 'iris'\n", "sklearn 'iris' is unknown"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfold = '5'\n", "unknown key 'fold' .did you mean 'folds'"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nestimator = 'laso'\n", "estimator 'laso' is unknown"),
-        ("[[data]]\nsklearn = 'diabetes'\n[vary]\ntest = [0.2, 2]\n", "test 2 is no share"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\ntest = [0.2, 2]\n", "test: 2 is not a share"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\ngamma = '1:0.1:3'\n", "gamma: '1:0.1:3' is reversed"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\ngamma = '1..0.1'\n", "gamma: '1..0.1' is reversed"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfolds = []\n", "a list is empty"),
-        ("[[data]]\nsklearn = 'diabetes'\n[[exclude]]\nfolds = '10'\n", "excludes all of its tasks"),
-        ("[[data]]\nsklearn = 'diabetes'\n[[include]]\ndata = 'x'\n", "no data set is called 'x'"),
+        ("[[data]]\nsklearn = 'diabetes'\n[[exclude]]\nfolds = '10'\n", "every task is excluded"),
+        ("[[data]]\nsklearn = 'diabetes'\n[[include]]\ndata = 'x'\n", "there is no data set 'x'"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = 2020-01-01\n", "seed: 2020-01-01 is a date or a time"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = [0, 10:00:00]\n", "seed: 10:00:00 is a date or a time"),
-        (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 5000}\n", "a number, or lists in lists, too long"),
-        (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 30}\n", "seed: a number of more than 18 digits"),
+        (
+            f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 5000}\n",
+            "a number of too many digits, or lists nested too deeply",
+        ),
+        (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 30}\n", "seed: a number has more than 18 digits"),
         ("data = 2020-01-01\n", "must be tables, not '2020-01-01'"),
         ("[[data]]\nsklearn = 'diabetes'\n[[vary]]\nseed = 1\n", "must be a table"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 2020-01-01\n", "target: 2020-01-01 is a date"),
-        ("[[data]]\nfile = 'a.csv'\ntarget = [['y']]\n", "target .* is no column"),
-        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nfeatures = [1.5]\n", "features 1.5 is no column"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = [['y']]\n", "target .* is not a column"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nfeatures = [1.5]\n", "features 1.5 is not a column"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nsep = 9\n", "sep: 9 is not a text"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nindex_col = [[]]\n", "neither the name nor the position"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nheader = 1\n", "neither True nor False"),
-        ("[[data]]\nfile = ['a.csv', 3]\n", "file 3 is no path"),
+        ("[[data]]\nfile = ['a.csv', 3]\n", "file 3 is not a path"),
         ("[[data]]\nfile = []\n", "file is an empty list"),
     ],
 )
@@ -229,7 +234,7 @@ def test_options_of_a_solver_are_tables_and_one_text_of_a_task(tmp_path: Path) -
     design = {"design": "toeplitz", "n": 20, "p": 3, "support": 1}
     tasks = make_tasks({"data": [design], "vary": vary}, tmp_path)
     assert [task.settings["solver_option"] for task in tasks] == ["presolve=off", "random_seed=3,parallel=on"]
-    for wrong, message in (({"presolv": 1}, "highs refuses it: unknown option 'presolv'"), (3, "3 is no word")):
+    for wrong, message in (({"presolv": 1}, "highs refuses it: unknown option 'presolv'"), (3, "3 is not a text")):
         with pytest.raises(BadInput, match=f"^.*solver_option.*{message}"):
             make_tasks({"data": [design], "vary": {**vary, "solver_option": wrong}}, tmp_path)
     with pytest.raises(BadInput, match="solver_option presolve=off: goes with backend"):

@@ -27,7 +27,11 @@ def test_rows_by_words_and_by_numbers() -> None:
     assert len(where(RUNS, ["folds=10,loo", "gammas=1e-1"])) == 4
     assert list(where(RUNS, ["gammas="]).index) == [4]
     assert len(where(RUNS, ["method=rounds", "data=b"])) == 2
-    for wrong, message in [("data", "no condition"), ("date=a", "did you mean 'data'"), ("data=c", "is one of a, b")]:
+    for wrong, message in [
+        ("data", "not a condition"),
+        ("date=a", "did you mean 'data'"),
+        ("data=c", "values of data are a, b"),
+    ]:
         with pytest.raises(BadInput, match=message):
             where(RUNS, [wrong])
 
@@ -53,7 +57,7 @@ def test_numbers_over_those_of_a_baseline() -> None:
         relative(RUNS, ["mios"], "method=grid", ["folds"])
     with pytest.raises(BadInput, match="--relative method=joint: no row"):
         relative(RUNS, ["mios"], "method=joint")
-    with pytest.raises(BadInput, match="holds no numbers"):
+    with pytest.raises(BadInput, match="does not contain numbers"):
         check_columns(RUNS, ["folds"], "--value", numbers=True)
 
 

@@ -145,7 +145,7 @@ def test_a_part_is_taken_up_to_where_what_is_left_ceases_to_be_semidefinite(seed
         if holds:
             proved_block_part(AT, W, m, penalty, kind)
         else:
-            with pytest.raises(Refused, match="not semidefinite"):
+            with pytest.raises(Refused, match="not positive semidefinite"):
                 proved_block_part(AT, W, m, penalty, kind)
 
 

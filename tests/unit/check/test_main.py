@@ -161,8 +161,8 @@ def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
         with pytest.raises((Unreadable, Refused)):
             check(str(place), data.X, data.y)
     for cut, message in (
-        (whole[: len(whole) // 2], "no whole proof.*ended before"),
-        (b"no gzip", "no whole proof.*Not a gzipped"),
+        (whole[: len(whole) // 2], "not a complete proof.*ended before"),
+        (b"no gzip", "not a complete proof.*Not a gzipped"),
     ):
         place.write_bytes(cut)
         with pytest.raises(Unreadable, match=message):
@@ -172,7 +172,7 @@ def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="digest"):
         check(str(place), data.X, data.y)
     place.write_bytes(gzip.compress(text.rsplit(b"\n", 2)[0] + b"\n"))
-    with pytest.raises(Refused, match="end is missing"):
+    with pytest.raises(Refused, match="end line is missing"):
         check(str(place), data.X, data.y)
     write_lines(place, [{**lines[0], "format": "sparsecv-proof/4"}, *lines[1:]])
     with pytest.raises(Unreadable, match="this checker reads sparsecv-proof/1, sparsecv-proof/2 and sparsecv-proof/3"):
@@ -217,7 +217,7 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
     other[3, 2] = np.nextafter(other[3, 2], 9.0)
     with pytest.raises(Refused, match="digest"):
         check(str(place), other, data.y)
-    with pytest.raises(Refused, match="size"):
+    with pytest.raises(Refused, match="numbers of rows and columns"):
         check(str(place), data.X[1:], data.y[1:])
 
 
@@ -241,9 +241,9 @@ def test_the_command_needs_nothing_of_the_package(tmp_path: Path) -> None:
 
 def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -> None:
     line = {"lower": 2.0, "upper": 3.0}
-    with pytest.raises(Refused, match="proved is 1.0, by floats: use exact mode"):
+    with pytest.raises(Refused, match="the proof gives only 1.0, computed with rounding; use --mode exact"):
         _proved_interval(line, 1.0, 2.5, "tau 1")
-    with pytest.raises(Refused, match="proved is 1.0$"):
+    with pytest.raises(Refused, match="gives only 1.0$"):
         _proved_interval(line, Fraction(1), Fraction(5, 2), "tau 1")
 
 

@@ -1,4 +1,4 @@
-"""Proofs of models with covariates, whole factors, rows of their own for every fold: against enumeration."""
+"""Proofs of models with covariates, whole factors, fold-specific preprocessing for every fold: against enumeration."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_rows_that_training_rows_fill_and_measure(seed: int, tmp_path: Path) -> 
         check(str(tmp_path / "p"), X, data.y, "exact")
     del lines[0]["within"]
     write_lines(tmp_path / "p", lines)
-    with pytest.raises(Refused, match="empty cells"):
+    with pytest.raises(Refused, match="missing values"):
         check(str(tmp_path / "p"), X, data.y)
 
 
@@ -134,7 +134,7 @@ def test_no_tree_of_all_rows_speaks_of_such_folds(tmp_path: Path) -> None:
     data, lines = proof_of(0, tmp_path / "p")
     lines[0]["within"] = {"na": None, "scale": True}
     write_lines(tmp_path / "p", lines)
-    with pytest.raises(Refused, match="rows of their own"):
+    with pytest.raises(Refused, match="fold-specific preprocessing"):
         check(str(tmp_path / "p"), data.X, data.y, "exact")
 
 

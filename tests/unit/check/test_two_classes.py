@@ -155,9 +155,12 @@ def test_what_logistic_loss_does_not_have_is_refused(tmp_path: Path) -> None:
         (lambda some: some[0].update(loss="poisson"), "the loss is unknown"),
         (lambda some: some[0].pop("loss"), "malformed: KeyError 'loss'"),
         (lambda some: some[0].update(intercept="global"), "intercept fold or none"),
-        (lambda some: of(some, "tree").update(part={"blocks": [], "exponent": 0, "entries": []}), "has no part"),
-        (lambda some: of(some, "pair")["parts"].append({"by": "list", "tree": 0}), "goes with squared loss"),
-        (lambda some: of(some, "tree").update(nodes=[-1], points=[]), "has no point"),
+        (
+            lambda some: of(some, "tree").update(part={"blocks": [], "exponent": 0, "entries": []}),
+            "cannot have the field part",
+        ),
+        (lambda some: of(some, "pair")["parts"].append({"by": "list", "tree": 0}), "requires squared-error loss"),
+        (lambda some: of(some, "tree").update(nodes=[-1], points=[]), "has no dual point"),
         (lambda some: some[0]["left"][0].extend(np.flatnonzero(data.y > 0).tolist()), ""),
     ):
         forged = read_lines(place)
@@ -174,7 +177,7 @@ def test_training_rows_of_one_class_have_no_fit() -> None:
     design = TwoClasses(data.X, data.y, "length", "fold")
     with pytest.raises(Refused, match="one class"):
         design.exclude_rows(np.flatnonzero(data.y > 0).tolist())
-    with pytest.raises(Refused, match="0 or 1"):
+    with pytest.raises(Refused, match="0 and 1"):
         TwoClasses(data.X, data.y + 1.0, "length", "fold")
 
 

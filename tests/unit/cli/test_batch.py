@@ -120,7 +120,7 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
     assert run(["batch", str(plan), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     told = capfd.readouterr()
     assert told.out.splitlines()[-1] == '2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"'
-    assert told.err == "sparsecv: warning: setting 'way' is used by none of the estimators of the plan\n"
+    assert told.err == "sparsecv: warning: setting 'way' is not used by any estimator of the plan\n"
 
 
 def test_ctrl_c_is_held_until_the_processes_have_started() -> None:

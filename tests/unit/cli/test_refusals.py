@@ -29,7 +29,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
          "two.csv: target 'y' is not in the data; the columns are a, b, z; --target takes one for each file: A,B"),
         ("near one.csv two.csv", "sparsecv near: the arguments are DATA; remove two.csv"),
         ("verify one.csv two.csv a b", "sparsecv verify: the arguments are RECORD DATA; remove a b"),
-        ("table runs.csv --values nosuch", "--values: no column 'nosuch'"),
+        ("table runs.csv --values nosuch", "--values: there is no column 'nosuch'"),
     ],
 )  # fmt: skip
 def test_one_line_says_what_is_wrong(words: str, said: str, capsys: Said) -> None:

@@ -107,15 +107,15 @@ def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capf
     for words, code in ((["3", "10"], 0), (["3", "loo"], 2)):
         write_table(frame.assign(folds=[words[k % 2] for k in range(len(frame))]), table)
         assert run(ask) == code
-    assert "--against: column 'folds' holds no numbers" in capfd.readouterr().err
+    assert "--against: column 'folds' does not contain numbers" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["table", "RUNS", "--value", "test_eror"], "did you mean 'test_error'"),
-        (["table", "RUNS", "--value", "estimator"], "holds no numbers"),
-        (["table", "RUNS", "--columns", "nothing"], "--columns: no column 'nothing'"),
+        (["table", "RUNS", "--value", "estimator"], "does not contain numbers"),
+        (["table", "RUNS", "--columns", "nothing"], "--columns: there is no column 'nothing'"),
         (["table", "RUNS", "--relative", "estimator=lasso", "--reduction", "estimator=lasso"], "exclude each other"),
         (["table", "RUNS", "--name", "ours"], "write LABEL=WORDS"),
         (["table", "RUNS", "--digits", "0"], "--digits 0"),
@@ -124,7 +124,7 @@ def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capf
         (["table", "RUNS", "--out", "table"], "--out: 'table' must end with .md"),
         (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
         (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
-        (["plot", "RUNS", "--kind", "profile", "--where", "data=", "--out", "f.png"], "no row has that"),
+        (["plot", "RUNS", "--kind", "profile", "--where", "data=", "--out", "f.png"], "no row matches"),
         (["plot", "record.json", "--kind", "box", "--out", "f.png"], "is no table of runs"),
     ],
 )
