@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -172,7 +172,10 @@ STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", 
 
 
 class SupportPool:
-    """Distinct supports by number; number 0 is the empty support. Safe to use from several threads."""
+    """Distinct supports by number; number 0 is the empty support. Safe to use from several threads.
+
+    A support is looked up in the order of its columns in which it comes, and sorted once for each such order.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -181,14 +184,26 @@ class SupportPool:
 
     def number(self, support: IntArray) -> int:
         """Return the number of a support; a new support gets the next number."""
-        columns = np.array(support, dtype=np.int64)
-        columns.sort()
-        key = columns.tobytes()
+        return self.numbers([support])[0]
+
+    def numbers(self, supports: Iterable[IntArray]) -> list[int]:
+        """Return the numbers of some supports, as `number` does."""
+        known, numbers = self._numbers.get, list[int]()
+        for support in supports:
+            columns = support if support.dtype == np.int64 else support.astype(np.int64)
+            number = known(columns.tobytes())
+            numbers.append(self._add(columns) if number is None else number)
+        return numbers
+
+    def _add(self, support: IntArray) -> int:
+        """Return the number of a support whose columns did not come in this order before."""
+        columns = np.sort(support)
         with self.lock:
-            if key not in self._numbers:
-                self._numbers[key] = len(self.supports)
+            number = self._numbers.setdefault(columns.tobytes(), len(self.supports))
+            self._numbers[support.tobytes()] = number
+            if number == len(self.supports):
                 self.supports.append(columns)
-            return self._numbers[key]
+        return number
 
 
 @dataclass(frozen=True, eq=False)

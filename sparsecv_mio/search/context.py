@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds, training_loss_bound
+from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds
 from sparsecv_mio.certificate.parts import SearchRequest, Work
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -127,6 +128,7 @@ class BestOnAllRows:
         self.best: list[BestSubsets] = []
         self.starts: list[list[IntArray]] = [[] for _ in grid.gammas]
         self._made: dict[tuple[str, int], Any] = {}
+        self._tables: dict[str, NDArray[Any]] = {}
         self._lock = threading.RLock()
 
     def keep(self, found: Mapping[int, BestSubsets]) -> None:
@@ -137,7 +139,9 @@ class BestOnAllRows:
         if not found:
             return
         nearest = [min(found, key=lambda gamma: abs(gamma - g)) for g in range(len(self.grid.gammas))]
-        self.best[:] = [found[g] if g in found else _drop_bounds(found[gamma]) for g, gamma in enumerate(nearest)]
+        with self._lock:
+            self.best[:] = [found[g] if g in found else _drop_bounds(found[gamma]) for g, gamma in enumerate(nearest)]
+            self._tables.clear()
 
     def improve(self, g: int, found: BestSubsets) -> None:
         """Improve the bounds and supports of some taus of a gamma by another result.
@@ -151,15 +155,29 @@ class BestOnAllRows:
         """
         with self._lock:
             self.best[g] = self.best[g].merge(found)
+            self._tables.clear()
 
-    def tabulate_subsets(self, read: Callable[[BestSubset], float]) -> FloatArray:
-        """(G, T): values of `read` at the best support of every pair; no rows before the first supports are found."""
-        taus = self.grid.taus.tolist()
-        return np.array([[read(result.by_size[tau]) for tau in taus] for result in self.best]).reshape(-1, len(taus))
+    def lower(self) -> FloatArray:
+        """(G, T): lower bounds, not to be written to; no rows before the first supports are found."""
+        return self._tabulate("lower", float)
+
+    def upper(self) -> FloatArray:
+        """(G, T): upper bounds on the optimum of the full data."""
+        return self._tabulate("upper", float)
 
     def solved_pairs(self) -> BoolArray:
         """(G, T): pairs whose best subset of the full data is known."""
-        return np.asarray(self.tabulate_subsets(lambda cell: cell.complete), dtype=bool)
+        return self._tabulate("complete", bool)
+
+    def _tabulate(self, name: str, dtype: type) -> NDArray[Any]:
+        """Return a field of the best subset of every pair, computed once after each change; O(G T)."""
+        with self._lock:
+            if name not in self._tables:
+                taus = self.grid.taus.tolist()
+                rows = [[getattr(result.by_size[tau], name) for tau in taus] for result in self.best]
+                self._tables[name] = np.array(rows, dtype=dtype).reshape(-1, len(taus))
+                self._tables[name].flags.writeable = False
+            return self._tables[name]
 
     def lower_bounds(self) -> FloatArray:
         """(G, T): lower bounds on the optimum of the full data, with the implications between pairs; stored in `best`.
@@ -167,7 +185,7 @@ class BestOnAllRows:
         O(G T).
         """
         with self._lock:
-            lower = implied_lower_bounds(self.grid.gammas, self.tabulate_subsets(lambda cell: cell.lower))
+            lower = implied_lower_bounds(self.grid.gammas, self.lower())
             self.raise_lower_bounds(lower)
         return lower
 
@@ -180,11 +198,11 @@ class BestOnAllRows:
             Certified bounds, rounding included; 0 where nothing is known.
         """
         with self._lock:
-            for result, bounds in zip(self.best, lower.tolist(), strict=True):
-                for tau, bound in zip(self.grid.taus.tolist(), bounds, strict=True):
-                    cell = result.by_size[tau]
-                    if bound > cell.lower:
-                        result.by_size[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
+            for g, t in np.argwhere(lower > self.lower()).tolist():
+                by_size, tau = self.best[g].by_size, int(self.grid.taus[t])
+                cell = by_size[tau]
+                by_size[tau] = replace(cell, lower=max(cell.lower, min(float(lower[g, t]), cell.upper)))
+            self._tables.pop("lower", None)
 
     def _once(self, what: str, make: Callable[[], Made], g: int = 0) -> Made:
         """Return a value that is computed once, for each gamma if it depends on gamma."""
@@ -305,8 +323,8 @@ class SearchState:
         """(G, T, K): subproblems that more work may solve."""
         return ~self.cells.final
 
-    def raise_lower_ends(self, values: FloatArray, slip: float = 0.0) -> None:
-        """Raise the lower bounds of all held-out intervals by the lower bounds on the full data.
+    def enough_to_exclude(self, values: FoldTable, bars: FloatArray, slip: float = 0.0) -> FloatArray:
+        """(G, T): full-data bounds at which the lower bounds of a pair add up to its cutoff in `bars`; inf for none.
 
         Parameters
         ----------
@@ -315,19 +333,6 @@ class SearchState:
             known.
         slip : float
             Bound on the rounding error between the training rows of a fold and all rows.
-        """
-        whole, on_all_rows = self.context.folds.scores_all_left_out, self.all_rows.lower_bounds()
-        for g, lower in enumerate(on_all_rows):  # one gamma at a time, to save memory
-            bound = training_loss_bound(lower[:, None], values[g], slip)
-            self.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
-
-    def enough_to_exclude(self, values: FoldTable, bars: FloatArray, slip: float = 0.0) -> FloatArray:
-        """(G, T): full-data bounds at which the lower bounds of a pair add up to its cutoff in `bars`; inf for none.
-
-        Parameters
-        ----------
-        values, slip
-            Parameters of `raise_lower_ends`.
         bars : (G, T) array
             Cutoffs of the sums of lower bounds.
         """

@@ -97,7 +97,6 @@ class Deadline:
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
         self._kept: TimeKept | None = None
-        self._limit_seen: float | None = None
 
     @classmethod
     def from_options(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
@@ -123,14 +122,6 @@ class Deadline:
             return seen[-1] - seen[0] > GRACE
 
         return is_late
-
-    def is_within_grace(self) -> bool:
-        """Return True if the limit has not expired, or was first seen so recently that the work may still return."""
-        if not self.has_expired():
-            return True
-        if self._limit_seen is None:
-            self._limit_seen = time.monotonic()
-        return time.monotonic() - self._limit_seen < 0.75 * GRACE
 
     def keep_time(self, share: float, wanted: Callable[[], bool]) -> None:
         """Reserve the last share of the limit for other work, if `wanted` returns True then; it is called once."""

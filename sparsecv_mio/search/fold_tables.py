@@ -170,6 +170,7 @@ class WholeTable(FoldTable):
     def __init__(self, array: NDArray[Any]) -> None:
         self._array, self.shape, self.dtype = array, array.shape, array.dtype
         self.is_stored = array.flags.writeable
+        self._n_writes, self._sums = 0, (-1, np.empty(0))  # number of writes before the sums over folds, and sums
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self._array, dtype=dtype) if copy else np.asarray(self._array, dtype=dtype)
@@ -179,6 +180,19 @@ class WholeTable(FoldTable):
 
     def __setitem__(self, index: Index, new: ArrayLike) -> None:
         self._array[index] = new
+        self._n_writes += 1
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Return sums, as for an array; those over folds are stored until the next write and must not be written to."""
+        if axis != 2:
+            return self._array.sum(axis=axis)
+        n_writes, sums = self._sums
+        if n_writes != self._n_writes:
+            n_writes = self._n_writes  # another thread may write meanwhile
+            sums = self._array.sum(axis=2)
+            sums.flags.writeable = False
+            self._sums = n_writes, sums
+        return sums
 
     def copy(self) -> WholeTable:
         """Return a copy; a table of one number returns itself."""
@@ -194,7 +208,7 @@ class WholeTable(FoldTable):
 
     def become(self, other: FoldTable) -> None:
         """Copy all values."""
-        self._array[...] = np.asarray(other)
+        self[...] = np.asarray(other)
 
 
 class PairRows(FoldTable):

@@ -101,13 +101,13 @@ def restore_state(state: GridState, stored: Archive) -> None:
     ):
         candidates.setdefault((g, t), []).append((number, value))
     if state.has_supports.any():
-        state.all_rows.best[:] = [
-            BestSubsets(
+        state.all_rows.keep({
+            g: BestSubsets(
                 {tau: _subset(tau, position["full"][:, g, t], candidates.get((g, t), []), supports)
                  for t, tau in enumerate(taus)}, 0, False,
             )
             for g in range(len(state.has_supports))
-        ]  # fmt: skip
+        })  # fmt: skip
     folds = position["weighted_folds"].tolist()
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())

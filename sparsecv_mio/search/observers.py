@@ -97,11 +97,6 @@ class Signals:
         if safe_point is not None:
             self._on_safe_point.append(safe_point)
 
-    @property
-    def is_storing(self) -> bool:
-        """True if an observer stores the state at safe points."""
-        return bool(self._on_safe_point)
-
     def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
         """Say what is being done now, and how much of it is done where that is counted.
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -180,6 +181,7 @@ class PairBounds:
         """(G, T): `shown`, inf for pairs that are not scored in every fold."""
         return np.where(np.isfinite(self.nominal), self.clipped_estimates, np.inf)
 
+    @cached_property
     def allowances(self) -> tuple[float, float]:
         """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
 
@@ -196,7 +198,7 @@ class PairBounds:
 
     def is_certified(self, gap: float) -> bool:
         """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
-        tie, allowance = self.allowances()
+        tie, allowance = self.allowances
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
 
     def reported_pair(self, gap: float, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:

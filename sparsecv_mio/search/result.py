@@ -543,7 +543,7 @@ class _Reported:
 
     def certificate(self, bounds: PairBounds, pair: tuple[int, int]) -> dict[str, Any]:
         """Return the numbers of the best pair of (a part of) the grid, bounded from below by all pairs there."""
-        tie, allowance = bounds.allowances()
+        tie, allowance = bounds.allowances
         width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 

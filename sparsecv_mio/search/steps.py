@@ -23,16 +23,6 @@ ARRAYS_OF_FOLDS: dict[str, Any] = {  # arrays of bounds on folds, with the value
     "best": np.int32(-1), "held_out": np.nan, "objective": np.inf, "objective_lower": 0.0, "objective_upper": np.inf,
     "lower": 0.0, "upper": np.inf, "tie": 0.0, "is_solved": False, "is_final": False, "is_branched": False,
 }  # fmt: skip
-NUMBERS_OF_SUBPROBLEM = (
-    "held_out",
-    "objective_lower",
-    "objective_upper",
-    "lower",
-    "upper",
-    "tie",
-    "is_solved",
-    "is_final",
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,6 +61,7 @@ class Writer:
         self.state, self.plan, self.accounts = state, plan, accounts
         self._touched: BoolArray = np.zeros(state.context.shape[:2], dtype=bool)
         self._first_subsets: dict[int, BestSubsets] = {}
+        self._lower_before: FloatArray | None = None  # bounds on the full data before a group that improves them
 
     def take(self, batch: Sequence[Findings]) -> None:
         """Take the findings of some steps, and apply the implications of those of one account together."""
@@ -122,9 +123,8 @@ class Writer:
         """Take best subsets of the full data; their bounds hold at other sizes and gammas too."""
         state, g, all_rows = self.state, statement.gamma, self.state.all_rows
         if state.has_supports[g]:
-            before = all_rows.tabulate_subsets(lambda subset: subset.lower)
+            self._lower_before = all_rows.lower() if self._lower_before is None else self._lower_before
             all_rows.improve(g, statement.subsets)
-            self._touched |= all_rows.lower_bounds() > before
         else:
             self._first_subsets[g] = statement.subsets
 
@@ -150,16 +150,18 @@ class Writer:
         known = statement if len(statement.taus) > 1 else replace(
             statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
         )  # fmt: skip
-        numbers = np.array([*map(cells.pool.number, statement.supports), 0], dtype=np.int32)
+        numbers = np.array([*cells.pool.numbers(statement.supports), 0], dtype=np.int32)
         best, is_solved = numbers[known.best], known.is_solved
         if not is_constant(statement.objective_lower):
             cells.raise_floor(part, known.objective_lower)
-        cells.narrow(part, known.lower, known.upper)
+        if not (is_constant(statement.lower) and is_constant(statement.upper)):
+            cells.narrow(part, known.lower, known.upper)
         if statement.tied:
             is_solved = is_solved & ~self._decide_ties(statement, numbers).reshape(is_solved.shape)
-        cells.decide_part(
-            part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
-        )  # fmt: skip
+        if is_solved.any():
+            cells.decide_part(
+                part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
+            )  # fmt: skip
         self._offer(part, best, known.held_out, known.objective, known.objective_upper)
         if (known.is_final & ~known.is_solved).any():
             cells.mark(part, known.is_branched, known.is_final)
@@ -216,7 +218,11 @@ class Writer:
         state = self.state
         if not state.has_supports.any():
             return
-        full_lower = state.all_rows.tabulate_subsets(lambda subset: subset.lower)
+        full_lower = state.all_rows.lower()
+        if self._lower_before is not None:
+            full_lower = state.all_rows.lower_bounds()
+            self._touched |= full_lower > self._lower_before
+            self._lower_before = None
         sums = state.objective_upper.sums()
         for g, t in np.argwhere(self._touched & np.isfinite(sums)).tolist():
             least = state.context.folds.k * (full_lower[g, t] - state.slip) * (1.0 - SUM_RTOL)

@@ -84,7 +84,7 @@ def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) 
     others = now.pairs.copy()
     others[winner] = False
     bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
-    full_upper = state.all_rows.tabulate_subsets(lambda subset: subset.upper)
+    full_upper = state.all_rows.upper()
     may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
     next_seconds = (
         state.tried.tree_seconds[winner] / plan.n_threads

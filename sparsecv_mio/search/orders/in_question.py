@@ -39,7 +39,7 @@ class InQuestion:
         """Return the pairs in question in a state."""
         cells, upper = state.subproblems_in_question(), state.bounds().upper
         best, pairs = np.unravel_index(int(upper.argmin()), upper.shape), np.asarray(cells.any(axis=2))
-        full_upper = state.all_rows.tabulate_subsets(lambda subset: subset.upper)
+        full_upper = state.all_rows.upper()
         is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
         has_trees = plan.uses(FullDataTrees.name)
         may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)

@@ -9,7 +9,7 @@ order raises the smallest lower bounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -61,9 +61,11 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
         _left_out_trees(state, plan, wanted, leaves_out),
         _fold_trees(state, plan, wanted),
     ):
-        phase, one_by_one = list(steps), leaves_out  # the order reads the state after each step if it omits pairs
-        if phase or running:
-            yield from islice(idle_steps(phase, running), plan.n_threads if one_by_one else None)
+        first = next(steps, None)
+        if first is not None or running:
+            phase = () if first is None else chain([first], steps)
+            # the order reads the state after each step if it omits pairs
+            yield from islice(idle_steps(phase, running), plan.n_threads if leaves_out else None)
             return
 
 

@@ -49,7 +49,7 @@ def winner_first(
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
-    full_upper = state.all_rows.tabulate_subsets(lambda subset: subset.upper)
+    full_upper = state.all_rows.upper()
     is_solved = state.all_rows.solved_pairs()
     is_searched = state.tried.is_pair_searched | (plan.lists_held_out or not plan.uses(FoldSupports.name))
     unweighed = _unweighed_folds(state, plan, running)

@@ -33,9 +33,9 @@ class SupportFits:
             taus = tuple(np.flatnonzero(here.any(axis=0)).tolist())
             step = Step(self.name, -1, taus, (fold,), wanted=here)
             for g in np.flatnonzero(here.any(axis=1)).tolist():
+                numbers, full = state.cells.support[g, :, fold].tolist(), state.full_subsets(g)
                 step.starts[g] = tuple(
-                    state.cells.pool.supports[state.cells.support[g, t, fold]]
-                    if shows[g, t, fold] else state.full_support((g, t))
+                    state.cells.pool.supports[numbers[t]] if shows[g, t, fold] else full[t].support
                     for t in np.flatnonzero(here[g]).tolist()
                 )  # fmt: skip
             yield step
@@ -55,5 +55,5 @@ class SupportFits:
         """Note the supports that were fitted."""
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
-            numbers = [state.cells.pool.number(support) for support in known.supports]
+            numbers = state.cells.pool.numbers(known.supports)
             state.tried.fitted[known.gamma, list(known.taus), known.folds.start] = numbers

@@ -58,7 +58,7 @@ def check_state(case: RandomProblem, search: GridSearch) -> None:
     truth, state = Truth(case), search.state
     assert [*wrong_cells(truth, search.snapshot())] == []
     data, grid = state.context.data, state.context.grid
-    full_lower = state.all_rows.tabulate_subsets(lambda subset: subset.lower) if state.has_supports.any() else None
+    full_lower = state.all_rows.lower() if state.has_supports.any() else None
     for fold in range(-1, case.folds.k):
         rows = truth.rows(fold)
         unit = (np.ldexp(1.0, rows.exponent) / data.y_unit) ** 2

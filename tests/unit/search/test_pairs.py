@@ -66,7 +66,7 @@ def test_without_a_proof_the_least_estimate_is_reported() -> None:
 def test_decided_cells_make_the_allowance_cover_the_width() -> None:
     state = to_end(drawn_run()).state
     now = state.bounds()
-    tie, rounding = now.allowances()
+    tie, rounding = now.allowances
     assert now.ceiling - now.floor <= tie + rounding and now.is_certified(0.0)
 
 
