@@ -74,8 +74,8 @@ class Writer:
         state = self.state
         before = state.bounds() if any(findings.step.promised for findings in group) else None
         self._touched[...] = False
+        self.accounts.took(account, sum(findings.cpu_seconds for findings in group))
         for findings in group:
-            self.accounts.took(account, findings.cpu_seconds)
             state.counts.add(findings.n_nodes, problems=findings.n_problems)
             for statement in findings.statements:
                 self._takers[type(statement)](self, statement, findings.step)
