@@ -101,7 +101,7 @@ def read_weighted(
 
 def read_with_folds(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
-    how: SearchOptions | FitOptions | PathOptions | None = None,
+    how: SearchOptions | FitOptions | PathOptions | None = None, nested: bool = False,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Return the data set that the options describe, with row weights, and its folds.
 
@@ -117,6 +117,8 @@ def read_with_folds(
         Column that names the rows.
     how : options, optional
         Options with the loss, which determines whether the target has two classes or counts.
+    nested : bool
+        True if outer folds are drawn with the seed as well.
     """
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.folds import canonical, fold_columns
@@ -125,7 +127,7 @@ def read_with_folds(
     weights, folds = rows["weights"], rows["folds"]
 
     def deal(dataset: Dataset) -> FoldPlan:
-        return make_plan(folds, dataset, rows["seed"], quiet)
+        return make_plan(folds, dataset, rows["seed"], quiet or nested)
 
     aux = {"--folds": fold_columns(folds), "--weights": weight_columns(weights), "--id": [] if id is None else [id]}
     aux |= {"--exposure": () if how is None else exposure_columns(how.exposure)}

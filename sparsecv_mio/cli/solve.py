@@ -169,7 +169,7 @@ def solve(
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
-        from sparsecv_mio.search.options import Hooks, SearchOptions
+        from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions
 
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         shown_against = parse.reference(reference, how)
@@ -179,7 +179,8 @@ def solve(
         )
 
         def ready() -> tuple[Dataset, FoldPlan, SearchOptions]:
-            dataset, plan = session.read_with_folds(data, table, rows, quiet, id, how)
+            draws_outer = nested is not None or how.stability == NESTED
+            dataset, plan = session.read_with_folds(data, table, rows, quiet, id, how, draws_outer)
             how.check_data(dataset, plan)
             if restrictions["count"] is not None:
                 return dataset, plan, how

@@ -214,6 +214,8 @@ class FoldPlan:
         Number of times that the rows were split into folds.
     stands_for : (n,) int array, optional
         Row of the data behind each row of an expanded table (:mod:`.rows_of_folds`).
+    given_seed : int
+        Seed given by the user, also if these folds need none: outer folds are drawn with it.
 
     Examples
     --------
@@ -231,6 +233,7 @@ class FoldPlan:
     left: RowLists | None = None
     repeats: int = 1
     stands_for: IntArray | None = None
+    given_seed: int = 0
 
     @property
     def sizes(self) -> IntArray:
@@ -511,7 +514,8 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
         labels = np.repeat(folds.labels, counts)
         numbers = np.unique(labels[labels >= 0])
         labels = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
-        return plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
+        plan = plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
+        return replace(plan, given_seed=folds.given_seed)
     first = np.cumsum(counts) - counts  # start of the copies of each row
 
     def copies(rows: IntArray) -> IntArray:
@@ -522,7 +526,8 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
     if not scoring:
         raise BadInput(f"folds {folds.spec!r} score no row that counts: give some of them a weight")
     scored, left_out = (row_lists([copies(rows(j)) for j in scoring]) for rows in (folds.scored_rows, folds.left_out))
-    return plan_of_rows(scored, left_out, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
+    plan = plan_of_rows(scored, left_out, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
+    return replace(plan, given_seed=folds.given_seed)
 
 
 def row_lists(rows: Sequence[IntArray]) -> RowLists:

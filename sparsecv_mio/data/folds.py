@@ -337,15 +337,16 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     _check_seed(seed)
     plan = _make_fixed_plan(text, dataset, seed)
     if plan is not None:
-        return plan
+        return replace(plan, given_seed=seed)
     again = REPEATED.fullmatch(text)
     single = again is not None or text.startswith("holdout:")
-    return fold_plan.repeated_plan(
+    made = fold_plan.repeated_plan(
         [
             fold_plan.plan_of_labels(labels, text, seed, single=single)
             for labels in _draw_fold_labels(again[2] if again else text, dataset, seed, _repeats(text, again, n))
         ]
     )
+    return replace(made, given_seed=seed)
 
 
 def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan | None:
@@ -574,7 +575,7 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     dataset : Dataset
         Data set.
     seed : int
-        Seed of the shuffle if `given` is a text or a number.
+        Seed of the shuffle if `given` is a text or a number, and of outer folds of any kind.
     groups : (n,) array_like, optional
         Groups of the rows, for a splitter that needs them.
 
@@ -591,8 +592,9 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     """
     if isinstance(given, type):
         raise BadInput(f"folds {given.__name__}: this is a class; give an object, such as {given.__name__}()")
+    _check_seed(seed)
     if isinstance(given, Splitter) and not isinstance(given, str | bytes):
-        return folds_from_splitter(given, dataset, groups)
+        return replace(folds_from_splitter(given, dataset, groups), given_seed=seed)
     if groups is not None:
         raise BadInput("groups: require a splitter that uses them, such as GroupKFold")
     if isinstance(given, fold_plan.FoldPlan):
@@ -607,16 +609,18 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     if len(listed) == 0 or np.isscalar(listed[0]) or (isinstance(listed, np.ndarray) and listed.ndim == 2):
         if len(listed) != dataset.n:
             raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")
-        return folds_from_labels(listed)
-    return folds_from_splitter(listed, dataset)
+        return replace(folds_from_labels(listed), given_seed=seed)
+    return replace(folds_from_splitter(listed, dataset), given_seed=seed)
 
 
 DEALT = ("blocks", "holdout")  # kinds of random folds in addition to numbers and `loo`
 LIKE_INNER = ("forward", "stratified")  # kinds of inner folds whose outer folds are of the same kind
 
 
-def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested") -> fold_plan.FoldPlan:
-    """Return the outer folds of a nested cross-validation.
+def outer_folds(
+    count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested", by_fold: bool = False
+) -> fold_plan.FoldPlan:
+    """Return the outer folds of a nested cross-validation, drawn with the seed of the plan.
 
     Parameters
     ----------
@@ -628,6 +632,8 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
         Rows of the plan.
     option : str
         Option that requests them, for messages; with `nested` the message gives the number as its value.
+    by_fold : bool
+        True to keep the folds of `groups:COLUMN:K` together, as older records do, instead of the groups.
 
     Raises
     ------
@@ -649,7 +655,7 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     if count > dataset.n:
         most = f"give at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
         raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
-    kind, seed = _kind_of_folds(plan), plan.seed or 0
+    kind, seed = _kind_of_folds(plan), plan.given_seed if plan.seed is None else plan.seed
     if kind in LIKE_INNER:
         _, colon, gap = plan.spec.removesuffix(fold_plan.WEIGHTED).partition(":")[2].partition(":")
         return make_folds(f"{kind}:{count}{colon}{gap}", dataset, seed)
@@ -659,7 +665,8 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
         raise BadInput(
             f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them"
         )
-    labels = plan.labels
+    ids = None if by_fold else _ids_of_groups(plan, dataset)
+    labels = plan.labels if ids is None else fold_plan.group_labels(ids, f"folds {plan.spec!r}")
     together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
     if groups <= count:
@@ -696,10 +703,21 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     """
     spec = plan.spec.removesuffix(fold_plan.WEIGHTED)
     if is_dealt(plan) or _kind_of_folds(plan) in LIKE_INNER:
-        return make_folds(spec, training, plan.seed or 0)
+        return replace(make_folds(spec, training, plan.seed or 0), given_seed=plan.given_seed)
+    if (ids := _ids_of_groups(plan, training)) is not None:
+        count = min(plan.k, len(np.unique(fold_plan.as_ids(ids, f"folds {spec!r}"))))
+        return make_folds(f"{spec.rpartition(':')[0]}:{count}", training, plan.seed or 0)
     labels = plan.labels[rows]
     numbers = np.unique(labels[labels >= 0])
-    return folds_from_labels(np.where(labels >= 0, np.searchsorted(numbers, labels), -1), spec)
+    inner = folds_from_labels(np.where(labels >= 0, np.searchsorted(numbers, labels), -1), spec)
+    return replace(inner, given_seed=plan.given_seed)
+
+
+def _ids_of_groups(plan: fold_plan.FoldPlan, dataset: Dataset) -> NDArray[Any] | None:
+    """Return the ids of the groups of `groups:COLUMN:K`; None for other folds and without the column."""
+    kind, _, value = canonical(plan.spec.removesuffix(fold_plan.WEIGHTED)).partition(":")
+    in_folds = GROUPS_IN_FOLDS.fullmatch(value) if kind == "groups" and plan.seed is not None else None
+    return None if in_folds is None else dataset.aux.get(in_folds[1])
 
 
 def is_dealt(plan: fold_plan.FoldPlan) -> bool:

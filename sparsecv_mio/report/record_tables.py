@@ -338,6 +338,7 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {format_number(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
+    of += "" if nested.outer.seed is None else f" (drawn with --seed {nested.outer.seed})"
     averaged = sum(outer.average is not None for outer in nested.folds)
     missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; a single pair in the others)"
     models = f" with its averaged model{missing}" if averaged else ""

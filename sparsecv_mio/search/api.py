@@ -624,7 +624,7 @@ def solve(
     folds : str, int, splitter, labels, pairs or FoldPlan
         Folds, see :func:`~sparsecv_mio.data.folds.folds_of`.
     seed : int
-        Seed of the shuffle, if rows are assigned to folds at random.
+        Seed of the shuffle, if rows are assigned to folds at random, and of the outer folds of `nested`.
     gammas : float, sequence of float, str or GammaInterval, optional
         Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval. The
         default is 15 values from 0.001 to 10; with p >= n_train, 9 values from 0.05 to 10; with logistic loss, 5 values

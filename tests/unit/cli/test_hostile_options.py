@@ -213,6 +213,7 @@ def test_words_in_any_letters(here: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, note in (
         ([*line("solve", "--folds", "loo"), "--seed", "3"], True),
+        ([*line("solve", "--folds", "loo"), "--seed", "3", "--nested", "3"], False),
         ([*line("bounds", "--folds", "loo"), "--seed", "3"], True),
         ([*line("solve", "--folds", "3"), "--seed", "3"], False),
         (line("solve", "--folds", "loo"), False),

@@ -20,7 +20,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import OuterModel
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.data.folds import inner_folds, outer_folds
+from sparsecv_mio.data.folds import folds_of, inner_folds, outer_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search import fold_models
@@ -284,12 +284,49 @@ def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.Capture
     ask = ["solve", str(path), "--target", "y", "--folds", "5", "--gamma", GAMMAS, "--threads", "1", "--nested", "3"]
     assert run([*ask, "--json", str(out)]) == 0
     printed = capsys.readouterr().out
-    assert "nested CV error of the whole procedure: " in printed and ", over 3 outer folds" in printed
+    assert (
+        "nested CV error of the whole procedure: " in printed
+        and ", over 3 outer folds (drawn with --seed 0)" in printed
+    )
     assert "models chosen with one outer fold held out" in printed
     record, ours = Record.from_json(out.read_text()), solved_nested()
     assert record.nested == ours.nested
     assert run(["verify", str(out), str(path)]) == 0
     assert "error of the 3 models that were chosen without an outer fold" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("folds", ["groups:g", "groups:g:4", "loo", "column:g", "labels"])
+def test_the_seed_draws_the_outer_folds_of_any_folds(folds: str) -> None:
+    """Groups stay together in them, and `verify` draws them again from the record."""
+    data = drawn_nested()
+    given: Any = data.aux["g"] if folds == "labels" else folds
+    digests = set()
+    for seed in (0, 5):
+        record = solved_nested(folds=given, seed=seed, taus=1, gammas=1.0)
+        assert record.nested is not None and record.nested.outer.seed == seed
+        digests.add(record.nested.outer.digest)
+        plan = folds_of(given, data, seed)
+        assert sc.verify(record, data, plan if folds == "labels" else None).ok
+        if folds != "loo":
+            outer = outer_folds(3, plan, data)
+            assert all(len(set(outer.labels[data.aux["g"] == group])) == 1 for group in range(10))
+    assert len(digests) == 2
+
+
+def test_folds_of_groups_are_split_by_groups_in_nested_folds() -> None:
+    """As many outer folds as folds of groups are possible: the units are the 10 groups, not the 3 folds."""
+    data = drawn_nested()
+    plan = sc.make_folds("groups:g:3", data)
+    outer = outer_folds(5, plan, data)
+    assert outer.k == 5 and outer.sizes.tolist() == [6] * 5
+    inner = inner_folds(plan, outer.train_rows(0), data.take(outer.train_rows(0)))
+    assert inner.spec == "groups:g:3" and inner.k == 3
+    record = solved_nested(folds="groups:g:3", taus=1, gammas=1.0)
+    old = outer_folds(2, plan, data, by_fold=True)
+    assert record.nested is not None and sc.verify(record, data).ok
+    with pytest.raises(BadInput, match="keep rows together in 10 groups, give at most 9"):
+        outer_folds(10, plan, data)
+    assert len({tuple(set(plan.labels[old.scored_rows(j)])) for j in range(2)}) == 2
 
 
 PROSTATE = INSTANCES / "prostate.csv"
