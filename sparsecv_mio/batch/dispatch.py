@@ -229,14 +229,17 @@ class Machine(Workforce):
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block; processes started in it never receive it from the terminal."""
+    """Hold Ctrl-C and SIGTERM back until the end of the block.
+
+    Processes that are started in it never receive Ctrl-C from the terminal.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
     ensure_running()  # starting it later would let Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
@@ -256,6 +259,8 @@ def _exit_after_parent(parent: int) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked while the parent started it
     warnings.filterwarnings("ignore", "compiling kernels")  # otherwise every process would warn
     threading.Thread(target=watch, daemon=True).start()
 

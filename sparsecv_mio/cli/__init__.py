@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 import time
@@ -31,6 +32,9 @@ from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
+FORCED_EXITS = list[threading.Timer]()  # timers of SIGTERM that end this process
+INTERRUPTED = "interrupted before an answer was found"
+TERMINATION_GRACE = 10.0  # seconds after SIGTERM after which the process ends without any cleanup
 LONGEST_START = 3.0  # maximum seconds counted from the start of the process to the import of this package
 
 
@@ -121,7 +125,7 @@ class LazyCommands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted before an answer was found") from None
+            raise Interrupted(INTERRUPTED) from None
         except BadInput as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             raise type(error)(with_dashes(str(error), _option_words(command))) from None
@@ -304,15 +308,47 @@ def process_start() -> float:
     return min(max(time.monotonic() - age, LOADED - LONGEST_START), LOADED)
 
 
+def terminate(number: int, frame: Any) -> None:
+    """Handle SIGTERM, which a scheduler sends: interrupt the command as Ctrl-C does, and end the process soon.
+
+    Parameters
+    ----------
+    number : int
+        Number of the signal.
+    frame : frame or None
+        Frame that the signal interrupts.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    # some libraries swallow the exception during their import, and compiled code delays it
+    forced_exit = threading.Timer(TERMINATION_GRACE, _exit_interrupted)
+    forced_exit.daemon = True
+    forced_exit.start()
+    FORCED_EXITS.append(forced_exit)
+    raise KeyboardInterrupt
+
+
+def _exit_interrupted() -> None:
+    tell(f"error: {INTERRUPTED}")
+    os._exit(Interrupted.exit_code)
+
+
 def main() -> None:
     """Entry point of the script `sparsecv`."""
     take_streams()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminate)
     warnings.filterwarnings("ignore", "compiling kernels")  # the live view reports this
     code = run(began=process_start())
     failure = write_stream(sys.stdout, [])  # flushes the output of --help
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
     write_stream(sys.stderr, [])
+    for forced_exit in FORCED_EXITS:
+        forced_exit.cancel()
+        forced_exit.join()
     if threading.active_count() > 1:  # a thread whose result is no longer wanted would delay a clean exit
         os._exit(code)
     if (

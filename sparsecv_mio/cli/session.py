@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.cli import Began, parse
+from sparsecv_mio.cli import Began, parse, terminate
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
-from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, StopRequest, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible_run
 from sparsecv_mio.words import Loss
 
@@ -28,13 +28,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-interruptible = partial(interruptible_run, terminable=True)  # Ctrl-C and SIGTERM end a command
-
 LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin, as small ones answer at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 NUMBERS = ".tsv"  # suffix added to the name of a proof, for its table of numbers
 THROUGH = ("--json", "--trace", "--progress-json", "--out")  # options whose text may be written to a pipe or a device
+
+
+@contextmanager
+def interruptible() -> Iterator[StopRequest]:
+    """Yield an event that the first Ctrl-C or SIGTERM sets, on which the search returns its best answer."""
+    by_default = signal.getsignal(signal.SIGTERM) is terminate
+    if by_default:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with interruptible_run(terminable=True) as stop:
+            yield stop
+    finally:
+        if by_default:
+            signal.signal(signal.SIGTERM, terminate)
 
 
 def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bool = False) -> Dataset:

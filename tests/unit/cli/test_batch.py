@@ -131,6 +131,19 @@ def test_ctrl_c_is_held_until_the_processes_have_started() -> None:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+def test_sigterm_ends_a_batch_like_ctrl_c(tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(PLAN)
+    words = [sys.executable, "-m", "sparsecv_mio.cli", "batch", str(plan), "--out", str(out), "--workers", "2"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None and "0 of 4 tasks done" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()  # until the last process that inherited the stream has ended
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted: the same command carries on" and "Warning" not in said
+
+
 def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     plan, out, table = tmp_path / "plan.toml", tmp_path / "out", tmp_path / "table.csv"
     plan.write_text(PLAN)

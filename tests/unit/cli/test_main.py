@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,19 @@ def test_a_closed_pipe_is_no_error() -> None:
     command = " ".join(f"'{word}'" for word in [*SCRIPT, "solve", PROSTATE, "--target", "lpsa", *SMALL])
     done = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("certified choice (") and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+@pytest.mark.parametrize("handler", ["finally", "except BaseException"])
+def test_sigterm_ends_a_command_even_if_a_library_swallows_the_exception(handler: str) -> None:
+    code = (
+        "import os, signal, sys, time\nfrom sparsecv_mio import cli\n"
+        "def load(name):\n"
+        "    try:\n        os.kill(os.getpid(), signal.SIGTERM)\n        time.sleep(60)\n"
+        f"    {handler}:\n        pass\n"
+        "    time.sleep(60)\n"
+        "cli.TERMINATION_GRACE, cli.load_command, sys.argv = 0.5, load, ['sparsecv', 'verify']\n"
+        "cli.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
+    assert (ended.returncode, ended.stderr) == (130, "sparsecv: error: interrupted before an answer was found\n")
