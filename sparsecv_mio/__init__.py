@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
 def _drawer_of_records(name: str) -> Any:
     if name in ("predict_interval", "criteria"):
         from sparsecv_mio.fits import criteria
-        from sparsecv_mio.search import fold_models
+        from sparsecv_mio.search.answer import fold_models
 
         return getattr(fold_models if name == "predict_interval" else criteria, name)
     if name == "data_of":

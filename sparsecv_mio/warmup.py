@@ -35,9 +35,9 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.first_supports import first_supports
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets

@@ -39,7 +39,8 @@ from sparsecv_mio.batch.estimators import processor_limit, run_estimator
 from sparsecv_mio.batch.one_task import collect_numbers, task_folds, task_rows
 from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.problem.objective import weights_of_pairs
-from sparsecv_mio.search import api, average
+from sparsecv_mio.search import api
+from sparsecv_mio.search.answer import average
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, SearchOptions

@@ -33,8 +33,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.first_supports import FoldPaths, first_supports
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Moment
 
 LARGEST = 50

@@ -29,8 +29,8 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.kernels import local_search
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.first_supports import FoldPaths, first_supports
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
 
 SAMPLE = [(0, 0), (0, 7), (3, 4), (5, 10), (7, 13)]  # folds and gammas that are compared

@@ -29,7 +29,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.state.context import Snapshot
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SEVEN = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0)

@@ -29,7 +29,7 @@ from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, task_folds, ta
 from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.problem.glm_objective import weighted_losses
-from sparsecv_mio.search import average
+from sparsecv_mio.search.answer import average
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.words import Loss
 

@@ -24,7 +24,7 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.search.options import check_formulation, check_limits
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.smooth_rows import make_problem
 from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL

@@ -190,7 +190,7 @@ def bounds(
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds
-        from sparsecv_mio.search.pairs import Grid
+        from sparsecv_mio.search.state.pairs import Grid
 
         how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
         dataset, plan = session.run_preparation(

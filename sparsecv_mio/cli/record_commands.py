@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import Restrictions
-    from sparsecv_mio.search.context import Snapshot
-    from sparsecv_mio.search.fold_models import FoldModels
+    from sparsecv_mio.search.answer.fold_models import FoldModels
+    from sparsecv_mio.search.state.context import Snapshot
 
 
 def refuse_early(
@@ -433,7 +433,7 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
             raise BadInput(f"--interval and --train go together: {words}")
         return None
     from sparsecv_mio.certificate.read_back import data_of, folds_again
-    from sparsecv_mio.search.fold_models import FoldModels, check_level, with_fold_models
+    from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
 
     searched = with_fold_models(stored)
     check_level(level, stored.data.n)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
-    from sparsecv_mio.search.context import Snapshot
     from sparsecv_mio.search.options import Hooks, SearchOptions
+    from sparsecv_mio.search.state.context import Snapshot
 
 
 def refuse_with_common(given: Mapping[str, Any]) -> None:
@@ -296,7 +296,7 @@ def _held_out_file(
     """Return the quality of the held-out predictions, and the function that writes them."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.files import write_text
-    from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold
+    from sparsecv_mio.search.answer.fold_models import mean_predictions, predictions_by_fold
 
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)

@@ -32,16 +32,16 @@ from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
+from sparsecv_mio.search.answer.result import LITTLE_WORK, class_info, count_info, data_info, fitted_row, refit_numbers
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
+from sparsecv_mio.search.every_gamma.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
+from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
+from sparsecv_mio.search.every_gamma.gamma_partition import NARROWEST, ROUNDED, first_grid, geometric_mean
 from sparsecv_mio.search.first_use import make_first_use, start_clock
-from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
-from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
-from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, geometric_mean
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.quick_answer import select_on_all_rows
-from sparsecv_mio.search.result import LITTLE_WORK, class_info, count_info, data_info, fitted_row, refit_numbers
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TIE_RTOL
@@ -321,7 +321,7 @@ class PathSearch:
     def solve(self) -> PathRecord:
         """Process every open size in rounds of growing effort; return the record."""
         data = self.standardize()
-        from sparsecv_mio.search.all_rows import check_restrictions
+        from sparsecv_mio.search.problems.all_rows import check_restrictions
         from sparsecv_mio.thresholds import has_large_matrices
 
         problem: SparseProblem | None = None
@@ -450,7 +450,7 @@ class PathSearch:
 
     def _solve_by_rows(self) -> None:
         """Solve one relaxation for each size, and the size exactly if the relaxation leaves few columns."""
-        from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
+        from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
 
         data, taus = self.data, self.grid.taus.tolist()
         for g, gamma in enumerate(self.grid.gammas.tolist()):
@@ -467,7 +467,7 @@ class PathSearch:
                 self._report(len(self.cells))
 
     def _rounds_of_squares(self, problem: SparseProblem) -> None:
-        from sparsecv_mio.search.all_rows import solve_any
+        from sparsecv_mio.search.problems.all_rows import solve_any
         from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:

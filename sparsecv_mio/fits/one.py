@@ -37,8 +37,8 @@ from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.answer.result import class_info, count_info, data_info
 from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.search.result import class_info, count_info, data_info
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
@@ -290,8 +290,8 @@ def _is_wide(data: StandardData) -> bool:
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by the trees of this package if there are too many columns for a matrix of their products."""
-    from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
     from sparsecv_mio.search.deadline import Deadline
+    from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
 
     tau, gamma = model.tau, model.gamma
     choice = ForcedColumns.from_positions(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))

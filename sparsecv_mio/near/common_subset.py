@@ -30,11 +30,7 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.first_use import make_first_use, start_clock
-from sparsecv_mio.search.options import GRID, with_keywords
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import (
+from sparsecv_mio.search.answer.result import (
     all_rows_fit,
     class_info,
     count_info,
@@ -42,6 +38,10 @@ from sparsecv_mio.search.result import (
     fold_info,
     takes_long,
 )
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.first_use import make_first_use, start_clock
+from sparsecv_mio.search.options import GRID, with_keywords
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import PROVED_RTOL

@@ -26,13 +26,13 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
+from sparsecv_mio.search.answer.result import class_info, column_names, count_info, data_info, fold_info
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import SearchOptions, with_keywords
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
-from sparsecv_mio.search.result import class_info, column_names, count_info, data_info, fold_info
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By

@@ -30,7 +30,7 @@ from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.term_trees import prove_term_thresholds
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL
 from sparsecv_mio.words import Loss
 

@@ -33,8 +33,8 @@ from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.proofs.term_trees import prove_term_thresholds
-from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.problems.left_out_folds import objective_threshold
+from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, ROUNDING, TIE_RTOL, TINY
 from sparsecv_mio.words import Intercept, Within

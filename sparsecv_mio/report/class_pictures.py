@@ -20,7 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.search.fold_models import predictions_by_fold
+from sparsecv_mio.search.answer.fold_models import predictions_by_fold
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

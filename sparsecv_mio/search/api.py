@@ -47,18 +47,18 @@ from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_out_predictions
+from sparsecv_mio.search.answer.fold_models import with_mae
+from sparsecv_mio.search.answer.outer_models import ScoredOutside, score_model, scored_outside
+from sparsecv_mio.search.answer.result import fold_info
+from sparsecv_mio.search.answer.running import RunningSearch
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
-from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
-from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import make_stage_reporter
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
-from sparsecv_mio.search.outer_models import ScoredOutside, score_model, scored_outside
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question, check_interval
-from sparsecv_mio.search.result import fold_info
-from sparsecv_mio.search.running import RunningSearch
+from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Loss, Model, Scale, Within
@@ -285,7 +285,7 @@ def cross_validate(
     gammas, taus : sequences, numbers or texts
         Grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for the defaults of the command line. A
         `GammaInterval` or the text `LO..HI` selects every gamma of an interval
-        (:mod:`sparsecv_mio.search.gamma_partition`).
+        (:mod:`sparsecv_mio.search.every_gamma.gamma_partition`).
     options : SearchOptions, optional
         Scale, gap, limits, method and its settings.
     hooks : Hooks, optional
@@ -368,7 +368,7 @@ def _after_search(deadline: Deadline) -> float:
 
 def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     """Search a grid with fold-specific preprocessing, and fit the model of the full data."""
-    from sparsecv_mio.search.model_of_all_rows import with_model
+    from sparsecv_mio.search.answer.model_of_all_rows import with_model
 
     options = asked.options
     data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions, options.loss)
@@ -388,7 +388,7 @@ def _average_model(record: Record, snapshot: Snapshot | None, clock: Deadline) -
     """Return the record with the averaged model; under a limit a separate thread computes it, which may compile."""
     if snapshot is None or not np.isfinite(record.cv_error):
         return _note_missing_average(record)
-    from sparsecv_mio.search.average import with_average, with_own_error
+    from sparsecv_mio.search.answer.average import with_average, with_own_error
 
     until = time.monotonic() + clock.remaining_seconds / 2.0  # the trees have half of it
 
@@ -426,7 +426,7 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
 
 def _solve_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
     """Search an interval of gamma, and the single gamma with the best CV error."""
-    from sparsecv_mio.search.gamma_partition import IntervalSearch, solve_interval
+    from sparsecv_mio.search.every_gamma.gamma_partition import IntervalSearch, solve_interval
 
     def solve_gamma(gamma: float, deadline: Deadline) -> Record:
         return answer(replace(asked, gammas=[gamma]), deadline)

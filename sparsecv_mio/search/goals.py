@@ -7,11 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.instability import Instabilities, stability_table
-from sparsecv_mio.search.pairs import likely_winner, next_to_decide, one_se_rule
+from sparsecv_mio.search.answer.instability import Instabilities, stability_table
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import likely_winner, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
 
 

@@ -21,8 +21,6 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import Archive, add_prefix, select_by_prefix
-from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import (
     AllPairs,
@@ -34,8 +32,6 @@ from sparsecv_mio.search.goals import (
     is_scored,
     needs_full_tree,
 )
-from sparsecv_mio.search.grid_archive import archive_state, check_archive, restore_state
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line, measure_progress
 from sparsecv_mio.search.orders.algorithm1 import algorithm1
 from sparsecv_mio.search.orders.by_size import smallest_size_first
@@ -47,11 +43,15 @@ from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.orders.within_budget import limit_to_budget
-from sparsecv_mio.search.pairs import proved_ends
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.state.cells import Archive, add_prefix, select_by_prefix
+from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.state.grid_archive import archive_state, check_archive, restore_state
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import proved_ends
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.trees.subsets import BestSubset

@@ -11,7 +11,9 @@ import numpy as np
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.answer.recheck import recheck_snapshot
+from sparsecv_mio.search.answer.result import build_record
+from sparsecv_mio.search.answer.running import RunningSearch
 from sparsecv_mio.search.observers import (
     RESUMED,
     Checkpoint,
@@ -24,15 +26,13 @@ from sparsecv_mio.search.observers import (
     resume,
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.recheck import recheck_snapshot
-from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.running import RunningSearch
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.words import Loss, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.descent import Descent
+    from sparsecv_mio.search.every_gamma.descent import Descent
     from sparsecv_mio.search.grid_search import GridSearch
 
     Search = Descent | GridSearch
@@ -71,7 +71,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     """
     method = choose_method(options)
     if method is Method.DESCENT:
-        from sparsecv_mio.search.descent import Descent
+        from sparsecv_mio.search.every_gamma.descent import Descent
 
         return Descent(context, RowMaker(context).make, signals)
     from sparsecv_mio.search.grid_search import GridSearch

@@ -46,10 +46,10 @@ from sparsecv_mio.files import (
     null_if_infinite,
     write_bytes,
 )
-from sparsecv_mio.search.cells import Archive, CellTable, select_by_prefix
-from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.deadline import REPORT_SHARE
-from sparsecv_mio.search.pairs import proved_ends
+from sparsecv_mio.search.state.cells import Archive, CellTable, select_by_prefix
+from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.state.pairs import proved_ends
 
 if TYPE_CHECKING:
     pass

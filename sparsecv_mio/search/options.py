@@ -24,9 +24,9 @@ from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, match_key
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
-from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.words import ClassWeight, Intercept, Loss, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class SearchOptions:
         decided and that of the first is reported.
     model : {"pair", "average"}
         Which model predicts: that of the reported pair, or the average of the near-best pairs on a best subset
-        (:mod:`sparsecv_mio.search.average`).
+        (:mod:`sparsecv_mio.search.answer.average`).
     own_error : bool
         With `model="average"`: estimate the error of that model too, within every fold.
     time_limit : float, optional
@@ -264,7 +264,7 @@ class SearchOptions:
         `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
         lifts all other pairs over it (:mod:`sparsecv_mio.search.orders.winner_first`); `algorithm1` is the paper's, one
         MIO at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid
-        of gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see :func:`choose_method`.
+        of gammas (:mod:`sparsecv_mio.search.every_gamma.descent`). `auto`: see :func:`choose_method`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional

@@ -13,10 +13,10 @@ from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
 from sparsecv_mio.certificate.parts import PlanSetting
 from sparsecv_mio.declared_options import plain_scalar
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import SLICE_SHARE
-from sparsecv_mio.search.fold_tables import has_rows_of_pairs
 from sparsecv_mio.search.problems.protocol import Capability, FoldProblem
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.fold_tables import has_rows_of_pairs
 from sparsecv_mio.thresholds import (
     FEW_FOLDS,
     FEWEST_FOLDS,

@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.words import Loss, Method, Model
 
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")

@@ -15,11 +15,11 @@ from sparsecv_mio.bounds.closed_form import training_loss_bound
 from sparsecv_mio.bounds.more_weight import held_out_error_bounds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import Index
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import find_source
+from sparsecv_mio.search.state.cells import Index
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.search.steps import (
     ARRAYS_OF_FOLDS,
     Findings,

@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Column, Hierarchy, Limits
-from sparsecv_mio.search.fold_models import FoldModels, with_fold_models
+from sparsecv_mio.search.answer.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
     OfOneGamma,

@@ -15,8 +15,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.search.context import Snapshot
-from sparsecv_mio.search.result import all_rows_fit
+from sparsecv_mio.search.answer.result import all_rows_fit
+from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss
 

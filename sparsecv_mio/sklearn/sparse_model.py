@@ -40,9 +40,9 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
 from sparsecv_mio.words import Intercept, Loss, Missing
 

@@ -21,7 +21,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.objective import scales, varying_columns
-from sparsecv_mio.search import glm_average
+from sparsecv_mio.search.answer import glm_average
 from sparsecv_mio.search.api import cross_validate
 
 Case = TwoClassCase | CountCase

@@ -34,7 +34,7 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import Hooks
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import SMALL
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")

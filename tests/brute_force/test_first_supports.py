@@ -13,8 +13,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.search.first_supports import FoldPaths, first_supports
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.state.pairs import Grid
 
 
 def random_data(seed: int, n: int = 24, p: int = 8) -> Dataset:

@@ -17,8 +17,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.descent import LEAST_GAMMA, MOST_GAMMA, GammaCurve, gamma_proposals
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.every_gamma.descent import LEAST_GAMMA, MOST_GAMMA, GammaCurve, gamma_proposals
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance

@@ -30,7 +30,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.pairs import Grid, PairBounds
+from sparsecv_mio.search.state.pairs import Grid, PairBounds
 from sparsecv_mio.trees.normal_form import normal_form
 
 Matrix = NDArray[np.float64]

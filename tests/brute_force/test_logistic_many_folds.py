@@ -17,12 +17,12 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search import cells, fold_tables
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
+from sparsecv_mio.search.state import cells, fold_tables
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Grid, likely_winner
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.words import Loss

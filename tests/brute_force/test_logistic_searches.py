@@ -25,7 +25,7 @@ from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees import glm_tree
 from sparsecv_mio.words import Loss
 

@@ -11,12 +11,12 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees import glm_starts
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.words import Loss

@@ -13,7 +13,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import COUNT_MIOS
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from many_folds import ends_of_errors, many_folds_case
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.smooth import SmoothProblems
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.words import Loss

@@ -15,8 +15,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_supports import FoldPaths, FoldSearches
 from sparsecv_mio.search.problems import fold_passes
+from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearches
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:

@@ -30,11 +30,11 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
-from sparsecv_mio.search import cells
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
-from sparsecv_mio.search.cells import MANY_CELLS
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.problems import smooth
+from sparsecv_mio.search.state import cells
+from sparsecv_mio.search.state.cells import MANY_CELLS
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
 from sparsecv_mio.thresholds import FEW_FOLDS
 

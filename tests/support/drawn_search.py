@@ -10,7 +10,7 @@ from runs import new_run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 
 
 def drawn(p: int = 6, n: int = 30, folds: str = "5", noise: float = 0.5) -> tuple[Any, Any, Grid]:

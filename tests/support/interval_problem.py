@@ -10,8 +10,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.search.gamma_fits import TrainingSets
-from sparsecv_mio.search.gamma_lists import Lister
+from sparsecv_mio.search.every_gamma.gamma_fits import TrainingSets
+from sparsecv_mio.search.every_gamma.gamma_lists import Lister
 from sparsecv_mio.words import Intercept, Scale
 
 

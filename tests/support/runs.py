@@ -11,14 +11,14 @@ import pytest
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.answer.result import build_record
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import new_method, with_threads
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Grid
 
 
 def new_run(

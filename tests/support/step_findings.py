@@ -24,12 +24,12 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.parallel import blas_on_one_thread
-from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import find_source
+from sparsecv_mio.search.state.context import SearchState
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.words import Loss

@@ -18,8 +18,8 @@ from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.task import ScaledProblem
-from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.state.cells import CellTable
 
 ROOMS = ("sparsecv_mio.oracles.glru", "sparsecv_mio.oracles.iacv", "sparsecv_mio.oracles.treecv")
 

@@ -71,21 +71,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": REPORT | {"proofs", "check"},
 }
 
-# Files of search/ from the ground up: each may import those of its own line and of the lines before it.
+# Folders and files of search/ from the ground up: each may import those of its own line and of the lines before it.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"accounts", "cells", "fold_tables", "pairs", "context", "instability", "deadline", "observers",
-     "first_use"},
-    {
-        "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
-        "attempts", "grid_state", "grid_archive", "plan",
-    },
-    {
-        "sources", "result", "recheck", "running", "fold_models", "model_of_all_rows", "outer_models", "glm_average",
-        "options", "question", "writer", "executor", "goals", "orders",
-    },
-    {"descent", "gamma_partition", "grid_search"},
-    {"average", "loop", "api"},
-)  # fmt: skip
+    {"deadline", "steps"},
+    {"state"},
+    {"problems", "accounts", "observers"},
+    {"plan", "first_use"},
+    {"sources"},
+    {"writer", "executor", "options", "question"},
+    {"answer", "goals"},
+    {"orders"},
+    {"grid_search"},
+    {"every_gamma"},
+    {"loop", "api"},
+)
 
 # Outside libraries that only these rooms may import. No room: nothing of the package.
 ONLY_IN: dict[str, set[str]] = {
@@ -283,7 +282,10 @@ NOT_FOR_SOLVE = (
 ROOMS_OF_SOLVE = {
     "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
 }  # fmt: skip
-METHODS = {"problems.by_rows", "descent", "gamma_partition", "gamma_fits", "gamma_lists"}
+METHODS = {
+    "problems.by_rows",
+    *map("every_gamma.{}".format, ("descent", "gamma_partition", "gamma_fits", "gamma_lists")),
+}
 
 
 @pytest.mark.skipif(not numba.__version__.startswith(QUICK), reason="kernels of this numba need its tables")

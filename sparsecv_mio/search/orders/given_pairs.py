@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sparsecv_mio.search.goals import FullDataModel, SearchGoal, StablePair, needs_full_tree
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import Step
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.grid_state import GridState
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Step
 
 

@@ -12,10 +12,7 @@ from itertools import chain, islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.attempts import BOUNDED
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim, PairBounds, choose_aim, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -23,6 +20,9 @@ from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
+from sparsecv_mio.search.state.attempts import BOUNDED
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim, likely_winner
 from sparsecv_mio.search.steps import Step, idle_steps
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Step
 
 

@@ -25,8 +25,6 @@ from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
-from sparsecv_mio.search.cells import ALL_ROWS, locate_supports
-from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
@@ -39,6 +37,8 @@ from sparsecv_mio.search.problems.protocol import (
     IsExpired,
     Problems,
 )
+from sparsecv_mio.search.state.cells import ALL_ROWS, locate_supports
+from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.slices import Clock, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path

@@ -1,4 +1,4 @@
-"""Local search in all folds at once with squared-error loss, by passes of :mod:`sparsecv_mio.search.first_supports`.
+"""Passes of local search over all folds at once with squared-error loss (:mod:`.first_supports`).
 
 The supports of a fold depend on its training rows alone, so that their held-out losses are estimates of the held-out
 losses of the optima. The full data is searched along with the folds, as one more fold that holds no row out.
@@ -14,11 +14,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.cells import ALL_ROWS, fill_support
-from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
+from sparsecv_mio.search.state.cells import ALL_ROWS, fill_support
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.units import TIE_RTOL
 

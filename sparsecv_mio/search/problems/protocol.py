@@ -13,7 +13,7 @@ from sparsecv_mio.slices import Clock
 from sparsecv_mio.trees.subsets import BestSubsets
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.pairs import Pair
+    from sparsecv_mio.search.state.pairs import Pair
     from sparsecv_mio.search.steps import FoldBounds, NodeCount
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 

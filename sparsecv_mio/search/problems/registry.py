@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.words import Loss, Method
 

@@ -15,12 +15,12 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing
 from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
-from sparsecv_mio.search.all_rows import check_restrictions
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.problems.all_rows import check_restrictions
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
 from sparsecv_mio.search.problems.vendor import SolverClock, joined_lists
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubsets
 

@@ -20,9 +20,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, Moment
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE

@@ -16,9 +16,6 @@ from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.bounds.wide_rows import is_wide
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.context import BestOnAllRows, Context
-from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
@@ -34,6 +31,9 @@ from sparsecv_mio.search.problems.protocol import (
     IsExpired,
     SupportsFound,
 )
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.context import BestOnAllRows, Context
+from sparsecv_mio.search.state.pairs import Grid, Pair
 from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS

@@ -9,10 +9,10 @@ from math import isfinite
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
-from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
+from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
 
 

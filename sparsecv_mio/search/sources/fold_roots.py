@@ -10,11 +10,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas_of_step
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 

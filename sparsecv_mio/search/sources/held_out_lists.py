@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.search.attempts import BOUNDED, DONE, RAISED, SOLVED
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
+from sparsecv_mio.search.state.attempts import BOUNDED, DONE, RAISED, SOLVED
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING

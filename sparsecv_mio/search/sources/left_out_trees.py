@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.attempts import BOUNDED, SOLVED
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.state.attempts import BOUNDED, SOLVED
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step
 
 

@@ -10,10 +10,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import Findings, Step
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 

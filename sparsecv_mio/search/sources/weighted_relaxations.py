@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, Step, WeightedBounds
 
 

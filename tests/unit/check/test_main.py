@@ -73,7 +73,7 @@ def proved(seed: int, place: Path) -> tuple[Dataset, Lines]:
 def test_a_search_that_kept_no_training_objectives_is_proved_all_the_same(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsecv_mio.search.cells.MANY_CELLS", 0)
+    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 0)
     data, _ = searched(seed, tmp_path / "p")
     check(str(tmp_path / "p"), data.X, data.y, "exact")
 

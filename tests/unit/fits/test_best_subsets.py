@@ -29,9 +29,9 @@ from sparsecv_mio.problem.refit import RowFit, refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.gamma_partition import ROUNDED
+from sparsecv_mio.search.every_gamma.gamma_partition import ROUNDED
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss

@@ -12,12 +12,12 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.fold_fits import FoldData
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import BestOnAllRows, Context, SearchState, WorkCounts
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
 
 GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)

@@ -14,13 +14,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds
 from sparsecv_mio.search.problems.one_tree_for_folds import Wanted
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
+from sparsecv_mio.search.state.context import BestOnAllRows, Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import is_never_expired

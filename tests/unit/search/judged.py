@@ -15,8 +15,8 @@ from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.registry import find_source
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.trees.subsets import is_never_expired
 

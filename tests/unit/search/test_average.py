@@ -20,9 +20,10 @@ from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_pairs
 from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
-from sparsecv_mio.search import api, average
+from sparsecv_mio.search import api
+from sparsecv_mio.search.answer import average
+from sparsecv_mio.search.answer.average import MeanModel, held_out_losses, project_mean_model
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.average import MeanModel, held_out_losses, project_mean_model
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
 

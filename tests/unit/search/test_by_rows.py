@@ -15,12 +15,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search import all_rows
-from sparsecv_mio.search.all_rows import make_full_data_fold, solve_by_rows
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.problems import by_rows
+from sparsecv_mio.search.problems import all_rows, by_rows
+from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
 from sparsecv_mio.search.problems.by_rows import RowsProblems, limit_threads
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
+from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import is_never_expired
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import Contradiction, CorruptStore
-from sparsecv_mio.search.cells import (
+from sparsecv_mio.search.state.cells import (
     CellTable,
     add_prefix,
     check_like,
@@ -179,7 +179,7 @@ def test_a_copy_is_of_one_moment() -> None:
 def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is_offered_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sparsecv_mio.search.cells.MANY_CELLS", 1)
+    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 1)
     assert CellTable.empty(2, 3, 4, values=True).value.is_stored
     cells, part = table(), (0, 0, slice(None))
     ones = np.ones(4)

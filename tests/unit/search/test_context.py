@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from drawn_search import drawn_run
 
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import BestOnAllRows, Snapshot, WorkCounts
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot, WorkCounts
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 

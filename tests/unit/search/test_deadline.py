@@ -176,7 +176,7 @@ def test_a_path_that_hangs_still_answers(held: Hung) -> None:
 
 
 def test_a_quick_refit_is_a_refit() -> None:
-    from sparsecv_mio.search.result import all_rows_fit
+    from sparsecv_mio.search.answer.result import all_rows_fit
     from sparsecv_mio.trees.subsets import BestSubset
 
     for intercept in ("fold", "global", "none"):

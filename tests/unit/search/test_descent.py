@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.descent import GammaCurve, Journal, gamma_proposals, log_uniform
+from sparsecv_mio.search.every_gamma.descent import GammaCurve, Journal, gamma_proposals, log_uniform
 
 
 def test_proposals_lower_h() -> None:

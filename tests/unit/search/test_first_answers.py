@@ -14,9 +14,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.observers import Watched, finish_search
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.words import Method
 
 METHODS = [str(word) for word in Method if word != Method.AUTO]

@@ -13,9 +13,9 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
-from sparsecv_mio.search import first_supports as fold_searches
-from sparsecv_mio.search import first_supports as module
-from sparsecv_mio.search.first_supports import (
+from sparsecv_mio.search.problems import first_supports as fold_searches
+from sparsecv_mio.search.problems import first_supports as module
+from sparsecv_mio.search.problems.first_supports import (
     FoldSearch,
     FoldSearches,
     WorkingSets,
@@ -27,7 +27,7 @@ from sparsecv_mio.search.first_supports import (
     pool_supports,
     residuals,
 )
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, Moment
 
 from .drawn import FOLDS, LABELS, TOP, random_data

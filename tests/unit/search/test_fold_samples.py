@@ -7,10 +7,10 @@ import pytest
 from drawn_search import drawn
 from runs import change_plan, new_run, to_end
 
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.first_supports import SAMPLED
+from sparsecv_mio.search.problems.first_supports import SAMPLED
 from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
+from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.subsets import is_never_expired
 

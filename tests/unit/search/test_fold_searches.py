@@ -17,20 +17,20 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search import first_supports
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.context import Context, SearchState
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.first_supports import FoldSearch
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems import first_supports
+from sparsecv_mio.search.problems.first_supports import FoldSearch
 from sparsecv_mio.search.problems.fold_passes import FoldPasses, bound_objectives
 from sparsecv_mio.search.problems.protocol import FoldsSearched, Problems
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.context import Context, SearchState
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FoldBounds, FullDataBounds, Step
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.slices import Clock

@@ -10,9 +10,9 @@ import pytest
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.search import cells, fold_tables
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.fold_tables import PairRows
+from sparsecv_mio.search.state import cells, fold_tables
+from sparsecv_mio.search.state.fold_tables import PairRows
 
 SHAPE = (3, 4, 7)
 

@@ -10,8 +10,8 @@ from interval_problem import interval_problem
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search import gamma_fits
-from sparsecv_mio.search.gamma_fits import (
+from sparsecv_mio.search.every_gamma import gamma_fits
+from sparsecv_mio.search.every_gamma.gamma_fits import (
     Envelope,
     FitsAtLam,
     LeftOutRows,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from interval_problem import interval_problem
 
-from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
+from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists
 
 SIZES = (0, 1, 3, 5, 6)
 

@@ -18,12 +18,12 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.search import gamma_partition
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.gamma_fits import FitsAtLam
-from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
-from sparsecv_mio.search.gamma_partition import (
+from sparsecv_mio.search.every_gamma import gamma_partition
+from sparsecv_mio.search.every_gamma.gamma_fits import FitsAtLam
+from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists
+from sparsecv_mio.search.every_gamma.gamma_partition import (
     CURVE_POINTS,
     GammaPartition,
     IntervalSearch,

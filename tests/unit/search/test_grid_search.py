@@ -25,15 +25,15 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.api import solve
-from sparsecv_mio.search.attempts import DONE
-from sparsecv_mio.search.cells import Archive
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.sources.fold_searches import PassStep
 from sparsecv_mio.search.sources.registry import SOURCES
+from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.cells import Archive
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss

@@ -9,8 +9,8 @@ import pytest
 from drawn_search import drawn_run
 from runs import to_end
 
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.instability import Instabilities, StabilityTable, is_closed, stability_table
+from sparsecv_mio.search.answer.instability import Instabilities, StabilityTable, is_closed, stability_table
+from sparsecv_mio.search.state.cells import CellTable
 
 
 def table(**changes: np.ndarray) -> StabilityTable:

@@ -21,9 +21,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search import grid_search
-from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -33,6 +30,9 @@ from sparsecv_mio.search.problems.protocol import (
     IsExpired,
     SupportsFound,
 )
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 

@@ -9,10 +9,10 @@ from runs import new_run
 
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search.attempts import BOUNDED, SOLVED
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
+from sparsecv_mio.search.state.attempts import BOUNDED, SOLVED
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FoldBounds
 
 from .enumerated import drawn

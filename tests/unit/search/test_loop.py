@@ -18,7 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.descent import Descent
+from sparsecv_mio.search.every_gamma.descent import Descent
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.loop import RowMaker, drive
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
@@ -144,7 +144,7 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
     """Leave-one-out: a row takes its numbers and twenty more, a row and a tau what a cell holds, and that once."""
     p, taus = 14, range(1, 13)
     of_row, of_cell = 8 * (p + 20), 3 * 8 + 4 + 3 + 4  # a cell: ends, error, number, marks; and masks of cells
-    for name, most in (("cells.MANY_CELLS", 0), ("problems.left_out_folds.STORE_BYTES", 0)):
+    for name, most in (("state.cells.MANY_CELLS", 0), ("problems.left_out_folds.STORE_BYTES", 0)):
         monkeypatch.setattr(f"sparsecv_mio.search.{name}", most)
     monkeypatch.setattr("sparsecv_mio.data.standard.STORE_BYTES", 0)
     monkeypatch.setattr("sparsecv_mio.search.problems.left_out_folds.CACHED_ROWS", 1 << 10)

@@ -17,8 +17,8 @@ from sparsecv_mio.search.goals import AllPairs, CertifiedChoice
 from sparsecv_mio.search.orders.algorithm1 import algorithm1, first_bounds
 from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.within_budget import limit_to_budget
-from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.state.pairs import likely_winner
 from sparsecv_mio.search.steps import Step
 
 EVERY = (slice(None), slice(None), slice(None))

@@ -10,7 +10,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.model_of_all_rows import with_model
+from sparsecv_mio.search.answer.model_of_all_rows import with_model
 from sparsecv_mio.search.options import SearchOptions
 
 RNG = np.random.default_rng(5)

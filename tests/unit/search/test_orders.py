@@ -15,12 +15,12 @@ from zoo import RandomProblem, random_problem
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.grid_state import SourceRecord
 from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.orders.weakest import forecast_sweeps, weakest
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.state.grid_state import SourceRecord
 
 from .judged import check_state, do, patch_all, random_search, search_over
 

@@ -12,11 +12,11 @@ from plain_ridge import ridge
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
+from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.trees.every_size import FIRST_LOOK, STORED_TREES, solve_path
 from sparsecv_mio.trees.subsets import BestSubset, is_never_expired

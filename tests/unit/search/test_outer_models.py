@@ -9,8 +9,8 @@ from logistic_truth import fitted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.problem import objective
+from sparsecv_mio.search.answer.outer_models import scored_outside
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.outer_models import scored_outside
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -12,9 +12,9 @@ from runs import to_end
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search import pairs
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds, proved_ends, proved_part, simplest, statuses
+from sparsecv_mio.search.state import pairs
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds, proved_ends, proved_part, simplest, statuses
 
 
 @pytest.mark.parametrize(

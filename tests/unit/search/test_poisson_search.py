@@ -50,7 +50,7 @@ def test_the_record_holds_and_comes_back(record: Record) -> None:
 def test_the_cv_error_is_half_the_deviance_of_held_out_rows(record: Record) -> None:
     from sklearn.metrics import mean_poisson_deviance
 
-    from sparsecv_mio.search.fold_models import held_out_predictions
+    from sparsecv_mio.search.answer.fold_models import held_out_predictions
 
     data = Dataset.from_frame(table(), "hits", aux=("days",))
     predicted = held_out_predictions(record, data, "4")

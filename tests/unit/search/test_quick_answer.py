@@ -15,10 +15,10 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search import quick_answer
+from sparsecv_mio.search.answer import quick_answer
+from sparsecv_mio.search.answer.quick_answer import find_quick_answer, select_on_all_rows
 from sparsecv_mio.search.first_use import make_tiny_data
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.quick_answer import find_quick_answer, select_on_all_rows
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.words import Loss
 
 

@@ -12,10 +12,11 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search import loop, recheck
-from sparsecv_mio.search.context import Snapshot
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.recheck import recheck_snapshot
+from sparsecv_mio.search import loop
+from sparsecv_mio.search.answer import recheck
+from sparsecv_mio.search.answer.recheck import recheck_snapshot
+from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.search.state.pairs import Grid
 
 GAMMAS, TAUS = [0.01, 1.0], [1, 2, 3]
 

@@ -21,10 +21,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.pairs import pair_bounds, proved_part
-from sparsecv_mio.search.result import (
+from sparsecv_mio.search.answer.result import (
     LONGEST,
     UNWEIGHED,
     advice,
@@ -35,6 +32,9 @@ from sparsecv_mio.search.result import (
     longer_limit,
     with_supports_of_folds,
 )
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.pairs import pair_bounds, proved_part
 from sparsecv_mio.trees.subsets import BestSubset
 
 REQUEST = SearchRequest((0.01, 0.1, 1.0, 10.0), tuple(range(1, 31)), 1e-4)

@@ -22,12 +22,12 @@ from sparsecv_mio.search import grid_search
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import FULL_DATA, Findings, Step
 from sparsecv_mio.trees.subsets import UNLIMITED
 

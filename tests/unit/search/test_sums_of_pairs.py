@@ -10,8 +10,8 @@ import pytest
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search import fold_tables
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.state import fold_tables
+from sparsecv_mio.search.state.cells import CellTable
 
 K = 30
 LOSSES, VALUES = np.arange(1.0, K + 1.0), np.linspace(5.0, 6.0, K)

@@ -16,12 +16,12 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Capability
 from sparsecv_mio.search.problems.restricted import RestrictedProblem
 from sparsecv_mio.search.problems.squared import SquaredProblems
 from sparsecv_mio.search.problems.vendor import VendorProblem
+from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, is_never_expired
 

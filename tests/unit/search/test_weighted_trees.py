@@ -11,9 +11,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.state.pairs import Grid
 
 from .judged import check_state, do, grow_full_data, patch_all, random_search
 

@@ -1,7 +1,7 @@
 """The average of near-optimal pairs for logistic and Poisson loss: losses of rows, and fits without each fold.
 
-With squared-error loss, moments of the folds give both (:mod:`sparsecv_mio.search.average`). Here every support of a
-fold is fitted.
+With squared-error loss, moments of the folds give both (:mod:`sparsecv_mio.search.answer.average`). Here every support
+of a fold is fitted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import AveragedPair
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems.smooth import SmoothProblems
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
 from sparsecv_mio.units import CROSSING_RTOL

@@ -30,9 +30,9 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.pairs import Pair, PairBounds, simplest
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
-from sparsecv_mio.search.fold_tables import Archive, FoldTable, make_constant, make_table
+from sparsecv_mio.search.state.fold_tables import Archive, FoldTable, make_constant, make_table
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 ALL_ROWS = -1  # instead of a fold: no row is held out

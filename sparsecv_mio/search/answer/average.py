@@ -34,12 +34,12 @@ from sparsecv_mio.problem.training_moments import (
     squared_errors_of_all_columns,
     training_moments,
 )
-from sparsecv_mio.search.all_rows import solve_all_rows
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Context, Snapshot
-from sparsecv_mio.search.first_supports import FoldSearch, make_seed_table
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, fitted_row
+from sparsecv_mio.search.answer.result import all_rows_fit, fitted_row
+from sparsecv_mio.search.problems.all_rows import solve_all_rows
+from sparsecv_mio.search.problems.first_supports import FoldSearch, make_seed_table
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context, Snapshot
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
 from sparsecv_mio.trees.support_fits import fit_from_moments
@@ -77,7 +77,7 @@ def held_out_losses(
     if data.loss is Loss.SQUARED:
         alone = cells.nominal[pairs][:, single]
     else:
-        from sparsecv_mio.search.glm_average import losses_of_single_rows  # loads kernels
+        from sparsecv_mio.search.answer.glm_average import losses_of_single_rows  # loads kernels
 
         alone = losses_of_single_rows(context, cells, pairs, np.flatnonzero(single), over)
     np.add.at(errors.T, first[single], (alone / heft[first[single]]).T)
@@ -86,7 +86,7 @@ def held_out_losses(
         if data.loss is Loss.SQUARED:
             by_fold = _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several)
         else:
-            from sparsecv_mio.search.glm_average import losses_of_pairs  # loads kernels
+            from sparsecv_mio.search.answer.glm_average import losses_of_pairs  # loads kernels
 
             by_fold = losses_of_pairs(context, cells, pairs, several)
         for fold, losses in by_fold:
@@ -188,7 +188,7 @@ def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Flo
     """(G, n) held-out losses of rows of the fits of all columns; None if they are omitted."""
     if context.data.loss is Loss.SQUARED:
         return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
-    from sparsecv_mio.search.glm_average import losses_of_all_columns  # loads kernels
+    from sparsecv_mio.search.answer.glm_average import losses_of_all_columns  # loads kernels
 
     return losses_of_all_columns(context, expired)
 
@@ -556,7 +556,7 @@ def _averages_of_folds(
     """(K, p) coefficients and (K,) intercepts of the average without each fold; None if the time ran out."""
     if context.data.loss is Loss.SQUARED:
         return _averages_by_moments(context, pairs, supports)
-    from sparsecv_mio.search.glm_average import averages_of_folds  # loads kernels
+    from sparsecv_mio.search.answer.glm_average import averages_of_folds  # loads kernels
 
     return averages_of_folds(context, pairs, supports, expired)
 

@@ -35,7 +35,7 @@ from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search.cells import CellTable, Where
+from sparsecv_mio.search.state.cells import CellTable, Where
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
 from sparsecv_mio.words import Loss
 

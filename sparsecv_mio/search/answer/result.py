@@ -42,12 +42,12 @@ from sparsecv_mio.problem.objective import fit, r_squared, ridge_weights, standa
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
-from sparsecv_mio.search import pairs as one_standard_error
-from sparsecv_mio.search.cells import CellTable, fill_support
-from sparsecv_mio.search.context import BestOnAllRows, Snapshot
+from sparsecv_mio.search.answer.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.deadline import GRACE
-from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
-from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
+from sparsecv_mio.search.state import pairs as one_standard_error
+from sparsecv_mio.search.state.cells import CellTable, fill_support
+from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot
+from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.attempts import DONE, Attempts
-from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.fold_tables import FoldTable, make_constant, make_table
-from sparsecv_mio.search.pairs import Pair, PairBounds
+from sparsecv_mio.search.state.attempts import DONE, Attempts
+from sparsecv_mio.search.state.context import SearchState
+from sparsecv_mio.search.state.fold_tables import FoldTable, make_constant, make_table
+from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
 
 

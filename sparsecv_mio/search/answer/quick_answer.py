@@ -19,9 +19,9 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.deadline import GRACE
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.words import Intercept, Loss

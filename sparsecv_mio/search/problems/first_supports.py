@@ -41,8 +41,8 @@ from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
-from sparsecv_mio.search.cells import NO_COLUMN, fill_support, make_support_table, missing_columns
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.state.cells import NO_COLUMN, fill_support, make_support_table, missing_columns
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
 

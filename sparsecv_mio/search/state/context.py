@@ -21,10 +21,10 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
-from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_tables import FoldTable
-from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.fold_tables import FoldTable
+from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -297,7 +297,7 @@ class SearchState:
     counts : WorkCounts
         Work done so far.
     changes : dict
-        Computed instabilities of pairs (:mod:`sparsecv_mio.search.instability`), stored for later requests.
+        Computed instabilities of pairs (:mod:`sparsecv_mio.search.answer.instability`), stored for later requests.
     """
 
     context: Context
@@ -405,7 +405,7 @@ class Snapshot:
     changes : dict
         Dictionary `changes` of `SearchState`, shared with it.
     doubts : tuple of str
-        Objections of a refit by plain arithmetic (:mod:`sparsecv_mio.search.recheck`).
+        Objections of a refit by plain arithmetic (:mod:`sparsecv_mio.search.answer.recheck`).
     """
 
     context: Context

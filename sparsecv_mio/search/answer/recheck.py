@@ -25,10 +25,10 @@ from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error, ridge_weights
-from sparsecv_mio.search.cells import Where
-from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import REPORT_SHARE
-from sparsecv_mio.search.pairs import pair_bounds
+from sparsecv_mio.search.state.cells import Where
+from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.search.state.pairs import pair_bounds
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss

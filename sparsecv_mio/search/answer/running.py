@@ -24,8 +24,9 @@ import numpy as np
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Context, Snapshot
+from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
+from sparsecv_mio.search.answer.recheck import recheck_snapshot
+from sparsecv_mio.search.answer.result import build_record
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data
 from sparsecv_mio.search.observers import (
     Checkpoint,
@@ -36,11 +37,10 @@ from sparsecv_mio.search.observers import (
     read_checkpoint,
     stored_cells,
 )
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
-from sparsecv_mio.search.quick_answer import QuickAnswer, find_quick_answer
-from sparsecv_mio.search.recheck import recheck_snapshot
-from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context, Snapshot
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.fold_tables import Archive, FoldTable, make_constant, make_table
+from sparsecv_mio.search.state.fold_tables import Archive, FoldTable, make_constant, make_table
 
 DONE = 127  # instead of a number of tries: more work cannot state more
 ROOT_NODES = 32  # nodes that a tree costs in addition to its own: moments, eigenvalues, the root of a fold

@@ -19,8 +19,8 @@ from sparsecv_mio.data.cure import OVER_ALL_ROWS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.words import Loss, Within
@@ -80,7 +80,7 @@ def _best_subset(
         whole = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
         solved = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
     else:
-        from sparsecv_mio.search.all_rows import solve_all_rows
+        from sparsecv_mio.search.problems.all_rows import solve_all_rows
 
         problem = None if has_large_matrices(data, 1) else full_problem(data, gamma)
         solved = solve_all_rows(data, gamma, problem, [tau], [start], UNLIMITED, expired)

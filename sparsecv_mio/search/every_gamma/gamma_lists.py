@@ -15,9 +15,9 @@ from sparsecv_mio.kernels.nodes import Margin
 from sparsecv_mio.problem.moment_fits import rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search import gamma_fits
-from sparsecv_mio.search.cells import fill_support
+from sparsecv_mio.search.every_gamma import gamma_fits
 from sparsecv_mio.search.problems.left_out_folds import LARGEST_LEVERAGE
+from sparsecv_mio.search.state.cells import fill_support
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import list_supports_by_size

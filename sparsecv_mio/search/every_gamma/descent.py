@@ -35,10 +35,10 @@ from sparsecv_mio.files import null_if_infinite
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.accounts import merge_accounts
-from sparsecv_mio.search.cells import Archive, add_prefix, check_like, parse_json, select_by_prefix
-from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import Progress, Signals, Watched, finish_search, make_trace_line
+from sparsecv_mio.search.state.cells import Archive, add_prefix, check_like, parse_json, select_by_prefix
+from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
 LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of gamma in the paper

@@ -16,7 +16,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.cells import locate_supports
+from sparsecv_mio.search.state.cells import locate_supports
 from sparsecv_mio.thresholds import PART_COLUMNS, has_large_matrices
 from sparsecv_mio.trees.allowed_supports import Family
 from sparsecv_mio.trees.every_size import solve_path

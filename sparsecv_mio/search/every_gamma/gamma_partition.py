@@ -25,14 +25,21 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search.deadline import GRACE, Deadline, require_prepared_data, run_within_limit
-from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, find_run_starts
+from sparsecv_mio.search.every_gamma.gamma_fits import (
+    Envelope,
+    FitsAtLam,
+    FitsOverGamma,
+    RowFits,
+    TrainingSets,
+    find_run_starts,
+)
 from sparsecv_mio.search.observers import Progress, Reporter
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MODEL_SHARE, NARROWEST, OUTWARD, TIE_RTOL
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.gamma_lists import EndLists
+    from sparsecv_mio.search.every_gamma.gamma_lists import EndLists
 
 
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
@@ -671,7 +678,7 @@ class IntervalSearch:
         return sorted({min(tau, data.q) for tau in self.taus})
 
     def _make_search(self, data: StandardData) -> GammaPartition:
-        from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
+        from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
 
         expired, folds = self.clock.has_expired, self.question.folds
         lister = Lister(TrainingSets.from_folds(data, folds), data, folds, expired)

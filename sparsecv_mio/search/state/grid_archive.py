@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.cells import (
+from sparsecv_mio.search.state.cells import (
     Archive,
     add_prefix,
     check_like,
@@ -17,8 +17,8 @@ from sparsecv_mio.search.cells import (
     parse_json,
     select_by_prefix,
 )
-from sparsecv_mio.search.grid_state import GridState, SourceRecord
-from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.search.state.grid_state import GridState, SourceRecord
+from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 LENGTHS_VARY = (
