@@ -397,7 +397,6 @@ FORCING = defaults("force_in", "force_out", "adjust")
 LISTING = FORCING | defaults("count")  # the set of models that `near` lists
 RESTRICTING = LISTING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
 UNITS = defaults("scale", "intercept")
-RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # defaults of the oracles: columns unchanged
 LASTING = defaults("time_limit")
 COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and plans have no default limit
 STOPPING = defaults("gap") | LASTING

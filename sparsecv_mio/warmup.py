@@ -9,7 +9,6 @@ from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from sparsecv_mio import kernels
 from sparsecv_mio.bounds.cv_error import KnownBefore, compute_bounds
@@ -28,12 +27,10 @@ from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels
 from sparsecv_mio.model_space import parse_hierarchy, parse_limits
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
-from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
-from sparsecv_mio.oracles.penalties import KSupport
-from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
+from sparsecv_mio.satellites import registered
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
 from sparsecv_mio.search.problems.first_supports import first_supports
@@ -136,16 +133,10 @@ def first_answers() -> None:
             pass
 
 
-def oracles() -> None:
-    """Run `glru` and `treecv`."""
-    data = make_tiny_data(30, 5)
-    labels = np.where(data.y > 0.0, 1.0, -1.0)
-    for X in (data.X, csr_array(data.X)):
-        train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
-    for shuffle_seed in (None, 0):
-        tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
-    penalty = KSupport(2)  # penalty of IACV
-    penalty.prox(data.X, penalty.value(data.y))
+def compile_satellites() -> None:
+    """Compile the kernels that satellites alone use."""
+    for compile_kernels in registered("WARM_UP"):
+        compile_kernels()
 
 
 STEPS: dict[str, Callable[[], None]] = {
@@ -158,7 +149,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "searches of more columns than rows": partial(searches, 12, 20),
     "models near the best": list_near_optimal,
     "bounds": bounds,
-    "oracles": oracles,
+    "satellites": compile_satellites,
 }
 
 

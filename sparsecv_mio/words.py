@@ -87,11 +87,6 @@ class Oracle(StrEnum):
     TREECV = "treecv"
 
 
-LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # learners of TreeCV
-CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # learners for two classes
-SOLVERS = ("gd", "sgd", "proxgd")  # solvers whose iterations IACV follows
-
-
 class Criterion(StrEnum):
     """The CV error that is minimised: h, with the best subset of each fold, or that of one subset for all folds."""
 

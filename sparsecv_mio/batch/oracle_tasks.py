@@ -20,7 +20,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, match_keyword
-from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS, Intercept, Scale
+from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, SOLVERS
+from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import IacvReport

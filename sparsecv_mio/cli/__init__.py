@@ -1,9 +1,9 @@
 """The command line: parse the options, call one library function, print, return the exit code.
 
-Start-up does no numerical work and imports no numerical library. A command is a function in a module of this package;
-`COMMANDS` names the module, which is imported when the command is called. The function returns the exit code. Its help
-ends with the exit codes, which are defined next to the function (`SOLVE_CODES` of `solve`). Instead of a function, the
-module may have a typer app `NAME_app` for a group of commands.
+Start-up does no numerical work and imports no numerical library. A command is a function in a module that `COMMANDS`
+names, which is imported when the command is called. The function returns the exit code. Its help ends with the exit
+codes, which are defined next to the function (`SOLVE_CODES` of `solve`). Instead of a function, the module may have a
+typer app `NAME_app` for a group of commands. Satellites register their commands (:mod:`sparsecv_mio.satellites`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_number
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, Interrupted, SparseCVError, did_you_mean, missing_package, named_elsewhere
 from sparsecv_mio.files import reason
+from sparsecv_mio.satellites import satellite_commands
 from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
@@ -44,29 +45,22 @@ class Began:
     moment = LOADED
 
 
-COMMANDS = {
+CORE_COMMANDS = {
     "inspect": "preparation",
     "solve": "solve",
     "path": "model_lists",
     "near": "model_lists",
     "predict": "record_commands",
     "verify": "record_commands",
-    "check": "record_commands",
-    "report": "record_commands",
-    "plot": "tables_and_plots",
+    "report": "drawing_commands",
+    "plot": "drawing_commands",
     "bounds": "model_lists",
     "fit": "single_mio",
-    "backends": "preparation",
-    "compare": "single_mio",
     "export": "single_mio",
-    "iacv": "oracles",
-    "treecv": "oracles",
-    "glru": "glru",
-    "batch": "batch",
-    "collect": "batch",
-    "table": "tables_and_plots",
+    "backends": "preparation",
     "warmup": "preparation",
-}  # with the module of each
+}  # with the module of each in this folder
+COMMANDS = {name: f"{__name__}.{module}" for name, module in CORE_COMMANDS.items()} | satellite_commands()
 EXIT_CODES = (
     "Exit codes: 0 done and certified, 1 a record or a proof is wrong, a task of a batch failed, or the program found "
     "an internal error, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
@@ -140,7 +134,7 @@ def load_command(name: str) -> Any:
     name : str
         Name from `COMMANDS`.
     """
-    module = import_module(f"{__name__}.{COMMANDS[name]}")
+    module = import_module(COMMANDS[name])
     shell = getattr(module, f"{name}_app", None)
     if shell is None:
         shell = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EBADF
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.errors import SparseCVError
@@ -145,6 +146,11 @@ def show(printer: Callable[[Console], None], json: str | None = None) -> SparseC
     """
     stream = sys.stderr if json == "-" else sys.stdout
     return write_stream(stream, [render_text(printer, stream)])
+
+
+def make_json_writer(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
+    """Return a function that returns the JSON text of the numbers."""
+    return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
 def deliver(

@@ -31,7 +31,6 @@ from sparsecv_mio.search.observers import COMPILING, RESUMED
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.oracles.answers import ProgressHook
     from sparsecv_mio.search.deadline import StopRequest
     from sparsecv_mio.search.observers import Progress, TauProgress
 
@@ -44,6 +43,10 @@ WIDEST_BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 62  # characters of a row of the table without its bar
 OTHER_LINES = 8  # lines of the view in addition to its table
 DRAWS = 200  # maximum number of redraws of the bar, since a step may be faster than drawing
+
+
+CountingHook = Callable[[int, int], None]
+"""Called with (units of work done, units of work in total) from time to time."""
 
 
 def describe_bounds(state: Progress) -> str:
@@ -409,7 +412,7 @@ def _view(quiet: bool, stop: StopRequest, note: str) -> Iterator[Callable[[Progr
         stop.announced = False
 
 
-def _lines_now_and_then(unit: str) -> ProgressHook:
+def _lines_now_and_then(unit: str) -> CountingHook:
     """Return a hook that prints a line every `LINE_SECONDS`."""
     due = time.monotonic() + FIRST_LINE_SECONDS
 
@@ -423,7 +426,7 @@ def _lines_now_and_then(unit: str) -> ProgressHook:
 
 
 @contextmanager
-def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
+def counting_bar(quiet: bool, unit: str) -> Iterator[CountingHook | None]:
     """Yield a hook (done, total) that draws a bar on standard error or prints occasional lines; None if quiet."""
     if quiet:
         yield None

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sparsecv_mio import model_space
-from sparsecv_mio.cli import Began, ending, oracles, parse, session
+from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LISTING, LOSSES, RESTRICTING, TABLE, UNITS
@@ -240,8 +240,8 @@ def bounds(
         if status == "limit" and not quiet
         else []
     )
-    numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
+    numbers = tables.to_dict() | {"data": session.describe_data(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         session.EXIT_CODE[status], lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
-        json=json, record=oracles.make_json_writer(numbers), warnings=[*oracles.notes(dataset, quiet), *cut],
+        json=json, record=ending.make_json_writer(numbers), warnings=[*session.reading_notes(dataset, quiet), *cut],
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.cli import ending, oracles, parse, session
+from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import OPTIONS, TABLE
@@ -52,7 +52,7 @@ def inspect(
 
         print_inspection(screen, inspection, data, full=full)
 
-    return ending.deliver(0, show, json=json, record=oracles.make_json_writer(_numbers_of_inspection(inspection)))
+    return ending.deliver(0, show, json=json, record=ending.make_json_writer(_numbers_of_inspection(inspection)))
 
 
 def _with_dashes(found: Inspection) -> Inspection:

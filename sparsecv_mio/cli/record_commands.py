@@ -1,4 +1,4 @@
-"""Commands that use records and proofs: `sparsecv verify`, `check`, `predict`, `report`, and the files of `--proof`."""
+"""The commands `sparsecv verify` and `sparsecv predict`, and the files of `--proof`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sparsecv_mio.cli.command_options import DataFile, Given, option, with_decla
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
-from sparsecv_mio.model_space import FEW_FEATURES
+from sparsecv_mio.files import argument, csv_lines, write_text
+from sparsecv_mio.satellites import registered
 from sparsecv_mio.words import Loss, Within
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def refuse_early(
         from sparsecv_mio.proofs.proof_writing import refuse_options
 
         refuse_options(restrictions, weights, loss, class_weight, other)
+        if not any(registered("PROOF_CHECKER")):
+            raise BadInput("--proof: the checker of proofs, sparsecv_mio.check, is not installed; install it again")
 
 
 def proof_files(
@@ -92,6 +94,7 @@ def proof_files(
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 
+    checker = next(registered("PROOF_CHECKER"))
     dataset = adapt_to_record_loss(record, dataset)
     within = fold_preprocessing(record) if isinstance(record, Record) else OfTrainingRows()
     cells, holes = stated_cells(dataset, within), within.na is Within.FOLDS
@@ -105,7 +108,7 @@ def proof_files(
                 path,
                 plan,
                 found,
-                lambda place: modes.append(_find_check_mode(place, cells, dataset.y)),
+                lambda place: modes.append(checker.find_check_mode(place, cells, dataset.y)),
             )
         except KeyboardInterrupt:
             advice = (
@@ -114,7 +117,7 @@ def proof_files(
                 else "nothing is kept"
             )
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {advice}") from None
-        if not _is_read_alike(data, replace(dataset, X=cells), holes):
+        if not checker.is_read_alike(data, replace(dataset, X=cells), holes):
             table = f"{path}{session.NUMBERS}"
             shown = ([None if math.isnan(cell) else cell for cell in row] for row in cells.tolist())
             numbers = ([*row, y] for row, y in zip(shown, dataset.y.tolist(), strict=True))
@@ -129,38 +132,6 @@ def proof_files(
     return [write]
 
 
-def _is_read_alike(data: str, dataset: Dataset, holes: bool) -> bool:
-    """Return True if `sparsecv check`, which has no reading options, reads the same numbers from the file."""
-    from sparsecv_mio.check.proof_file import Unreadable, compute_digest, table
-
-    names = list(dataset.names)
-    try:
-        return compute_digest(*table(data, names, dataset.target, holes), names, dataset.target) == dataset.fingerprint
-    except Unreadable:
-        return False
-
-
-def _find_check_mode(place: str, X: FloatArray, y: FloatArray) -> str:
-    """Run `sparsecv check` on a proof before it is put in its place; return the mode that accepts it.
-
-    If rounding errors are too large for `fast`, the function tries `exact`, which takes up to forty times as long.
-    """
-    from sparsecv_mio.check.main import check
-    from sparsecv_mio.check.proof_file import Refused, Unreadable
-
-    try:
-        check(place, X, y)
-        return "fast"
-    except (Refused, Unreadable):
-        pass
-    try:
-        check(place, X, y, "exact")
-        return "exact"
-    except (Refused, Unreadable) as error:
-        why = str(error).replace(place, "it")
-        raise BadInput(f"--proof: no proof is written, the answer stands: its own check refuses it ({why})") from None
-
-
 def _written(path: str, data: str, mode: str) -> str:
     """Return the line with the path and size of a proof, and the command and mode that check it.
 
@@ -171,49 +142,6 @@ def _written(path: str, data: str, mode: str) -> str:
     size = decimal(os.path.getsize(path), precision=0)
     words = ["sparsecv", "check", argument(path), argument(data), *(["--mode", mode] if mode == "exact" else [])]
     return f"proof: {path} ({size}); check it: {shlex.join(words)}"
-
-
-CHECK_CODES = "Exit codes: 0 proved, 1 not proved (the line of the proof and the reason are named), 2 bad input."
-
-
-class NotProved(SparseCVError):
-    """A proof that does not prove its claim, or belongs to other data."""
-
-    exit_code = 1
-
-
-@with_declared_options()
-def check(
-    proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped.")],
-    mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "
-                       "fractions, without rounding. [fast]"),
-) -> int:  # fmt: skip
-    """Check a proof with a separate program that shares no code with the search.
-
-    Reads the data by itself and compares digests; checks that the leaves of every tree cover all supports and that
-    every leaf's bound holds, fits every listed support again, and sums over the folds. Nothing of the proof is
-    believed. Prints what is proved and what it rests on. docs/proof-format.md says why that suffices.
-    """
-    from sparsecv_mio.check.main import MODES, check_file
-    from sparsecv_mio.check.proof_file import Refused, Unreadable
-
-    if mode not in MODES:
-        raise BadInput(f"--mode: {mode!r} is neither fast nor exact")
-    for path, kind in ((proof, "proof"), (data, "data")):
-        check_readable(path, kind)
-    try:
-        claim = check_file(proof, data, mode)
-    except Unreadable as error:
-        with open(proof, "rb") as stream:
-            record = stream.read(1) == b"{"
-        raise BadInput(f"{error}{'; for a record use `sparsecv verify`' if record else ''}") from None
-    except Refused as error:
-        raise NotProved(f"not proved: {error}") from None
-    failure = ending.write_stream(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *claim.words)])
-    if failure is not None:
-        raise failure
-    return 0
 
 
 GZIP = b"\x1f\x8b"  # first bytes of a proof file
@@ -440,50 +368,3 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
     dataset = data_of(stored, train)
     folds = folds_again(searched.folds, dataset)
     return FoldModels.from_record(searched, dataset, folds)
-
-
-REPORT_CODES = "Exit codes: 0 written, 2 bad input."
-
-
-def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
-    """Return the data of a record for its figures, with a note if drawing may take long."""
-    from sparsecv_mio.certificate.read_back import data_of
-    from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.report.record_plots import PATH_SECONDS
-
-    data = data_of(stored, path)
-    if isinstance(stored, Record) and data.p > FEW_FEATURES:
-        picture = "best subsets of every size on all rows, for the picture of coefficients"
-        ending.tell(f"{picture}: about {PATH_SECONDS:.0f} s")
-    return data
-
-
-@with_declared_options()
-def report(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau. [none]"),
-    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - is standard output, "
-                             "as HTML. [RECORD with .html]", also="-o"),
-) -> int:  # fmt: skip
-    """Write a report of a record: answer, certified statements, pictures, tables, and how to verify it.
-
-    The HTML page needs no other file and no network.
-    """
-    from sparsecv_mio.report.record_report import report_format
-
-    place = out or str(Path(record).with_suffix(".html"))
-    kind = "html" if place == "-" else report_format(place)
-    session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
-    from sparsecv_mio.certificate.read_back import read_drawable_record
-    from sparsecv_mio.report.record_report import report_text
-
-    stored = read_drawable_record(record)
-    rows = read_to_draw(data, stored) if data else None
-    text = report_text(stored, kind, record, rows, data or "DATA")
-    if place == "-":
-        failure = ending.write_stream(sys.stdout, [text])
-        if failure is not None:
-            raise failure
-        return 0
-    write_text(place, [text], "report", through=True)
-    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))

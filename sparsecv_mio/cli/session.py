@@ -153,6 +153,17 @@ def read_with_folds(
     return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
 
 
+def describe_data(dataset: Dataset) -> dict[str, Any]:
+    """Return the size, target and fingerprint of the data, for a JSON file."""
+    read = {} if dataset.reading is None else {"reading": list(dataset.reading.notes)}
+    return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint, **read}
+
+
+def reading_notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
+    """Return notes on how the file was read."""
+    return () if quiet or dataset.reading is None else dataset.reading.notes
+
+
 @contextmanager
 def _name_column_option(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
     """Name the option that requests a missing column, instead of all options that may request columns."""

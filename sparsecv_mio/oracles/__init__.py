@@ -1,1 +1,15 @@
-"""Oracles from other papers (GLRU, IACV and TreeCV), as commands of their own and as accelerators of the search."""
+"""Oracles from other papers (GLRU, IACV and TreeCV), a satellite with its commands and the keywords of its options."""
+
+from sparsecv_mio.words import Intercept, Scale
+
+COMMANDS = {
+    "iacv": "commands",
+    "treecv": "commands",
+    "glru": "glru_commands",
+}
+WARM_UP = "commands:compile_kernels"
+
+LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # learners of TreeCV
+CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # learners for two classes
+SOLVERS = ("gd", "sgd", "proxgd")  # solvers whose iterations IACV follows
+RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # default options: columns unchanged

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -16,15 +13,13 @@ from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.digits import format_interval, format_number, interval_digits, several
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
-from sparsecv_mio.report.layout import cell, pair, print_table, say, say_codes, say_of_link
+from sparsecv_mio.report.layout import pair, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.batch.mio_comparison import CompareRow
     from sparsecv_mio.data.dataset import Dataset
 
 
@@ -129,81 +124,3 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     if record.allowance > 0.0:
         allowance = format_number(record.allowance, 3)
         say(console, f"allowance {allowance}: subtracted from the bound of the solver to cover its tolerances", "dim")
-
-
-SOLVED = ("optimal",)
-COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
-
-
-def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
-    """Write one line for each row, with the environment in every line."""
-    import pandas as pd
-
-    from sparsecv_mio.batch.mio_comparison import CompareRow
-
-    places = sorted({key for row in rows for key in row.environment})
-    lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
-    plain = [f.name for f in fields(CompareRow) if f.name not in ("support", "environment")]
-    table = pd.DataFrame(lines, columns=[*plain, "support", *places])
-    write_text(path, [with_inert_words(table).to_csv(index=False, lineterminator="\n")])
-
-
-def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
-    """Print every row, then a summary of each backend."""
-    lines = []
-    for row in rows:
-        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend
-        work = format_number(row.seconds, 3), row.nodes, row.cuts
-        ends = (
-            format_number(row.objective, 9),
-            format_number(row.lower, 9),
-            format_number(row.gap, 2),
-            format_number(row.true_gap, 2),
-        )
-        lines.append((*which, row.status.partition(":")[0], *work, *ends, row.same_support))
-    names = (*COLUMNS, "gap", "true gap", "agrees")
-    print_table(console, names, lines, text=("data", "backend", "status"))
-    _print_comparison_summary(console, rows)
-    for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
-        say(console, text)
-
-
-def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> None:
-    lines: list[tuple[object, ...]] = []
-    for name in dict.fromkeys(row.backend for row in rows):
-        mine = [row for row in rows if row.backend == name]
-        ran = [row for row in mine if np.isfinite(row.seconds)]
-        if not ran:
-            lines.append((name, 0, len(mine), "", "", "", ""))
-            continue
-        seconds = [row.seconds for row in ran]
-        counts = sum(row.status in SOLVED for row in ran), len(mine)
-        times = format_number(float(np.median(seconds)), 3), format_number(float(np.sum(seconds)), 3)
-        agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
-        lines.append((name, *counts, *times, format_number(max(row.true_gap for row in ran), 2), agree))
-    names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
-    print_table(console, names, lines, text=("backend",))
-
-
-def markdown(rows: Sequence[CompareRow], command: str) -> str:
-    """Return the comparison as a Markdown page, with the command that produced it."""
-    names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
-             "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip
-    lines = ["# Backend comparison", "", f"`{command}`", ""]
-    environment = rows[0].environment if rows else {}
-    keep = ("machine", "cores", "threads", "python", "numpy", "sparsecv_mio")
-    lines += [", ".join(f"{key} {environment[key]}" for key in keep if key in environment) + "; " + ", ".join(
-        dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
-    ), ""]  # fmt: skip
-    lines += [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
-    for row in rows:
-        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend, row.formulation
-        work = format_number(row.seconds, 3), format_number(row.setup_seconds, 3), row.nodes, row.cuts
-        ends = (
-            format_number(row.objective, 10),
-            format_number(row.lower, 10),
-            format_number(row.gap, 2),
-            format_number(row.true_gap, 2),
-        )
-        lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, row.same_support)))} |")
-    return "\n".join(lines) + "\n"

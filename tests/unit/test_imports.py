@@ -14,6 +14,7 @@ import pytest
 from repository import syntax
 
 import sparsecv_mio
+from sparsecv_mio import satellites
 from sparsecv_mio.kernels.kernel_cache import QUICK
 
 PACKAGE = "sparsecv_mio"
@@ -23,15 +24,17 @@ BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
     "arrays", "errors", "units", "digits", "files", "words", "version", "parallel", "slices", "model_space",
-    "thresholds", "declared_options",
+    "thresholds", "declared_options", "satellites",
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
-BOUNDS = FORMULATION | {"bounds", "oracles", "trees"}
+BOUNDS = FORMULATION | {"bounds", "trees"}
 SEARCH = BOUNDS | {"search", "certificate"}
 FITS = SEARCH | {"fits", "near", "warmup"}
-REPORT = FITS | {"report", "batch"}
+REPORT = FITS | {"report"}
+INTERFACE = REPORT | {"proofs", "cli"}
+SATELLITES = {"check", "oracles", "batch"}
 RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records", "records")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
@@ -47,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "words": {"errors"},
     "model_space": {"digits", "errors", "units", "words"},
     "declared_options": {"errors", "units", "words", "model_space"},
+    "satellites": set(),
     "files": {"errors"},
     "kernels": set(),
     "data": GROUND,
@@ -58,17 +62,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formulation.near_ties": PROBLEM | {"bounds", "kernels", "trees"},
     "trees": PROBLEM | {"kernels"},
     "bounds": FORMULATION | {"kernels", "trees"},
-    "oracles": FORMULATION | {"kernels"},
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
     "near": SEARCH | {"kernels", "fits"},
     "warmup": FITS | {"proofs", "kernels"},
     "report": REPORT,
-    "batch": SEARCH | {"fits", "warmup"},
     "sklearn": REPORT,
-    "check": set(),
     "proofs": SEARCH | {"kernels"},
-    "cli": REPORT | {"proofs", "check"},
+    "cli": REPORT | {"proofs"},
+    # the satellites, which no other entry names
+    "check": set(),
+    "check.command": INTERFACE,
+    "oracles": FORMULATION | {"kernels"},
+    "oracles.commands": INTERFACE,
+    "oracles.glru_commands": INTERFACE,
+    "batch": INTERFACE | {"oracles"},
 }
 
 # Folders and files of search/ from the ground up: each may import those of its own line and of the lines before it.
@@ -195,6 +203,15 @@ def circles(edges: dict[str, set[str]]) -> set[str]:
     return set(left)
 
 
+def test_the_core_imports_no_satellite() -> None:
+    """Neither in code nor by name: a satellite registers itself, and `satellites` names the folders alone."""
+    assert set(satellites.SATELLITES) == SATELLITES
+    for name, wanted in graph().items():
+        own = f"{name}.".split(".")[1]
+        taken = {other.split(".")[1] for other in wanted if other != PACKAGE} & SATELLITES - {own}
+        assert taken <= ({"oracles"} if own == "batch" else set()), f"{name} imports {taken}"
+
+
 def test_no_circle_of_imports() -> None:
     assert circles(graph()) == set()
 
@@ -236,6 +253,10 @@ def test_search_is_built_in_layers() -> None:
         ("certificate.records", "from .verify import verify"),
         ("report.tables", "from sparsecv_mio.cli import main"),
         ("attic", "import numpy"),
+        ("cli.solve", "from sparsecv_mio.batch.plan import read_plan"),
+        ("warmup", "from sparsecv_mio.oracles.glru import train"),
+        ("cli.record_commands", "import_module('sparsecv_mio.check.main')"),
+        ("check.main", "from sparsecv_mio.errors import BadInput"),
     ],
 )
 def test_a_forbidden_import_is_seen(module: str, source: str) -> None:
@@ -303,7 +324,8 @@ def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
     loaded = set(told[1:])
     assert not {name for name in loaded for other in NOT_FOR_SOLVE if inside(name, other)}
     ours = {name.removeprefix(f"{PACKAGE}.").split(".")[0] for name in loaded if name.startswith(f"{PACKAGE}.")}
-    assert ours - GROUND <= ROOMS_OF_SOLVE
+    assert ours - GROUND <= ROOMS_OF_SOLVE | SATELLITES
+    assert not {name for name in loaded for folder in SATELLITES if name.startswith(f"{PACKAGE}.{folder}.")}
     assert not {f"{PACKAGE}.search.{method}" for method in METHODS} & loaded
 
 

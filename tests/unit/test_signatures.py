@@ -29,7 +29,10 @@ EXPLAINED_FROM = 3  # an exported function of so many parameters explains each
 
 # `solve` has those of its data and its grid by themselves;
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
-MANY_PARAMETERS = ("search.api.solve", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic")
+MANY_PARAMETERS = (
+    "search.api.solve", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic",
+    *(module.removeprefix("sparsecv_mio.") for module in cli.COMMANDS.values()),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def functions_of(tree: ast.Module, module: str) -> list[Function]:
             names = [each.arg for each in every if each is not None]
             names = names[1:] if owner and "staticmethod" not in marks else names
             doc = ast.get_docstring(node) or ""
-            command = cli.COMMANDS.get(node.name) == module.removeprefix("cli.")  # its options explain themselves
+            command = cli.COMMANDS.get(node.name) == f"sparsecv_mio.{module}"  # its options explain themselves
             elsewhere = command or bool(marks & {"overload", "command"})
             found.append(Function(module, owner, node.name, tuple(names), doc, elsewhere, bases))
     return found

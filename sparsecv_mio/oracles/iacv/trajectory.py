@@ -18,9 +18,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput, match_keyword
+from sparsecv_mio.oracles import SOLVERS
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
-from sparsecv_mio.words import SOLVERS
 
 __all__ = [
     "EarlyStop", "IacvReport", "METHODS", "MethodTrace", "Solver", "Iterate",

@@ -18,10 +18,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, match_keyword
+from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.treecv.recursion import Learner, RowsByFold
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.words import CLASSIFIERS, LEARNERS, Intercept
+from sparsecv_mio.words import Intercept
 
 __all__ = [
     "BernoulliNaiveBayes", "GaussianNaiveBayes", "LearnerTask", "LeastSquaresSgd", "PartialFitLearner",

@@ -535,44 +535,6 @@ def record_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_format_is_that_of_the_file(record_report: Path, tmp_path: Path, capsys: Said) -> None:
-    assert run(["report", str(record_report)]) == 0
-    page = record_report.with_suffix(".html")
-    assert capsys.readouterr().out == f"report: {page}\n"
-    text = page.read_text()
-    assert text.startswith("<!DOCTYPE html>") and f"sparsecv verify {record_report} DATA" in text
-    for name, start in (("a.md", "# Best"), ("a.tex", "% Best")):
-        assert run(["report", str(record_report), "--data", str(PROSTATE_FILE), "-o", str(tmp_path / name)]) == 0
-        assert (tmp_path / name).read_text().startswith(start)
-    assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
-    assert run(["report", str(record_report), "-o", "-"]) == 0
-    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
-
-
-def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
-    drawn = [str(record_report), "--data", str(PROSTATE_FILE), "-o"]
-    for few, said in ((30, False), (3, True)):
-        monkeypatch.setattr("sparsecv_mio.cli.record_commands.FEW_FEATURES", few)
-        for command, out in (("report", "a.html"), ("plot", "a.png")):
-            assert run([command, *drawn, str(tmp_path / out)]) == 0
-            assert ("best subsets of every size on all rows" in capsys.readouterr().err) == said
-
-
-def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path: Path, capsys: Said) -> None:
-    out = tmp_path / "a.html"
-    servo = str(INSTANCES / "servo.csv")
-    for arguments, said in (
-        ([str(record_report), "-o", str(tmp_path / "a.doc")], "must end in .html"),
-        ([str(record_report), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
-        ([servo, "-o", str(out)], "not a JSON file"),
-        ([str(record_report), servo, "-o", str(out)], "give the data of the record as --data FILE"),
-        ([str(record_report), "-o", str(record_report)], "must end in .html"),
-    ):
-        assert run(["report", *arguments]) == 2
-        told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1 and not out.exists()
-
-
 def test_a_record_after_its_data_is_told_the_order(record_report: Path, capsys: Said) -> None:
     for command in ("verify", "predict"):
         assert run([command, str(PROSTATE_FILE), str(record_report)]) == 2

@@ -244,24 +244,6 @@ def test_compare_writes_table_and_csv(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "| diabetes | all | 2 |" in (tmp_path / "out" / "compare.md").read_text()
 
 
-def test_compare_says_which_file_lacks_the_target_and_takes_one_for_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = []
-    for name in ("y", "z"):
-        files.append(str(tmp_path / f"{name}.csv"))
-        Path(files[-1]).write_text(f"a,b,{name}\n1,2,3\n2,1,4\n3,3,5\n4,1,1\n")
-    args = ["compare", *files, "--tau", "1", "--gamma", "1", "--backends", "native", "--repeats", "1"]
-    args += ["--out", str(tmp_path / "out"), "--target"]
-    assert run([*args, "y"]) == 2
-    error = capsys.readouterr().err
-    assert f"{files[1]}: target 'y' is not in the data" in error and "--target takes one for each file" in error
-    assert run([*args, "y,z"]) == 0
-    with open(tmp_path / "out" / "compare.csv") as stream:
-        first, second = csv.DictReader(stream)
-    assert (first["data"], second["data"]) == ("y", "z") and first["objective"] == second["objective"]
-
-
 def test_compare_and_export_take_tables_and_weights_as_solve_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -299,23 +281,6 @@ def test_compare_and_export_take_tables_and_weights_as_solve_does(
     assert run(["compare", *folded, "--folds", "3", "--seed", "2"]) == 0
     with open(tmp_path / "compare.csv") as stream:
         assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
-
-
-def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["compare", DIABETES, "--target", "y", "--tau", "2", "--gamma", "1", "--repeats", "1"]
-    args += ["--out", str(tmp_path)]
-    assert run([*args, "--backends", "native,highs", "--folds", "3"]) == 0
-    with open(tmp_path / "compare.csv") as stream:
-        assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
-    capsys.readouterr()
-    for extra, message in (
-        (["--backends", "native,cplex"], "there is no backend 'cplex'"),
-        (["--repeats", "0"], "--repeats"),
-        (["--target", "y,z"], "2 names for 1 files"),
-    ):
-        assert run([*args, *extra]) == 2
-        assert message in capsys.readouterr().err
-    assert run([*args, "--backends", "mosek"]) == (0 if get_backend("mosek").available().usable else 4)
 
 
 def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS
 from sparsecv_mio.oracles.treecv import (
     BernoulliNaiveBayes,
     GaussianNaiveBayes,
@@ -21,7 +22,6 @@ from sparsecv_mio.oracles.treecv import (
     standard_cv,
     tree_cv,
 )
-from sparsecv_mio.words import CLASSIFIERS, LEARNERS
 
 
 def plain_pegasos(X, y, lam):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from sparsecv_mio.report.batch_results import (
+from sparsecv_mio.batch.tables_and_figures import (
     TableCells,
     add_pooling_note,
     boxes,

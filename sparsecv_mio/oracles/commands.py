@@ -1,18 +1,17 @@
-"""The commands `sparsecv iacv` and `sparsecv treecv`, and the functions that they share."""
+"""The commands `sparsecv iacv` and `sparsecv treecv`, and how commands of oracles deliver their numbers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.declared_options import RAW_UNITS, TABLE
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.digits import format_number
+from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, RAW_UNITS, SOLVERS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,26 +24,10 @@ Show = Callable[["Console", dict[str, Any], bool], None]
 """Prints the numbers of the JSON file on a screen, few of them when quiet."""
 
 
-def make_json_writer(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
-    """Return a function that returns the JSON text of the numbers."""
-    return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
-
-
 def raw_data_note(options: Mapping[str, Any]) -> str:
     """Return a note that columns are not scaled and no intercept is added, if these defaults apply."""
     raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
     return ", ".join(text for text, name in raw.items() if options[name] == "none")
-
-
-def describe(dataset: Dataset) -> dict[str, Any]:
-    """Return the size, target and fingerprint of the data, for the JSON file."""
-    read = {} if dataset.reading is None else {"reading": list(dataset.reading.notes)}
-    return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint, **read}
-
-
-def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
-    """Return notes on how the file was read."""
-    return () if quiet or dataset.reading is None else dataset.reading.notes
 
 
 def deliver_numbers(
@@ -77,10 +60,10 @@ def deliver_numbers(
     code : int
         Exit code if everything is written.
     """
-    numbers = {"command": command, "data": describe(dataset), "options": options, **found}
+    numbers = {"command": command, "data": session.describe_data(dataset), "options": options, **found}
     return ending.deliver(
         code, lambda screen: show(screen, numbers, quiet),
-        json=json, record=make_json_writer(numbers), warnings=notes(dataset, quiet),
+        json=json, record=ending.make_json_writer(numbers), warnings=session.reading_notes(dataset, quiet),
     )  # fmt: skip
 
 
@@ -182,6 +165,27 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
             screen.print(f"{word:<20}{format_number(found[name]['cv'], 8)}{beside}")
     exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
     screen.print(f"time                {found['seconds']:.3g} s{exact}")
+
+
+def compile_kernels() -> None:
+    """Compile the kernels of the oracles on tiny data, for `sparsecv warmup`."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
+    from sparsecv_mio.oracles.penalties import KSupport
+    from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
+    from sparsecv_mio.search.first_use import make_tiny_data
+
+    data = make_tiny_data(30, 5)
+    labels = np.where(data.y > 0.0, 1.0, -1.0)
+    for X in (data.X, csr_array(data.X)):
+        train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
+    for shuffle_seed in (None, 0):
+        tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
+    penalty = KSupport(2)  # penalty of IACV
+    penalty.prox(data.X, penalty.value(data.y))
 
 
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."

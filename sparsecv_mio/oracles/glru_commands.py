@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsecv_mio.cli import oracles, parse, session
+from sparsecv_mio.cli import parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.declared_options import RAW_UNITS, TABLE
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles import RAW_UNITS
+from sparsecv_mio.oracles.commands import deliver_numbers, raw_data_note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +98,7 @@ def loocv(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
     chosen = {**asdict(model), "approx": approx, **units}
-    return oracles.deliver_numbers(
+    return deliver_numbers(
         "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(answer, dataset.n)}, _print_loocv,
         quiet=quiet, json=json, code=130 if answer.unknown else 0,
     )  # fmt: skip
@@ -152,7 +154,7 @@ def stepwise(
         "steps": steps, "ties": ties, **units,
     }  # fmt: skip
     numbers = {"labels": values, **_stepwise_numbers(selected, dataset, len(y), len(v))}
-    return oracles.deliver_numbers(
+    return deliver_numbers(
         "glru stepwise", dataset, chosen, numbers, _print_stepwise,
         quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
@@ -195,7 +197,7 @@ def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
 
 
 def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
-    raw = oracles.raw_data_note(found["options"])
+    raw = raw_data_note(found["options"])
     if raw:
         screen.print(f"{'model':<{width}}  {raw}")
 

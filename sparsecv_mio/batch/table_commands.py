@@ -1,4 +1,4 @@
-"""The commands `sparsecv table` and `sparsecv plot`: tables and figures of collected runs, and figures of records."""
+"""The commands `sparsecv table` and `sparsecv plot` for collected runs; `plot` also draws records, as in the core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import typer
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import option, with_declared_options
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.cli.drawing_commands import PLOT_CODES as PLOT_CODES
+from sparsecv_mio.cli.drawing_commands import PLOT_DATA, PLOT_OUT, PLOT_PANEL, draw_file, draw_record, figure_place
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import special, write_text
 
 if TYPE_CHECKING:
@@ -128,8 +130,8 @@ class Drawing:
         path : str
             Table that `collect` wrote.
         """
+        from sparsecv_mio.batch import tables_and_figures as draw
         from sparsecv_mio.batch.results import check_columns, labels, problem_columns, tabulate_problems, with_numbers
-        from sparsecv_mio.report import batch_results
 
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
@@ -144,20 +146,20 @@ class Drawing:
             check_columns(frame, [self.against], "--against", numbers=True)
         by_columns = parse.names(self.by, "--by") or ["estimator"]
         if self.against is not None and self.by is None:
-            by_columns = batch_results.distinguishing_settings(frame, [self.against, *panel_columns])
+            by_columns = draw.distinguishing_settings(frame, [self.against, *panel_columns])
         check_columns(frame, by_columns, "--by")
         by = labels(frame, by_columns, chosen.names)
         apart = [by, *(frame[name] for name in panel_columns)]
         if self.against is not None:
-            figure = batch_results.lines(parts, values, by, self.against)
-            return batch_results.add_pooling_note(figure, frame, [*apart, frame[self.against]], "a point")
+            figure = draw.lines(parts, values, by, self.against)
+            return draw.add_pooling_note(figure, frame, [*apart, frame[self.against]], "a point")
         if self.kind in (None, "box"):
-            figure = batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
-            return batch_results.add_pooling_note(figure, frame, apart, "a box")
+            figure = draw.boxes(parts, values[0], by, chosen.words(values[0]))
+            return draw.add_pooling_note(figure, frame, apart, "a box")
         keys = problem_columns(frame, chosen.keys)
         tables = {title: tabulate_problems(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
-        figure = batch_results.profiles(tables, values[0])
-        return batch_results.add_pooling_note(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
+        figure = draw.profiles(tables, values[0])
+        return draw.add_pooling_note(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 
     def _panels(self, frame: pd.DataFrame, comparable: bool) -> list[str]:
         """Return the columns with separate panels; for boxes, data sets have panels if they are few."""
@@ -219,25 +221,25 @@ def table(
     kind = _output_format(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     frame, wanted = chosen.read(runs, parse.names(values, "--values") or (), "--values")
+    from sparsecv_mio.batch import tables_and_figures as draw
     from sparsecv_mio.batch.results import check_columns, labels
-    from sparsecv_mio.report import batch_results
 
     check_columns(frame, by_row, "--rows")
     check_columns(frame, by_column, "--columns")
-    cells = batch_results.summarise(
+    cells = draw.summarise(
         frame, labels(frame, by_row, chosen.names), labels(frame, by_column, chosen.names), tuple(wanted), aggregate
     )
     numbers = ", ".join(map(chosen.words, wanted))
     cells = replace(cells, notes=(f"numbers: {numbers}, {aggregate.removesuffix('-se')}", *cells.notes))
     if overall:
-        cells = batch_results.with_overall(cells, geometric=chosen.relative is not None)
+        cells = draw.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:
-        text = batch_results.csv(cells)
+        text = draw.csv(cells)
         for note in cells.notes[1:]:  # notes that do not fit into a table of numbers
             ending.tell(f"note: {note}")
     else:
         better = "max" if chosen.reduction and best == BOLD[0] else best
-        text = (batch_results.latex if kind == LATEX else batch_results.markdown)(cells, better, digits)
+        text = (draw.latex if kind == LATEX else draw.markdown)(cells, better, digits)
     if out is not None:
         write_text(out, [text], "table", through=True)
     elif (failure := ending.write_stream(sys.stdout, [text])) is not None:
@@ -245,11 +247,7 @@ def table(
     return 0
 
 
-PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
-PANELS = (  # panels of a record
-    "all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients",
-)  # fmt: skip
 
 
 @with_declared_options(asked=Drawing, chosen=RunSelection)
@@ -262,12 +260,9 @@ def plot(
         ),
     ],
     *,
-    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau, in comparable units."),
-    panel: str = option(PANELS[0], "WORD", "Picture of a record of `solve`: cv-error, grid (every pair), bounds "
-                        "(certified bound of every pair), features (number of folds that select each), sources "
-                        "(relative gap over time, by bounding method), coefficients or all; for a logistic record with "
-                        "--data also roc and calibration.", PANELS),
-    out: str | None = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
+    data: str | None = PLOT_DATA,
+    panel: str = PLOT_PANEL,
+    out: str | None = PLOT_OUT,
     asked: Drawing,
     chosen: RunSelection,
 ) -> int:  # fmt: skip
@@ -276,33 +271,11 @@ def plot(
     Of a trace: the certified bounds closing over time, and the interval of every tau. Of a table of many runs:
     performance profiles, boxes, or lines against a parameter.
     """
-    from sparsecv_mio.report.figures import check_plot, save
-    from sparsecv_mio.search.observers import is_trace, read_trace
+    from sparsecv_mio.report.figures import save
 
-    place = out or str(Path(record).with_suffix(".png"))
-    session.check_outputs({"--out": place}, [record, *([data] if data else [])])
+    place = figure_place(record, data, out)
     if Path(record).suffix.lower() in TABLES:
-        check_plot(place, "--out")
-        with ending.print_warnings():
-            save(asked.figure(record, chosen), place)
-    elif any((*astuple(asked), *astuple(chosen))):
+        return draw_file(lambda: save(asked.figure(record, chosen), place), place, out)
+    if any((*astuple(asked), *astuple(chosen))):
         raise BadInput(f"{record} is no table of runs: --kind and what goes with it need one that `collect` wrote")
-    elif is_trace(record):
-        from sparsecv_mio.report.course_plots import plot_trace
-
-        check_plot(place, "--out")
-        with ending.print_warnings():
-            plot_trace(*read_trace(record), place)
-    else:
-        from sparsecv_mio.certificate.read_back import read_drawable_record
-        from sparsecv_mio.cli.record_commands import read_to_draw
-        from sparsecv_mio.report.record_plots import draw_panel
-
-        check_plot(place, "--out")
-        try:
-            stored = read_drawable_record(record)
-        except CorruptStore as error:
-            raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
-        with ending.print_warnings():
-            save(draw_panel(stored, str(panel), read_to_draw(data, stored) if data else None), place)
-    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))
+    return draw_record(record, data, panel, place, out)

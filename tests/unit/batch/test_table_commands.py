@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from repository import INSTANCES
 
-import sparsecv_mio as sc
 from sparsecv_mio.batch.results import write_table
 from sparsecv_mio.cli import run
 
@@ -89,11 +87,11 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
 
 
 def test_boxes_of_a_few_data_sets_have_a_panel_each(runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsecv_mio.report import batch_results
+    from sparsecv_mio.batch import tables_and_figures as draw
 
     frame, table, titles = pd.read_parquet(runs), tmp_path / "runs.parquet", list[list[str]]()
-    drawn = batch_results.boxes
-    monkeypatch.setattr(batch_results, "boxes", lambda parts, *rest: titles.append(list(parts)) or drawn(parts, *rest))
+    drawn = draw.boxes
+    monkeypatch.setattr(draw, "boxes", lambda parts, *rest: titles.append(list(parts)) or drawn(parts, *rest))
     write_table(frame.assign(data=["ab"[k % 2] for k in range(len(frame))]), table)
     for more in ([], ["--panels", "estimator"], ["--relative", "estimator=lasso"]):
         assert run(["plot", str(table), "--value", "test_error", *more, "--out", str(tmp_path / "f.png")]) == 0
@@ -135,54 +133,3 @@ def test_what_is_refused(
     monkeypatch.chdir(tmp_path)
     assert run([runs if word == "RUNS" else word for word in arguments]) == 2
     assert message in capfd.readouterr().err and not list(tmp_path.iterdir())
-
-
-PROSTATE = INSTANCES / "prostate.csv"
-
-
-@pytest.mark.parametrize(
-    ("trace", "out", "word"),
-    [
-        ("none.jsonl", "a.png", "none.jsonl"),
-        ("data.csv", "a.png", "was not written by `sparsecv collect`"),
-        ("data.txt", "a.png", "neither a trace nor a record"),
-        ("data.csv", "data.csv", "the data"),
-    ],
-)
-def test_what_is_no_trace_or_would_be_lost(
-    trace: str, out: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("data.csv", "data.txt"):
-        (tmp_path / name).write_text("a,b\n1,2\n")
-    assert run(["plot", trace, "--out", out]) == 2
-    told = capsys.readouterr()
-    assert told.err.count("\n") == 1 and word in told.err
-    assert (tmp_path / "data.csv").read_text() == "a,b\n1,2\n" and not (tmp_path / "a.png").exists()
-
-
-@pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("plot") / "answer.json"
-    sc.solve(PROSTATE, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
-    return file
-
-
-def test_a_record_is_drawn_beside_itself(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plot", str(record)]) == 0
-    assert capsys.readouterr().out == f"figure: {record.with_suffix('.png')}\n"
-    assert record.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "a.svg"
-    for extra in (["--panel", "Grid"], ["--panel", "coefficients", "--data", str(PROSTATE)]):
-        assert run(["plot", str(record), "--out", str(out), *extra]) == 0 and out.read_text().startswith("<?xml")
-    servo = str(INSTANCES / "servo.csv")
-    for extra, said in (
-        (["--panel", "gird"], "did you mean 'grid'"), (["--out", str(tmp_path / "a.gif")], "must end in"),
-        (["--data", servo], "'lpsa' is not in the data"), (["--out", str(record)], "is the data too"),
-    ):  # fmt: skip
-        assert run(["plot", str(record), "--out", str(out), *extra]) == 2
-        told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.cli import run
+from sparsecv_mio.cli.ending import make_json_writer
 from sparsecv_mio.cli.live import counting_bar
-from sparsecv_mio.cli.oracles import make_json_writer, raw_data_note
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.commands import raw_data_note
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
 from sparsecv_mio.oracles.iacv import run as library
 

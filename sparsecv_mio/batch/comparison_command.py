@@ -1,0 +1,131 @@
+"""The command `sparsecv compare`: the same MIO problems solved by several backends."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecv_mio import model_space
+from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import Given, option, with_declared_options
+from sparsecv_mio.cli.single_mio import call_in_thread
+from sparsecv_mio.declared_options import LOSSES, OF_TABLES, STOPPING, UNITS
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import reason, write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.fits.fit_options import FitOptions
+
+
+OUTPUTS = ("compare.csv", "compare.md")
+
+COMPARE_CODES = (
+    "Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
+    "solve anything, 130 interrupted (what was measured is written)."
+)
+
+
+@with_declared_options(reading=OF_TABLES, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
+def compare(
+    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
+    *,
+    tau: str = option(..., "LIST", "Model sizes: 2,5,8 or LO:HI."),
+    gamma: str = option(..., "LIST", "Ridge weights, such as 0.01,0.1,1."),
+    out: str = option(..., "DIR", "Output folder for compare.csv and compare.md."),
+    target: str | None = option(None, "T", "Column to predict: one for all files, or one for each file.", also="-t"),
+    reading: Given,
+    losses: Given,
+    weights: str | None = None,
+    backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation."),
+    folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]"),
+    seed: int | None = None,
+    repeats: int = option(3, "N", "Number of runs of each problem; medians are shown.", least=1, most=10**6),
+    units: Given,
+    stopping: Given,
+    threads: int = option(1, "N", "Number of threads of each solver."),
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """Solve the same MIO problems with several backends and compare time, work, bounds and answers.
+
+    Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
+    """
+    gammas = model_space.gammas(gamma)
+    folder = _folder(out)
+    session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
+    targets = _targets(target, len(data))
+
+    with session.interruptible() as stop:
+        from sparsecv_mio.batch.mio_comparison import Contender, cells_of
+        from sparsecv_mio.batch.mio_comparison import compare as compare_backends
+        from sparsecv_mio.fits.fit_options import FitOptions
+        from sparsecv_mio.search.options import check_limits, limits_of_mio
+
+        limits = limits_of_mio(stopping, threads=threads, cancel=stop)
+        check_limits(limits)
+        how = FitOptions.of(**units, **losses)
+        contenders = [Contender.of(label.strip(), how.loss) for label in backends.split(",")]
+        cells, rows_as_said = [], {"weights": weights, "folds": folds, "seed": seed}
+        for path, column in zip(data, targets, strict=True):
+            try:
+                dataset, plan = _read_to_compare(path, {"target": column, **reading}, rows_as_said, how, quiet)
+            except BadInput as error:
+                each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
+                raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
+            sizes = model_space.taus(tau, dataset.p)
+            name = Path(path).stem
+            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=gammas, **units, loss=how.loss))
+        session.raise_if_interrupted(stop)
+        rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=repeats, limits=limits))
+
+    from sparsecv_mio.batch.comparison_tables import markdown, print_compare, write_csv
+
+    command = shlex.join(["sparsecv", *sys.argv[1:]])
+    table, page = (folder / name for name in OUTPUTS)
+
+    def print_rows(screen: Console) -> None:
+        if not quiet:
+            print_compare(screen, rows)
+        screen.print(f"{table}, {page}", markup=False)
+
+    ran = any(row.seconds == row.seconds for row in rows)
+    return ending.deliver(
+        130 if stop.is_set() else 0 if ran else 4, print_rows,
+        files=[lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)])],
+    )  # fmt: skip
+
+
+def _read_to_compare(
+    path: str, table: Given, rows: Given, how: FitOptions, quiet: bool
+) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
+    """Return the data of one file to compare on, with its folds if they are requested."""
+    if rows["folds"]:
+        return session.read_with_folds(path, table, rows, quiet, how=how)
+    return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None
+
+
+def _folder(out: str) -> Path:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--out: cannot make folder {out}: {reason(error)}") from None
+    return folder
+
+
+def _targets(text: str | None, count: int) -> list[str | None]:
+    if text is None:
+        return [None] * count
+    targets: list[str | None] = list(parse.names(text, "--target") or [])
+    if len(targets) == 1:
+        return targets * count
+    if len(targets) != count:
+        raise BadInput(f"--target: {len(targets)} names for {count} files, give one or one each")
+    return targets

@@ -1,0 +1,162 @@
+"""The commands `sparsecv report` and `sparsecv plot`: pages and figures of a record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecv_mio.cli import ending, session
+from sparsecv_mio.cli.command_options import option, with_declared_options
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.files import write_text
+from sparsecv_mio.model_space import FEW_FEATURES
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.read_back import StoredRecord
+    from sparsecv_mio.data.dataset import Dataset
+
+REPORT_CODES = "Exit codes: 0 written, 2 bad input."
+
+
+def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
+    """Return the data of a record for its figures, with a note if drawing may take long."""
+    from sparsecv_mio.certificate.read_back import data_of
+    from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.report.record_plots import PATH_SECONDS
+
+    data = data_of(stored, path)
+    if isinstance(stored, Record) and data.p > FEW_FEATURES:
+        picture = "best subsets of every size on all rows, for the picture of coefficients"
+        ending.tell(f"{picture}: about {PATH_SECONDS:.0f} s")
+    return data
+
+
+@with_declared_options()
+def report(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
+    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau. [none]"),
+    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - is standard output, "
+                             "as HTML. [RECORD with .html]", also="-o"),
+) -> int:  # fmt: skip
+    """Write a report of a record: answer, certified statements, pictures, tables, and how to verify it.
+
+    The HTML page needs no other file and no network.
+    """
+    from sparsecv_mio.report.record_report import report_format
+
+    place = out or str(Path(record).with_suffix(".html"))
+    kind = "html" if place == "-" else report_format(place)
+    session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
+    from sparsecv_mio.certificate.read_back import read_drawable_record
+    from sparsecv_mio.report.record_report import report_text
+
+    stored = read_drawable_record(record)
+    rows = read_to_draw(data, stored) if data else None
+    text = report_text(stored, kind, record, rows, data or "DATA")
+    if place == "-":
+        failure = ending.write_stream(sys.stdout, [text])
+        if failure is not None:
+            raise failure
+        return 0
+    write_text(place, [text], "report", through=True)
+    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
+
+
+PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
+PANELS = (  # panels of a record
+    "all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients",
+)  # fmt: skip
+PLOT_DATA = option(None, "DATA", "Data of the record; adds coefficients by tau, in comparable units.")
+PLOT_PANEL = option(
+    PANELS[0],
+    "WORD",
+    "Picture of a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
+    "(number of folds that select each), sources (relative gap over time, by bounding method), coefficients or all; "
+    "for a logistic record with --data also roc and calibration.",
+    PANELS,
+)
+PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o")
+
+
+@with_declared_options()
+def plot(
+    record: Annotated[
+        str,
+        typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`; or a trace (`solve --trace`)."),
+    ],
+    *,
+    data: str | None = PLOT_DATA,
+    panel: str = PLOT_PANEL,
+    out: str | None = PLOT_OUT,
+) -> int:  # fmt: skip
+    """Draw a record: CV error by tau, every pair, how often features are chosen, coefficients. Or the course of a run.
+
+    Of a trace: the certified bounds closing over time, and the interval of every tau.
+    """
+    return draw_record(record, data, panel, figure_place(record, data, out), out)
+
+
+def figure_place(record: str, data: str | None, out: str | None) -> str:
+    """Return the file of a figure, RECORD with .png by default, after checking that it can be written."""
+    place = out or str(Path(record).with_suffix(".png"))
+    session.check_outputs({"--out": place}, [record, *([data] if data else [])])
+    return place
+
+
+def draw_file(draw: Callable[[], None], place: str, out: str | None) -> int:
+    """Draw a figure into its file; return the exit code.
+
+    Parameters
+    ----------
+    draw : callable
+        Function that draws and writes the figure.
+    place : str
+        File of the figure, which is printed if `out` does not name it.
+    out : str or None
+        Value of `--out`.
+    """
+    from sparsecv_mio.report.figures import check_plot
+
+    check_plot(place, "--out")
+    with ending.print_warnings():
+        draw()
+    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))
+
+
+def draw_record(record: str, data: str | None, panel: str, place: str, out: str | None) -> int:
+    """Draw a record or a trace into a file; return the exit code.
+
+    Parameters
+    ----------
+    record : str
+        File of the record or the trace.
+    data : str or None
+        File of its data.
+    panel : str
+        Picture of a record, one of `PANELS`.
+    place, out : str
+        File of the figure, and value of `--out`, as for :func:`draw_file`.
+    """
+    from sparsecv_mio.search.observers import is_trace, read_trace
+
+    def draw() -> None:
+        if is_trace(record):
+            from sparsecv_mio.report.course_plots import plot_trace
+
+            plot_trace(*read_trace(record), place)
+            return
+        from sparsecv_mio.certificate.read_back import read_drawable_record
+        from sparsecv_mio.report.figures import save
+        from sparsecv_mio.report.record_plots import draw_panel
+
+        try:
+            stored = read_drawable_record(record)
+        except CorruptStore as error:
+            raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
+        save(draw_panel(stored, panel, read_to_draw(data, stored) if data else None), place)
+
+    return draw_file(draw, place, out)

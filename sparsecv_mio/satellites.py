@@ -1,0 +1,53 @@
+"""The satellites: folders of this package that the core does not import, and what they register.
+
+The `__init__` of a satellite names its commands in `COMMANDS`, each with its module in the folder. It may also name
+`WARM_UP`, a function that compiles the kernels that it alone uses, and `PROOF_CHECKER`, the module that checks a proof
+before it is stored. The modules are imported when they are used. Without the folder the remaining package works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+SATELLITES = ("check", "oracles", "batch")
+
+
+@cache
+def installed_satellites() -> tuple[ModuleType, ...]:
+    """Return the satellites whose folders exist."""
+    modules = []
+    for name in (f"{__package__}.{satellite}" for satellite in SATELLITES):
+        try:
+            modules.append(import_module(name))
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+    return tuple(modules)
+
+
+def satellite_commands() -> dict[str, str]:
+    """Return the commands of the satellites, each with its module."""
+    return {
+        command: f"{satellite.__name__}.{module}"
+        for satellite in installed_satellites()
+        for command, module in satellite.COMMANDS.items()
+    }
+
+
+def registered(name: str) -> Iterator[Any]:
+    """Yield the functions or modules that satellites register under a name, such as `WARM_UP`.
+
+    Parameters
+    ----------
+    name : str
+        Variable of the satellites; its value is `MODULE` or `MODULE:FUNCTION`, with a module of the folder.
+    """
+    for satellite in installed_satellites():
+        if place := getattr(satellite, name, ""):
+            module, _, function = place.partition(":")
+            loaded = import_module(f"{satellite.__name__}.{module}")
+            yield getattr(loaded, function) if function else loaded
