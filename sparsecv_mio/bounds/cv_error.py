@@ -147,6 +147,13 @@ class BoundsTable(_Grid):
             left=np.full(shape, data.q, dtype=np.int32),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record, with the interval of the minimum CV error over the grid."""
+        least = self.minimum()
+        ends = {"lower": least.lower, "upper": least.upper if math.isfinite(least.upper) else None}
+        table = super().to_dict()
+        return {"schema": table.pop("schema")} | ends | table
+
     def as_it_stands(self) -> BoundsTable:
         """Return a copy of the present table, while other threads may go on writing; every copied bound is proved."""
         return replace(self, **{x.name: copy(getattr(self, x.name)) for x in fields(self)})

@@ -360,6 +360,15 @@ class Side:
         return "; ".join([*said, *map(str, self.box or ())])
 
 
+OTHER_FILES = {  # files of JSON that are not records, by the name of their schema
+    "sparsecv-bounds": "`sparsecv bounds`",
+    "sparsecv-backends": "`sparsecv backends`",
+    "sparsecv-progress": "`--progress-json`",
+    "sparsecv-trace": "`--trace`",
+    "sparsecv-task": "`sparsecv batch`",
+}
+
+
 @dataclass(frozen=True)
 class Head:
     """The field that identifies the schema of a text."""
@@ -421,6 +430,12 @@ class JsonRecord:
             If the schema is another one, or a field is missing or malformed; the message names it.
         """
         schema = read_schema(text)
+        maker = OTHER_FILES.get(schema.partition("/")[0])
+        if maker is not None:
+            raise CorruptStore(
+                f"record: the file was written by {maker} and is not a record, so it has no answer to verify; "
+                "name a record of `solve`, `path`, `near` or `fit`"
+            )
         if schema != cls.schema_name:
             raise CorruptStore(
                 f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}; if another version of "

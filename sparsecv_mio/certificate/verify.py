@@ -233,7 +233,7 @@ def _check_least(
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
         if model is not None and refits.check_neighbours(checks, whole, record.refit, model, "refit."):
-            checks.end_part("lower of the fit on all rows, by the supports one column away")
+            checks.end_part("that no support one column away has an objective below `lower` of the fit on all rows")
     else:
         if level is EnumerationLevel.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"

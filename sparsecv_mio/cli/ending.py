@@ -14,7 +14,7 @@ from errno import EBADF
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sparsecv_mio.digits import CONTROLS
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import OutOfTime, SparseCVError
 from sparsecv_mio.files import reason, write_text
 
 if TYPE_CHECKING:
@@ -185,7 +185,8 @@ def deliver(
     Returns
     -------
     int
-        The exit code: `code`, 2 if something could not be written, or 130 if Ctrl-C interrupted writing.
+        The exit code: `code`; 2 if something could not be written; 3 if a proof needs a longer search; or 130 if Ctrl-C
+        interrupted the search or writing.
     """
     failures = [show(printer, json)]
     for warning in warnings:
@@ -205,4 +206,5 @@ def deliver(
     told = [failure for failure in failures if failure is not None]
     for failure in told:
         tell(f"error: {failure}")
-    return max(LostOutput.exit_code, *(failure.exit_code for failure in told)) if told else code
+    only_late = all(isinstance(failure, OutOfTime) for failure in told)
+    return max([code if only_late else LostOutput.exit_code, *(failure.exit_code for failure in told)])

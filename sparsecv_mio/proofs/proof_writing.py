@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.elimination import eliminate_forced_columns
@@ -119,7 +119,9 @@ def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: 
         next(_obstacles(record), None),
     )  # fmt: skip
     if isinstance(record, Record) and record.status != "proved":
-        raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
+        raise OutOfTime(
+            "--proof: no proof is written, because the search ended before the pair was certified; raise its limits"
+        )
     used = standardize(dataset, record.data.scale, record.data.intercept).columns
     others = np.setdiff1d(np.arange(dataset.p), used)
     moving = others[dataset.X[:, others].max(axis=0) > dataset.X[:, others].min(axis=0)]
@@ -191,7 +193,10 @@ class BestProof:
             above: dict[int, float] = {}
             for tau, row in mine.items():
                 if row.lower <= 0.0 < row.objective * (1.0 - CROSSING_RTOL):
-                    raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
+                    raise OutOfTime(
+                        f"--proof: no proof is written, because tau = {tau} at gamma = {gamma:g} has no bound yet; "
+                        "raise the limits"
+                    )
                 proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}

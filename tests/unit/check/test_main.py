@@ -240,11 +240,14 @@ def test_the_command_needs_nothing_of_the_package(tmp_path: Path) -> None:
 
 
 def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -> None:
-    line = {"lower": 2.0, "upper": 3.0}
+    near, far, above = ({"lower": lower, "upper": 3.0} for lower in (1.0001, 2.0, 2.75))
     with pytest.raises(Refused, match="the proof gives only 1.0, computed with rounding; use --mode exact"):
-        _proved_interval(line, 1.0, 2.5, "tau 1")
+        _proved_interval(near, 1.0, 2.5, "tau 1")
+    for line in (far, above):  # no rounding explains them
+        with pytest.raises(Refused, match="gives only 1.0$"):
+            _proved_interval(line, 1.0, 2.5, "tau 1")
     with pytest.raises(Refused, match="gives only 1.0$"):
-        _proved_interval(line, Fraction(1), Fraction(5, 2), "tau 1")
+        _proved_interval(near, Fraction(1), Fraction(5, 2), "tau 1")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

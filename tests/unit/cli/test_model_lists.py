@@ -195,6 +195,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "certified" in shown and "folds solved" in shown and "gamma = 0.1" in shown
     record = json.loads(out.read_text())
     assert record["schema"] == "sparsecv-bounds/1" and record["bounds"] == "safe" and record["certified"]
+    ends = record["lower"], record["upper"]
+    assert ends == tuple(min(row[end] for row in record["table"]) for end in ("lower", "upper"))
+    assert f"in [{ends[0]:.6g}, {ends[1]:.6g}]" in shown
+    for command in ("verify", "predict"):
+        assert run([command, str(out), str(path)]) == 2
+        assert "was written by `sparsecv bounds` and is not a record" in capsys.readouterr().err
     assert len(record["table"]) == 6 and len(record["folds"]) == 30
     assert {"gamma", "tau", "fold", "lower", "upper", "estimate", "bound"} <= set(record["folds"][0])
     for row in record["table"]:
