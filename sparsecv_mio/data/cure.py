@@ -51,6 +51,10 @@ MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."}
 NO_LEVEL = "none"  # the code that is most often a word: no garage, no treatment
 STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # numbers used as missing-value codes, also with a minus sign
 
+ISOLATED_CODES = frozenset(
+    {-888.0, -88.0, -9.0, -8.0, -7.0, -1.0, 9.0, 88.0, 888.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99}
+)
+
 
 def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
     """Return True if a cell is empty or holds a missing-value code, including NaN.
@@ -393,11 +397,40 @@ def find_missing_code(numbers: FloatArray) -> float | None:
     return None
 
 
+def find_isolated_code(numbers: FloatArray) -> float | None:
+    """Return a number such as -1, 9 or 99.9 that may be a code, because all other values are far from it, or None.
+
+    These numbers are also usual values, so they are only named, never read as missing without a request.
+
+    Parameters
+    ----------
+    numbers : (n,) array
+        Finite numbers.
+
+    Examples
+    --------
+    >>> find_isolated_code(np.array([1.0, 5.0, 9.0, 3.0])), find_isolated_code(np.array([-1.0, 0.0, 1.0, 1.0]))
+    (9.0, None)
+    """
+    for value in (numbers.min(), numbers.max()) if numbers.size else ():
+        if float(value) in ISOLATED_CODES:
+            others = numbers[numbers != value]
+            width = float(np.ptp(others)) if others.size > 2 else 0.0
+            distance = float(np.abs(others - value).min(initial=np.inf))
+            if width > 0.0 and (distance > width or (distance == width and abs(value) >= 9.0)):
+                return float(value)
+    return None
+
+
 def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
     """Return a sentence for every column that contains such a number."""
-    ends = np.abs([X.min(axis=0), X.max(axis=0)])
-    places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
-    values = {names[j]: find_missing_code(X[:, j]) for j in places} | {target: find_missing_code(y)}
+    ends = np.array([X.min(axis=0), X.max(axis=0)])
+    suspected = np.isin(np.abs(ends), STAND_INS) | np.isin(ends, tuple(ISOLATED_CODES))
+    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected.any(axis=0)).tolist()} | {target: y}
+    values = {}
+    for name, cells in columns.items():
+        code = find_missing_code(cells)
+        values[name] = find_isolated_code(cells) if code is None else code
     return tuple(
         f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
         f"give --na-values {value:g} (na_values in Python)"

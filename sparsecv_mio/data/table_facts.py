@@ -22,6 +22,7 @@ from sparsecv_mio.data.cure import (
     RawTable,
     Subjects,
     absent_note,
+    find_isolated_code,
     find_missing_code,
     find_subjects,
     is_name_like,
@@ -60,6 +61,7 @@ from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
 NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
 COPIES = 1.0 - ACCURATE_RTOL
+ROUNDED_COPIES = 1.0 - 1e-5  # correlation from which two columns differ by rounding, as kilograms and pounds to 0.1
 NEAR_COPIES = 0.999  # absolute correlation from which a search names two columns
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # size up to which a search looks for nearly collinear columns: 20 ms
 MOST_CORRELATED = 2000  # columns, beyond which correlations are not computed
@@ -353,13 +355,16 @@ def inspect_table(
     unsaid = doubts(table.marks, how.sep)
     order = None if goal is None or unsaid else time_order(table.features, goal)
     table, _ = numbered_dates(table, how)
-    table, how = _clear_dash_cells(table, how)
+    table, how, cleared = _clear_absent_cells(table, how)
     goal, columns = table.target, table.columns
     facts = _collect_facts(table, how, unsaid, with_none)
     facts = [
         replace(fact, drop=fact.drop and fact.name in in_file) for fact in facts
     ]  # a month alone cannot be dropped
+    facts = [replace(fact, notes=(*fact.notes, *filter(None, [cleared.get(fact.name)]))) for fact in facts]
     columns, how = _clear_numeric_codes(columns, how)
+    facts = [_without_codes(fact, column, before) for fact, column, before in zip(facts, columns, table.columns,
+                                                                                  strict=True)]  # fmt: skip
     goal = None if goal is None else columns[-1]
     facts = [replace(fact, drop=False, notes=("the exposure",)) if fact.name == exposure else fact for fact in facts]
     features, subjects = _features_and_subjects([one for one in columns if one.name != exposure],
@@ -392,23 +397,42 @@ def inspect_table(
     )
 
 
-def _clear_dash_cells(table: RawTable, how: Reading) -> tuple[RawTable, Reading]:
-    """Return the table with dashes and the like among numbers as missing values, and the reading that does this."""
+def _clear_absent_cells(table: RawTable, how: Reading) -> tuple[RawTable, Reading, dict[str, str]]:
+    """Return the table with marks and repeated texts among numbers as missing values.
+
+    Returns
+    -------
+    table : RawTable
+        Table.
+    how : Reading
+        Reading options that do this.
+    notes : dict of str to str
+        Notes on the changed columns.
+    """
     in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
-    emptied, marks = {}, set[str]()
+    emptied, marks, notes = {}, set[str](), dict[str, str]()
     for one in table.columns:
         texts = set(one.others.values())
-        if texts and not one.is_words and not texts & in_texts and all(map(is_only_marks, texts)):
+        if texts and not one.is_words and not texts & in_texts and _is_absent_code(one, texts):
             absent = one.empty.copy()
             absent[list(one.others)] = True
             emptied[one.name] = replace(one, empty=absent, others={})
             marks |= texts
+            words = abbreviate_list([repr(text) for text in sorted(texts)])
+            notes[one.name] = f"{words} in {several(len(one.others), 'row')} counts as missing (--na-values)"
     if not marks:
-        return table, how
+        return table, how, notes
     features = [emptied.get(one.name, one) for one in table.features]
     target = table.target and emptied.get(table.target.name, table.target)
     how = replace(how, na_values=(*how.na_values, *sorted(marks)))
-    return replace(table, features=features, target=target), how
+    return replace(table, features=features, target=target), how, notes
+
+
+def _is_absent_code(one: RawColumn, texts: Collection[str]) -> bool:
+    """Return True if the texts among the numbers of a column are marks, or one text that is repeated."""
+    if all(map(is_only_marks, texts)):
+        return True
+    return len(texts) == 1 < len(one.others) and not one.kind and not any("," in text for text in texts)
 
 
 def _clear_numeric_codes(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
@@ -419,6 +443,19 @@ def _clear_numeric_codes(columns: list[RawColumn], how: Reading) -> tuple[list[R
     words = tuple(f"{value:g}" for value in stand_for_nothing)
     emptied = [_clear_missing_codes(column, stand_for_nothing) for column in columns]
     return emptied, replace(how, na_values=(*how.na_values, *words))
+
+
+def _without_codes(fact: ColumnFacts, column: RawColumn, before: RawColumn) -> ColumnFacts:
+    """Return the facts of a column whose numeric missing-value codes were emptied."""
+    missing = int(column.empty.sum())
+    if missing == int(before.empty.sum()):
+        return fact
+    code = find_missing_code(before.numbers[np.isfinite(before.numbers)])
+    suspected = [note for note in fact.notes if not note.startswith(f"{code:g} is far from all other values")]
+    note = f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})"
+    least, mean, largest, spread = _sizes(column, column.numbers[np.isfinite(column.numbers)])
+    return replace(fact, missing=missing, least=least, mean=mean, largest=largest, spread=spread,
+                   notes=(note, *suspected))  # fmt: skip
 
 
 def _features_and_subjects(
@@ -494,8 +531,9 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
 
 def _has_two_values(goal: RawColumn) -> bool:
     """Return True if a target has two numbers or two text values."""
-    numbers, words = np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)]), set(goal.others.values())
-    return (len(numbers), len(words)) in ((2, 0), (0, 2)) and (not words or goal.is_words)
+    if goal.others:
+        return goal.is_words and len(goal.levels()) == 2
+    return len(np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)])) == 2
 
 
 def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:
@@ -504,7 +542,8 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind_of_column(one, numbers)
     notes += _other_reading(one)
-    if (value := find_missing_code(numbers)) is not None:
+    value = find_missing_code(numbers)
+    if value is not None or (value := find_isolated_code(numbers)) is not None:
         notes.append(
             f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
         )
@@ -558,6 +597,8 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
     levels = one.levels()
     n_words = int(np.sum(~one.empty))
+    if len(levels) == 1 and not one.empty.any():
+        return "words (1)", [f"constant: {levels[0][:20]}"], True
     if is_name_like(len(levels), n_words):
         note = "nearly every row has its own: a name, no feature"
         if len(levels) < NEARLY_EVERY * n_words:
@@ -601,13 +642,17 @@ class Likeness(NamedTuple):
 
     @property
     def is_copy(self) -> bool:
-        """True if the two columns are equal up to units."""
-        return self.correlation >= COPIES
+        """True if the two columns are equal up to units and rounding."""
+        return self.correlation >= ROUNDED_COPIES
 
     @property
     def words(self) -> str:
         """Description in words."""
-        return f"{'a copy of' if self.is_copy else f'correlation {self.correlation:.3f} with'} {self.name!r}"
+        if self.correlation >= COPIES:
+            return f"a copy of {self.name!r}"
+        if self.is_copy:
+            return f"a copy of {self.name!r} in other units, up to rounding"
+        return f"correlation {min(self.correlation, 0.999):.3f} with {self.name!r}"
 
 
 def _drop_duplicate_columns(

@@ -24,6 +24,7 @@ from sparsecv_mio.words import Loss, Within
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
+OR_DROP = "or drop the column"  # end of the note on a column with unreadable cells
 COLUMNS_SHOWN = 40  # maximum number of columns shown by default
 HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
 SURE_OF_CLASSES = 20  # features, logistic loss; on one core 30 took 29 s (breast cancer), 33 took 129 s (ionosphere)
@@ -80,13 +81,23 @@ def _findings(found: Inspection) -> list[str]:
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
             "rows; `predict --interval` needs a record without this option"
         )
+    unread = [one.name for one in found.columns if one.drop and any(note.endswith(OR_DROP) for note in one.notes)]
+    if unread:
+        lines.append(
+            f"{abbreviate_list([quoted_name(name) for name in unread])}: left out of the command below (--drop), "
+            "because some cells are not numbers; to keep a column, correct these cells as its notes say"
+        )
     for names in found.factors:
         levels = abbreviate_list([quoted_name(name) for name in names])
         lines.append(
             f"{levels} add up to 1 in every row: they are levels of one factor; drop one as the reference level"
         )
     if found.duplicates:
-        lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
+        rows = "row repeats" if found.duplicates == 1 else "rows repeat"
+        lines.append(
+            f"{found.duplicates:,} {rows} an earlier one: if these are copies of one observation, remove them, because "
+            "random folds would predict a copy from its twin and the CV error would be too low"
+        )
     spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
         lines.append("standard deviations differ by a factor of more than a million: keep the default --scale length")

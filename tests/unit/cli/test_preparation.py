@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from repository import ROOT
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.formulation.backends import BACKENDS
@@ -156,3 +157,15 @@ def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_what_is_missing_is_installed_by_the_name_it_has_on_an_index() -> None:
     missing = probe("no_such_solver", lambda module: Availability(True, ""))
     assert not missing.usable and missing.hint == "pip install no_such_solver pyomo"
+
+
+def test_the_page_on_files_shows_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/guide/files.md").read_text(encoding="utf-8")
+    data, screen = re.findall(r"```(?:text|console)\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "survey.csv").write_text(data)
+    monkeypatch.chdir(tmp_path)
+    command, _, screen = screen.partition("\n")
+    assert run(shlex.split(command.removeprefix("$ sparsecv "))) == 0
+    assert capsys.readouterr().out.split() == screen.split()

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from sparsecv_mio.data.counts import as_counts
+from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -134,7 +135,7 @@ def test_clean_files_need_nothing(tmp_path: Path) -> None:
         ("-", "", "-"),
         ("--", "", "--"),
         ("*", ",g", "*"),
-        ("nd", "", None),
+        ("nd", "", "nd"),
         ("-", ",+,-", None),
         ("\u2014", "", "\u2014"),
     ],
@@ -149,7 +150,8 @@ def test_marks_for_missing_values_among_numbers(mark: str, others: str, proposed
     found = inspect_file(path, "y", Reading(), None)
     if proposed is not None:
         assert f"--na-values {proposed!r}" in found.options and found.incomplete == 2
-        assert not any("--drop" in option for option in found.options)
+        dropped = ["--drop g"] if texts == ["g"] else []  # constant text
+        assert [option for option in found.options if option.startswith("--drop")] == dropped
         with pytest.raises(BadInput, match=f'correct them; or read it with na_values="{re.escape(mark)}" and na='):
             read_dataset(path, "y", features=["a", "b"])
     else:
@@ -231,3 +233,60 @@ def test_a_record_warns_of_separated_classes() -> None:
     frame = pd.DataFrame({"x": x, "u": x % 5, "ill": np.where(x > 11.0, "yes", "no")})
     found = solve(frame, "ill", loss="logistic", folds=4, gammas=1e-6, taus=1)
     assert any("separates the two classes" in warning for warning in found.warnings)
+
+
+def test_a_repeated_text_among_numbers_counts_as_missing(tmp_path: Path) -> None:
+    """The proposed command keeps the column, and the table counts its missing cells and those of a code."""
+    path = tmp_path / "data.csv"
+    cells = [("n.d." if k in (3, 8) else f"{k * 7 % 13}.5", "-999" if k == 5 else f"{k * 5 % 11}") for k in range(30)]
+    path.write_text("a,b,y\n" + "".join(f"{a},{b},{k % 4 + k / 9:.2f}\n" for k, (a, b) in enumerate(cells)))
+    found = inspect_file(path, "y", Reading(), None)
+    a, b, _ = found.columns
+    assert "--na-values 'n.d.,-999'" in found.options and not any("--drop" in option for option in found.options)
+    assert (a.missing, a.kind, a.notes) == (2, "number", ("'n.d.' in 2 rows counts as missing (--na-values)",))
+    assert (b.missing, b.least) == (1, 0.0) and "so it counts as missing (--na-values -999)" in b.notes[0]
+    assert found.incomplete == 3 and not found.refused
+
+
+def test_classes_in_several_cases_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    words = ["Yes", "no", "yes", "No"]
+    path.write_text("a,b,y\n" + "".join(f"{k % 7},{k * k % 11},{words[k * k % 7 % 4]}\n" for k in range(40)))
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.two_classes and "--loss logistic" in found.options and not found.refused
+
+
+def test_columns_that_differ_by_rounding_or_are_constant_texts_are_dropped(tmp_path: Path) -> None:
+    path, rng = tmp_path / "data.csv", np.random.default_rng(2)
+    kg = rng.normal(75, 12, 40)
+    rows = (f"{k:.1f},{2.20462 * k:.1f},A7,{k / 9 + e:.2f}\n" for k, e in zip(kg, rng.normal(size=40), strict=True))
+    path.write_text("kg,lb,device,y\n" + "".join(rows))
+    found = inspect_file(path, "y", Reading(), None)
+    assert "--drop lb,device" in found.options
+    assert found.columns[1].notes == ("a copy of 'kg' in other units, up to rounding",)
+    assert found.columns[2].notes == ("constant: A7",)
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "noted"),
+    [
+        ([26.0, 31.5, 22.1, 28.4], 99.9, True),
+        ([1.0, 2.0, 3.0, 5.0], 9.0, True),
+        ([1.0, 2.0, 3.0, 5.0], -9.0, True),
+        ([900.0, 1010.0, 1150.0, 980.0], -1.0, True),
+        ([0.0, 1.0, 1.0, 0.0], -1.0, False),
+        ([4.0, 6.0, 7.0, 8.0], 9.0, False),
+    ],
+)
+def test_possible_codes_are_named_and_not_proposed(
+    values: list[float], code: float, noted: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "data.csv"
+    cells = [*np.tile(values, 9).tolist(), code, code]
+    path.write_text("a,b,y\n" + "".join(f"{k * k % 13},{v},{k * 5 % 17}\n" for k, v in enumerate(cells)))
+    found = inspect_file(path, "y", Reading(), None)
+    words = f"{code:g} is far from all other values; give --na-values {code:g} and --na if it is a missing-value code"
+    assert (words in found.columns[1].notes) is noted and not any("--na-values" in one for one in found.options)
+    data = read_dataset(path, "y")
+    notes = stand_in_notes(data.X, data.y, data.names, data.target)
+    assert any(f"column 'b' holds {code:g}, far from" in note for note in notes) is noted
