@@ -503,6 +503,12 @@ class Restrictions:
         adjusted = {word_of_factor((name,)) for name in self.adjust if "=" in name}
         return tuple(name for name in self.force_out if "=" in name and word_of_factor((name,)) in adjusted)
 
+    def _adjusted_reference_levels(self, place: dict[str, int], constant: bool) -> set[int]:
+        """Return the positions of the first levels of the adjusted factors, which the intercept represents."""
+        levels = [_levels(word.strip(), place) for word in self.adjust]
+        first_levels = [positions[0] for positions in levels if len(positions) > 1]
+        return set(first_levels if constant else first_levels[1:])
+
     def resolve_names(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the restrictions with the names of the data, in the order of the data.
 
@@ -523,9 +529,7 @@ class Restrictions:
             return self
         place = {name: j for j, name in enumerate(names)}
         inside, outside, adjusting = (_find_positions(getattr(self, name), place, name) for name in FORCING)
-        levels = [_levels(word.strip(), place) for word in self.adjust]
-        coded = [some[0] for some in levels if len(some) > 1]
-        references = set(coded if constant else coded[1:])  # levels that the intercept represents
+        references = self._adjusted_reference_levels(place, constant)
         for option, some in (("force-in", inside), ("force-out", outside)):
             if twice := some & adjusting:
                 name = names[min(twice)]

@@ -339,6 +339,21 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         If a table or key is invalid; the message names it.
     """
     place = Path(path)
+    plan = _parse_plan(place)
+    try:
+        _check_shape(plan)
+        changed = plan_with_changes(plan, changes)
+        tasks = make_tasks(changed, place.parent)
+    except BadInput as error:
+        raise BadInput(f"plan {str(place)!r}: {error}") from None
+    if warn is not None:
+        for message in _list_useless_settings(changed, tasks):
+            warn(message)
+    return tasks
+
+
+def _parse_plan(place: Path) -> dict[str, Any]:
+    """Return the content of a plan file."""
     try:
         check_readable(place, "plan", most=PLAN_BYTES)
         text = place.read_text(encoding="utf-8")
@@ -349,37 +364,31 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
     try:
-        plan = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"plan {str(place)!r} is not a TOML file: {str(error).splitlines()[0]}") from None
     except (ValueError, RecursionError):
         raise BadInput(
             f"plan {str(place)!r} has a number of too many digits, or lists nested too deeply; check its lists"
         ) from None
-    try:
-        _check_shape(plan)
-        changed = plan_with_changes(plan, changes)
-        tasks = make_tasks(changed, place.parent)
-    except BadInput as error:
-        raise BadInput(f"plan {str(place)!r}: {error}") from None
-    if warn is not None:
-        used = {name for task in tasks for name in task.settings}
-        for name in changed.get("vary", {}):
-            if name not in used:
-                warn(f"setting {name!r} is not used by any estimator of the plan")
-        for name, what in DEPRECATED.items():
-            if any(task.settings.get(name) for task in tasks):
-                warn(f"setting {name!r} {what}")
-        tested = [task.settings for task in tasks if task.settings.get("test") is not None]
-        if (
-            len({settings.get("seed") for settings in tested}) > 1
-            and len({settings.get("split") for settings in tested}) == 1
-        ):
-            warn(
-                "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other "
-                "test rows"
-            )
-    return tasks
+
+
+def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield a message for every setting that no estimator uses, is deprecated, or leaves the test rows unchanged."""
+    used = {name for task in tasks for name in task.settings}
+    for name in plan.get("vary", {}):
+        if name not in used:
+            yield f"setting {name!r} is not used by any estimator of the plan"
+    for name, advice in DEPRECATED.items():
+        if any(task.settings.get(name) for task in tasks):
+            yield f"setting {name!r} {advice}"
+    tested = [task.settings for task in tasks if task.settings.get("test") is not None]
+    seeds, splits = ({settings.get(name) for settings in tested} for name in ("seed", "split"))
+    if len(seeds) > 1 and len(splits) == 1:
+        yield (
+            "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other test "
+            "rows"
+        )
 
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:

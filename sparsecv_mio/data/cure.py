@@ -201,15 +201,21 @@ class Fault:
             return f"{cures}, or {self.as_word}" if self.as_word else cures
         if not isinstance(self.value, str) or reading_options.describe_unreadable_text(self.value):
             return ""
-        if self.is_mainly_numeric(rows) and all(is_missing(level) or is_only_marks(level) for level in self.levels):
-            return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
-        if self.is_mainly_numeric(rows) and self.has_one_repeated_text:
-            word = self.value.strip()
-            return f'na_values="{word}" and na="drop" if {word!r} marks a missing value'
-        if self.is_mainly_numeric(rows) or len(self.levels) > MOST_LEVELS:
+        if self.is_mainly_numeric(rows):
+            return self._missing_value_option()
+        if len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
         return 'encode="onehot"' + (f", or as two classes with {classes_by}" if classes else "")
+
+    def _missing_value_option(self) -> str:
+        """Return the keyword that declares the texts to be missing-value codes; empty if they may be values."""
+        if all(is_missing(level) or is_only_marks(level) for level in self.levels):
+            return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
+        if self.has_one_repeated_text:
+            word = str(self.value).strip()
+            return f'na_values="{word}" and na="drop" if {word!r} marks a missing value'
+        return ""
 
 
 MORE_CLASSES = (
@@ -461,6 +467,17 @@ def is_name_like(levels: int, cells: int) -> bool:
     return levels > MOST_LEVELS or levels >= max(3, cells)
 
 
+def _number_in_text(text: str, way: reading_options.Way, marks: reading_options.Marks) -> float:
+    """Return the number of a cell, NaN if there is none; the cell becomes evidence of the number format."""
+    try:
+        number = reading_options.parse_number(text, *way)
+    except ValueError:
+        return math.nan
+    if not math.isnan(number):
+        marks.number(text)
+    return number
+
+
 @dataclass(frozen=True, eq=False)
 class RawColumn:
     """The cells of a column: its numbers and its other cells.
@@ -501,7 +518,7 @@ class RawColumn:
         how : Reading
             Number format and missing-value codes.
         """
-        marks, (decimal, thousands), (no_words, no_numbers) = reading_options.Marks(how.way), how.way, how.absent
+        marks, (no_words, no_numbers) = reading_options.Marks(how.way), how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         usual, nothing = MISSING_MARKS if how.keep_default_na else frozenset[str](), Counter[str]()
         for row, cell in enumerate(cells):
@@ -510,16 +527,10 @@ class RawColumn:
                 if isinstance(cell, str) and (mark := cell.strip()) and mark.lower() not in no_words:
                     nothing[mark] += 1
             elif isinstance(cell, str):
-                try:
-                    numbers[row] = reading_options.parse_number(cell, decimal, thousands)
-                    if math.isnan(numbers[row]):
-                        raise ValueError(cell)
-                    if not marks.proof:
-                        marks.number(cell)
-                except ValueError:
-                    if cell.strip().lower() in no_words:
-                        empty[row] = True
-                        continue
+                numbers[row] = _number_in_text(cell, how.way, marks)
+                if math.isnan(numbers[row]) and cell.strip().lower() in no_words:
+                    empty[row] = True
+                elif math.isnan(numbers[row]):
                     others[row] = cell.strip()
                     marks.text(cell)
             elif isinstance(cell, Real | Decimal | np.bool_):
@@ -531,12 +542,11 @@ class RawColumn:
                 others[row] = str(cell)
         if others and len(others) + np.sum(empty) == len(cells):
             with suppress(ValueError):  # if a cell is not a duration, all cells are text values
-                numbers[list(others)] = [parse_duration(text) for text in others.values()]
+                numbers[list(others)] = list(map(parse_duration, others.values()))
                 marks, others = reading_options.Marks(how.way), {}
         absent = _text_of_nothing(cells[int(np.argmax(empty))]) if empty.any() else None
-        if no_numbers:
-            none = np.isin(numbers, list(no_numbers))
-            numbers[none], empty[none] = np.nan, True
+        none = np.isin(numbers, list(no_numbers))
+        numbers[none], empty[none] = np.nan, True
         return cls(name, numbers, empty, others, marks, absent, nothing)
 
     @property

@@ -633,14 +633,8 @@ def order_text(column: str, words: Sequence[str]) -> str:
 
 def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the ordered levels of columns, from a mapping or from texts such as `size=small<medium<large`."""
-    pairs: list[Any] = list(given.items()) if isinstance(given, Mapping) else []
-    if not isinstance(given, Mapping):
-        texts = [given] if isinstance(given, str) else given or ()
-        if not isinstance(texts, Iterable) or not all(isinstance(text, str) and "=" in text for text in texts):
-            raise BadInput(f"order: {given!r} is not a column with its values; {ORDER_FORM}")
-        pairs = [text.split("=", 1) for text in texts]
     orders = list[tuple[str, tuple[str, ...]]]()
-    for column, listed in pairs:
+    for column, listed in given.items() if isinstance(given, Mapping) else _split_orders(given):
         if isinstance(listed, str):
             listed = next(csv.reader([listed], delimiter="<"), [])
         words = tuple(str(word).strip() for word in listed) if isinstance(listed, Iterable) else ()
@@ -651,6 +645,14 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if len(dict(orders)) < len(orders):
         raise BadInput(f"order: a column is given twice; {ORDER_FORM}")
     return tuple(orders)
+
+
+def _split_orders(given: Any) -> list[list[str]]:
+    """Return the column and the listed levels of every text."""
+    texts = [given] if isinstance(given, str) else given or ()
+    if not isinstance(texts, Iterable) or not all(isinstance(text, str) and "=" in text for text in texts):
+        raise BadInput(f"order: {given!r} is not a column with its values; {ORDER_FORM}")
+    return [text.split("=", 1) for text in texts]
 
 
 STRICT = Reading()
@@ -797,14 +799,9 @@ class Wanted:
         ('a',)
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
-        names = tuple(f"(column {j + 1})" if j in void else name for j, name in enumerate(header))
-        if void and features is None:
-            drop = list(dict.fromkeys([*(drop or ()), *(names[j] for j in void)]))
-        if self.index is not None:  # it may have no name
-            place = _column(names, self.index, "index column")
-            names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
-            if features is None:
-                drop = list(dict.fromkeys([*(drop or ()), names[place]]))
+        names, no_features = self._complete_names(header, void)
+        if no_features and features is None:
+            drop = list(dict.fromkeys([*(drop or ()), *no_features]))
         if self.has_fixed_options and features is not None:  # names of a record are never positions
             if self.needed:
                 _position(names, str(self.target), "target")
@@ -822,6 +819,16 @@ class Wanted:
         if not places:
             raise BadInput("no feature is left; keep at least one column in addition to the target")
         return Selection(names, goal, tuple(sorted(places)), extra)
+
+    def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:
+        """Return the names of all columns, and the columns that are no features: void ones and the index."""
+        names = tuple(f"(column {j + 1})" if j in void else name for j, name in enumerate(header))
+        no_features = [names[j] for j in void]
+        if self.index is not None:  # it may have no name
+            place = _column(names, self.index, "index column")
+            names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
+            no_features.append(names[place])
+        return names, no_features
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import csv
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -214,17 +214,7 @@ def inspect_file(
     if features is not None and exposure is not None:
         features = [*(name for name in features if name != exposure), exposure]
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
-    table = read_raw(path, wanted, how)
-    ways = ways_to_read(table.marks.values())
-    if len(ways) == 1:
-        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
-        table = read_raw(path, wanted, how)
-    if rows := rows_without_data(table):
-        how = replace(how, skip_lines=skipped_lines(table, how, rows))
-        table = read_raw(path, wanted, how)
-    if words := _find_none_columns(table):
-        how = table.keeping(NO_LEVEL, how)
-        table = read_raw(path, wanted, how)
+    table, how, words = _read_with_evident_options(path, wanted, how)
     beside = [column.name for column in table.features]
     if exposure is not None and exposure not in beside:
         raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, beside)}")
@@ -236,6 +226,32 @@ def inspect_file(
         return inspection
     tried = _try_options(inspection, path, how, drop or (), chosen, exposure)
     return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
+
+
+def _read_with_evident_options(
+    path: str | Path, wanted: Wanted, how: Reading
+) -> tuple[RawTable, Reading, Collection[str]]:
+    """Return the table as the only possible number format reads it, without rows that hold no data.
+
+    Returns
+    -------
+    table, how : RawTable and Reading
+        Table and the options that read it.
+    with_none : collection of str
+        Text columns in which `none` is a word.
+    """
+    table = read_raw(path, wanted, how)
+    ways = ways_to_read(table.marks.values())
+    if len(ways) == 1:
+        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
+        table = read_raw(path, wanted, how)
+    if rows := rows_without_data(table):
+        how = replace(how, skip_lines=skipped_lines(table, how, rows))
+        table = read_raw(path, wanted, how)
+    if with_none := _find_none_columns(table):
+        how = table.keeping(NO_LEVEL, how)
+        table = read_raw(path, wanted, how)
+    return table, how, with_none
 
 
 def _with_dates(
@@ -287,24 +303,33 @@ def _try_options(
         wanted = Wanted(
             inspection.target, features, dropped, aux, index=how.index_col, two_words=inspection.two_classes
         )
-        data = read_with_options(path, wanted, how)
-        data = as_two_classes(data) if inspection.two_classes else data
-        about, counted = describe_target(data), inspection.loss is Loss.POISSON
-        data = as_counts(data, exposure) if counted else data
-        counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
-        inspection = replace(inspection, n=data.n, p=data.p, about_target="" if counted else about, counts=counts)
-        inspection = replace(inspection, exposures=_may_be_exposures(data) if counts and exposure is None else ())
-        folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
-        standardize(data, Scale.LENGTH, Intercept.FOLD)
-        plan = make_folds(folds, data)
-        check_training_classes(data, plan, Intercept.FOLD)
-        if inspection.loss is Loss.SQUARED and should_group_levels(data, plan.k):
-            together = (*inspection.options, FACTORS_TOGETHER)
-            inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
-        counts = inspection.counts and _are_valid_counts(data, plan)
-        return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
+        inspection, data = _with_target(inspection, read_with_options(path, wanted, how), exposure)
+        return _with_folds(inspection, data, "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds)
     except BadInput as error:
         return replace(inspection, refused=str(error))
+
+
+def _with_target(inspection: Inspection, data: Dataset, exposure: str | None) -> tuple[Inspection, Dataset]:
+    """Return the facts with sizes and target of the data, and the data for the loss."""
+    data = as_two_classes(data) if inspection.two_classes else data
+    about, counted = describe_target(data), inspection.loss is Loss.POISSON
+    data = as_counts(data, exposure) if counted else data
+    counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
+    exposures = _may_be_exposures(data) if counts and exposure is None else ()
+    about = "" if counted else about
+    return replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts, exposures=exposures), data
+
+
+def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection:
+    """Return the facts with those about the folds; raise `BadInput` if a search would."""
+    standardize(data, Scale.LENGTH, Intercept.FOLD)
+    plan = make_folds(folds, data)
+    check_training_classes(data, plan, Intercept.FOLD)
+    if inspection.loss is Loss.SQUARED and should_group_levels(data, plan.k):
+        together = (*inspection.options, FACTORS_TOGETHER)
+        inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
+    counts = inspection.counts and _are_valid_counts(data, plan)
+    return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
 
 
 def should_group_levels(data: Dataset, folds: int) -> bool:
@@ -351,31 +376,23 @@ def inspect_table(
     loss, exposure : optional
         Options as for `inspect_file`.
     """
-    goal, in_file = table.target, {column.name for column in table.columns}
     unsaid = doubts(table.marks, how.sep)
-    order = None if goal is None or unsaid else time_order(table.features, goal)
+    order = None if table.target is None or unsaid else time_order(table.features, table.target)
+    in_file = {column.name for column in table.columns}
     table, _ = numbered_dates(table, how)
     table, how, cleared = _clear_absent_cells(table, how)
-    goal, columns = table.target, table.columns
-    facts = _collect_facts(table, how, unsaid, with_none)
-    facts = [
-        replace(fact, drop=fact.drop and fact.name in in_file) for fact in facts
-    ]  # a month alone cannot be dropped
-    facts = [replace(fact, notes=(*fact.notes, *filter(None, [cleared.get(fact.name)]))) for fact in facts]
-    columns, how = _clear_numeric_codes(columns, how)
-    facts = [_without_codes(fact, column, before) for fact, column, before in zip(facts, columns, table.columns,
-                                                                                  strict=True)]  # fmt: skip
-    goal = None if goal is None else columns[-1]
-    facts = [replace(fact, drop=False, notes=("the exposure",)) if fact.name == exposure else fact for fact in facts]
-    features, subjects = _features_and_subjects([one for one in columns if one.name != exposure],
-                                                [fact for fact in facts if fact.name != exposure], goal)  # fmt: skip
+    facts = _collect_facts(table, how, unsaid, with_none, cleared)
+    columns, how = _clear_numeric_codes(table.columns, how)
+    facts = _with_possible_drops(map(_without_codes, facts, columns, table.columns), in_file, exposure)
+    goal = None if table.target is None else columns[-1]
+    features, subjects = _features_and_subjects(columns, facts, goal, exposure)
     dealt = subjects or order
     read_columns = features if goal is None else [*features, goal]
-    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
+    gaps = _rows_with_gaps(read_columns, table.rows)
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder)) if gaps.any() else None
     filled = na is not None and na.uses_imputation
     facts = _with_dealing(_with_absent(facts, features, filled), dealt)
-    loss = loss or (Loss.LOGISTIC if goal is not None and _has_two_values(goal) else Loss.SQUARED)
+    loss = loss or _suitable_loss(goal)
     two_classes = loss is Loss.LOGISTIC
     options = _proposed_options(facts, features if two_classes else read_columns, how, na)
     options += _propose_search_options(features if filled else [], loss, exposure, dealt)
@@ -458,11 +475,29 @@ def _without_codes(fact: ColumnFacts, column: RawColumn, before: RawColumn) -> C
                    notes=(note, *suspected))  # fmt: skip
 
 
+def _with_possible_drops(
+    facts: Iterable[ColumnFacts], in_file: Collection[str], exposure: str | None
+) -> list[ColumnFacts]:
+    """Return facts that propose to drop only columns of the file, not a month alone, and not the exposure."""
+    return [
+        replace(fact, drop=False, notes=("the exposure",))
+        if fact.name == exposure
+        else replace(fact, drop=fact.drop and fact.name in in_file)
+        for fact in facts
+    ]
+
+
+def _rows_with_gaps(columns: Iterable[RawColumn], rows: int) -> BoolArray:
+    """Return True for rows in which a column is empty."""
+    return np.logical_or.reduce([np.zeros(rows, dtype=bool), *(column.empty for column in columns)])
+
+
 def _features_and_subjects(
-    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None
+    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None, exposure: str | None
 ) -> tuple[list[RawColumn], Subjects | None]:
     """Return the columns that may be features, and the column that names the subject of each row."""
-    beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column is not goal]
+    no_feature = {exposure, None if goal is None else goal.name}
+    beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column.name not in no_feature]
     features = [column for column, fact in beside if not fact.drop]
     may_be_subjects = [column for column, fact in beside if not fact.drop or (column.others and column.is_words)]
     subjects = None if goal is None else find_subjects(may_be_subjects)
@@ -472,7 +507,11 @@ def _features_and_subjects(
 
 
 def _collect_facts(
-    table: RawTable, how: Reading, unsaid: Mapping[str, str], with_none: Collection[str]
+    table: RawTable,
+    how: Reading,
+    unsaid: Mapping[str, str],
+    with_none: Collection[str],
+    cleared: Mapping[str, str],
 ) -> list[ColumnFacts]:
     """Return the facts of every column, in comparison with other columns and the target."""
     goal, columns = table.target, table.columns
@@ -486,7 +525,8 @@ def _collect_facts(
             notes[column.name] = [*notes.get(column.name, ()), one]
     facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
     facts = [_mark_empty_column(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
-    return _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
+    facts = _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
+    return [replace(fact, notes=(*fact.notes, *filter(None, [cleared.get(fact.name)]))) for fact in facts]
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -529,11 +569,15 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def _has_two_values(goal: RawColumn) -> bool:
-    """Return True if a target has two numbers or two text values."""
+def _suitable_loss(goal: RawColumn | None) -> Loss:
+    """Return logistic loss for a target with two numbers or two text values, otherwise squared-error loss."""
+    if goal is None:
+        return Loss.SQUARED
     if goal.others:
-        return goal.is_words and len(goal.levels()) == 2
-    return len(np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)])) == 2
+        has_two_values = goal.is_words and len(goal.levels()) == 2
+    else:
+        has_two_values = len(np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)])) == 2
+    return Loss.LOGISTIC if has_two_values else Loss.SQUARED
 
 
 def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:
@@ -579,22 +623,32 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
     if one.empty.all():
         return "empty", ["holds nothing"], True
     if not one.others:
-        whole = bool(np.all(numbers == np.rint(numbers)))
-        kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
-        infinite = int(np.isinf(one.numbers).sum())
-        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite; correct the file, or drop the column"
-        return kind, [some] if infinite else [], infinite > 0
-    if not one.is_words:
-        kind = one.kind
-        if len(one.others) == int(np.sum(~one.empty)) and kind:
-            contents, _, cure = kind.partition(": ")
-            return contents, [f"{cure or contents}, or drop the column"], True
-        row, word = next(iter(one.others.items()))
-        cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
-        cure = kind or "correct the file"
-        if not kind and len(one.others) > 1 and set(one.others.values()) == {word} and "," not in word:
-            cure = f"{cure}, give --na-values {shlex.quote(word)} if {word!r} marks a missing value"
-        return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
+        return _kind_of_numbers(one, numbers)
+    return _kind_of_text_values(one) if one.is_words else _kind_of_unreadable_texts(one)
+
+
+def _kind_of_numbers(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
+    whole = bool(np.all(numbers == np.rint(numbers)))
+    kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
+    infinite = int(np.isinf(one.numbers).sum())
+    note = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite; correct the file, or drop the column"
+    return kind, [note] if infinite else [], infinite > 0
+
+
+def _kind_of_unreadable_texts(one: RawColumn) -> tuple[str, list[str], bool]:
+    kind = one.kind
+    if len(one.others) == int(np.sum(~one.empty)) and kind:
+        contents, _, cure = kind.partition(": ")
+        return contents, [f"{cure or contents}, or drop the column"], True
+    row, word = next(iter(one.others.items()))
+    cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
+    cure = kind or "correct the file"
+    if not kind and len(one.others) > 1 and set(one.others.values()) == {word} and "," not in word:
+        cure = f"{cure}, give --na-values {shlex.quote(word)} if {word!r} marks a missing value"
+    return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
+
+
+def _kind_of_text_values(one: RawColumn) -> tuple[str, list[str], bool]:
     levels = one.levels()
     n_words = int(np.sum(~one.empty))
     if len(levels) == 1 and not one.empty.any():

@@ -186,7 +186,7 @@ class TextTable:
 
 def read_header(table: TextTable) -> tuple[list[str], int]:
     """Return the column names and the number of header lines; raise `BadInput` if there is no header."""
-    path, delimiter, how = table.path, table.delimiter, table.how
+    path, how = table.path, table.how
     with _open_rows(table) as rows:
         line, cells = next(rows, (0, []))
         _, second = next(rows, (0, cells))
@@ -198,16 +198,20 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
     if len(names) == 1 or len(second) != len(names):
         _check_first_lines(table, line)
-    if len(names) == 1:
-        for separator in MARKS:
-            if separator != delimiter and separator in names[0]:
-                raise _make_separator_error(separator, table)
+    _check_separator(names, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
     if all(reading_options.is_number(name, how.way) for name in names) and not all(name.isdigit() for name in names):
         begins = "has numbers where its column names belong"
         raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
     return names, line
+
+
+def _check_separator(names: list[str], table: TextTable) -> None:
+    """Raise `BadInput` if a header of one cell contains another separator."""
+    for separator in MARKS:
+        if len(names) == 1 and separator != table.delimiter and separator in names[0]:
+            raise _make_separator_error(separator, table)
 
 
 def _check_first_lines(table: TextTable, first_line: int) -> None:

@@ -13,7 +13,7 @@ Each Newton step is solved by an orthogonal factorisation of the rows, with a gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -202,6 +202,36 @@ def _begin(start: GlmModel, columns: IntArray, unit: FloatArray) -> FloatArray:
     return np.array([start.theta[0], *(slopes.get(j, 0.0) * size for j, size in zip(columns, unit, strict=True))])
 
 
+Evaluated = tuple[Any, Any, float]  # a point in the precision of the method, its margins and its value
+
+
+def _search_along_step(
+    objective: Callable[[FloatArray], Evaluated], theta: FloatArray, value: float, step: FloatArray, decrement: float
+) -> tuple[FloatArray, Evaluated] | None:
+    """Return a point along a Newton step with a smaller value; None if there is none up to rounding.
+
+    The step is halved until the value falls, or doubled as long as the value falls and the minimum is far.
+    """
+    share = 1.0
+    for _ in range(HALVINGS):
+        ahead = theta + share * step
+        evaluated = objective(ahead)
+        there = evaluated[2]
+        if there < value or (there <= value * (1.0 + 1e-14) and share == 1.0 and decrement**2 < 1e-8 * value):
+            break
+        share /= 2.0
+    else:
+        return None
+    while share >= 1.0 and decrement**2 > FAR_OFF * value:
+        share *= 2.0
+        farther = theta + share * step
+        farther_evaluated = objective(farther)
+        if not farther_evaluated[2] < evaluated[2]:
+            break
+        ahead, evaluated = farther, farther_evaluated
+    return ahead, evaluated
+
+
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _minimise(
     Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool
@@ -214,7 +244,7 @@ def _minimise(
     """
     signs, precision = loss.signs(y), np.dtype(np.float64 if quick else np.longdouble)
 
-    def objective(at: FloatArray) -> tuple[Any, Any, float]:
+    def objective(at: FloatArray) -> Evaluated:
         fine = at.astype(precision)
         margins, shrunk = signs * (Z @ fine), ridge * fine
         return fine, margins, float(w @ loss.losses(margins, y) + shrunk @ shrunk)
@@ -226,26 +256,15 @@ def _minimise(
         if back is None:
             return None
         inverse, along = back @ back.T, back.T @ slope.astype(np.float64)
-        before, step, decrement, shrunk = decrement, -back @ along, float(np.linalg.norm(along)), 1.0
+        before, step, decrement = decrement, -back @ along, float(np.linalg.norm(along))
         near = quick and decrement * decrement <= NEAR_MINIMUM * value
         if near and decrement * np.linalg.norm(Z @ back, axis=1).max() <= SHORT_MOVE:
             off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
             return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
-        for _ in range(HALVINGS):
-            ahead = theta + shrunk * step
-            fine, margins, there = objective(ahead)
-            if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
-                break
-            shrunk /= 2.0
-        else:
+        descent = _search_along_step(objective, theta, value, step, decrement)
+        if descent is None:
             break
-        while shrunk >= 1.0 and decrement**2 > FAR_OFF * value:
-            farther = theta + 2.0 * shrunk * step
-            found = objective(farther)
-            if not found[2] < there:
-                break
-            shrunk, ahead, (fine, margins, there) = 2.0 * shrunk, farther, found
-        theta, value = ahead, there
+        theta, (fine, margins, value) = descent
         rises += before <= decrement and decrement * decrement <= NEAR_MINIMUM * value
         if rises == RISES or decrement * decrement <= FIT_SETTLED * value:
             break

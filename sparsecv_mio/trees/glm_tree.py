@@ -258,34 +258,36 @@ class SizeSearch:
 
         All other supports of the node are above the level.
         """
-        masks, shapes, whole = firsts, list[_Shape](), True
+        shapes, whole = list[_Shape](), True
         for first in firsts if self.fits.has_copies else ():
             of_first = list(islice(self._shapes(np.flatnonzero(first).tolist()), MOST_CHOICES + 1))
             whole = whole and len(of_first) <= MOST_CHOICES
             shapes += of_first[:MOST_CHOICES]
-        if self.fits.has_copies:
-            masks = self.fits.masks([next(_supports(shape)) for shape in shapes])
+        masks = self.fits.masks([next(_supports(shape)) for shape in shapes]) if self.fits.has_copies else firsts
         fitted = self.fits.refit(masks, self.point, self.level, self.expired)
         whole = whole and bool(np.all(fitted.upper < np.inf))
         if len(masks):
             best = int(np.argmin(fitted.upper))
             self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
         for row in np.flatnonzero((fitted.lower <= self.level) & (fitted.upper < np.inf)).tolist():
-            ends = float(fitted.lower[row]), float(fitted.upper[row])
             alike = _supports(shapes[row]) if shapes else [frozenset(np.flatnonzero(masks[row]).tolist())]
             supports = list(islice(alike, MOST_CHOICES + 1))
             whole = whole and len(supports) <= MOST_CHOICES
-            for support in supports[:MOST_CHOICES]:
-                with self._lock:
-                    if self.listing is not None:
-                        self.listing.take(np.array(sorted(support | self.flat), dtype=np.int64), *ends)
-                    if ends[0] <= self.upper:
-                        self.kept[support | self.flat] = ends
+            self._keep(supports[:MOST_CHOICES], float(fitted.lower[row]), float(fitted.upper[row]))
         if not whole and self.expired():
             return [(bound, node)]
         with self._lock:
             self._left = self._left if whole else min(self._left, bound)
         return self._close(max(bound, min(level, float(fitted.lower.min(initial=np.inf)))) if whole else bound)
+
+    def _keep(self, supports: Iterable[frozenset[int]], lower: float, upper: float) -> None:
+        """List supports with the same bounds on F, and keep those that can be optimal."""
+        for support in supports:
+            with self._lock:
+                if self.listing is not None:
+                    self.listing.take(np.array(sorted(support | self.flat), dtype=np.int64), lower, upper)
+                if lower <= self.upper:
+                    self.kept[support | self.flat] = lower, upper
 
     def _shapes(self, firsts: list[int]) -> Iterator[_Shape]:
         """Yield the numbers of copies that supports of the size may have of some first copies, at least one of each."""

@@ -284,8 +284,6 @@ class _SubsetCheck:
 
     def _check(self, where: str, rows: IntArray) -> FloatArray:
         """Check one training set; return bounds on the leverages of its rows in least squares on all columns."""
-        from scipy.sparse.csgraph import connected_components  # rarely needed
-
         data, free = self.data, self.data.intercept is Intercept.FOLD
         training = CentredRows.from_data(data.about_own_centres(rows) if free else data, rows)
         V, r = training.V, training.r
@@ -305,28 +303,44 @@ class _SubsetCheck:
         leverage = np.square(left[:, :rank]).sum(axis=1) + share
         if self.most == 1:
             return np.asarray(leverage)
-        null = basis[rank:]
+        self._limit_by_dependent_columns(where, V, basis[rank:], SINGULAR * values[0])
+        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
+        if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
+            self._lower(rank - 1, f"on {where}, any {rank} independent columns fit exactly")
+        return np.asarray(leverage)
+
+    def _limit_by_dependent_columns(self, where: str, V: FloatArray, null: FloatArray, tolerance: float) -> None:
+        """Limit the sizes by each set of linearly dependent columns.
+
+        Parameters
+        ----------
+        where : str
+            Name of the training set, for messages.
+        V : (n, q) array
+            Centred columns of length 1.
+        null : (r, q) array
+            Orthonormal rows that span the null space of V.
+        tolerance : float
+            Largest singular value that counts as 0.
+        """
+        from scipy.sparse.csgraph import connected_components  # rarely needed
+
         linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
         _, labels = connected_components(near)
         for part in np.unique(labels):
             columns = linked[labels == part]
-            nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0]))
+            nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=tolerance))
             # any `largest` columns of the part are dependent
             largest = len(columns) - nullity + 1
             # with a single dependency, a model that contains it also contains all other adjusted columns
-            others = len(np.setdiff1d(data.adjusting, columns)) if nullity == 1 else 0
+            others = len(np.setdiff1d(self.data.adjusting, columns)) if nullity == 1 else 0
             if largest + others <= self.most:
                 some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
-                self._lower(
-                    len(some) + others - 1, f"on {where}, {_describe_columns(data, some, DEPENDENT)}", int(some[-1])
-                )
+                dependent = _describe_columns(self.data, some, DEPENDENT)
+                self._lower(len(some) + others - 1, f"on {where}, {dependent}", int(some[-1]))
             if nullity > 1:
                 self._try_all(where, V, columns)
-        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
-        if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
-            self._lower(rank - 1, f"on {where}, any {rank} independent columns fit exactly")
-        return np.asarray(leverage)
 
     def _try_all(self, where: str, V: FloatArray, columns: IntArray) -> None:
         """Check every subset of some columns by enumeration."""
