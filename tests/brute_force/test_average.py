@@ -116,7 +116,7 @@ def check(case: RandomProblem, record: Record, average: Average) -> None:
         assert average.fewer is not None and average.fewer <= fewer * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("block", [*range(3), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 10))])
+@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
 def test_average_is_that_of_a_plain_implementation(block: int) -> None:
     """Weights, average and best subset, on 50 random problems a block: ridge weights, units, folds of many kinds."""
     compared = 0

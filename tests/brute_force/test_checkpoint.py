@@ -87,8 +87,9 @@ class Stop(Exception):
     """The kill."""
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("method", [*METHODS, "descent"])
+@pytest.mark.parametrize(
+    ("method", "threads"), [*((method, 1) for method in (*METHODS, "descent")), ("rounds", 2), ("joint", 2)]
+)
 def test_carried_on_from_any_safe_point(
     method: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,11 +144,11 @@ def test_a_search_by_size_is_carried_on(tmp_path: Path, monkeypatch: pytest.Monk
     assert [*wrong(case, whole)] == [] and verify(whole, case.data, case.folds).ok
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_descent_goes_on_with_the_move_that_was_stopped(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped at every report, or every third: a move that was not tried to its end is judged when it has been."""
+    """Stopped at every report, or every sixth: a move that was not tried to its end is judged when it has been."""
     monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
     case, store, stopped = random_problem(48, rows=30, columns=6), tmp_path / "run.ck", 0
     how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "descent", "threads": 1}

@@ -34,7 +34,7 @@ def rejected(seeds: Iterable[int], problem: Callable[[int], Problem] = nearly_pe
 
 
 # decided cells whose errors were known to 1e-3 only, a refit called proved that was not, coefficients of seven digits
-@pytest.mark.parametrize("seed", [73, 101, 130, 440, *range(8)])
+@pytest.mark.parametrize("seed", [73, 101, 130, 440, *range(3)])
 def test_nearly_perfect_records_pass(seed: int) -> None:
     assert rejected([seed]) == []
 

@@ -124,17 +124,17 @@ def check_common(seed: int) -> bool:
 
 
 def test_common_subsets_are_those_of_enumeration() -> None:
-    assert sum(check_common(seed) for seed in range(16)) >= 8
+    assert sum(check_common(seed) for seed in range(8)) >= 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 400, 50))
+@pytest.mark.parametrize("first", range(0, 400, 50))
 def test_hundreds_of_common_subsets(first: int) -> None:
     assert sum(check_common(seed) for seed in range(first, first + 50)) > 20
 
 
 def test_lists_are_those_of_enumeration() -> None:
-    assert sum(check_near(seed) for seed in range(24)) > 60
+    assert sum(check_near(seed) for seed in range(12)) > 30
 
 
 def test_supports_that_normal_equations_cannot_value_are_valued_from_the_rows() -> None:

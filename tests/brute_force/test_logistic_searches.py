@@ -61,7 +61,7 @@ def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
     return low / total, high / total
 
 
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 48))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 48))])
 def test_every_interval_holds_the_truth(seed: int) -> None:
     try:
         case = two_class_case(seed)
@@ -177,11 +177,11 @@ def check_nested(seed: int) -> bool:
 
 
 def test_outer_errors_are_inside_their_intervals() -> None:
-    assert sum(check_nested(seed) for seed in range(9)) >= 5
+    assert sum(check_nested(seed) for seed in range(5)) >= 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 400, 50))
+@pytest.mark.parametrize("first", range(0, 400, 50))
 def test_hundreds_of_outer_errors(first: int) -> None:
     assert sum(check_nested(seed) for seed in range(first, first + 50)) > 20
 
@@ -206,10 +206,10 @@ def check_bounds(seed: int) -> bool:
 
 
 def test_intervals_without_branching_hold_the_truth() -> None:
-    assert sum(check_bounds(seed) for seed in range(12)) > 5
+    assert sum(check_bounds(seed) for seed in range(6)) > 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 500, 100))
+@pytest.mark.parametrize("first", range(0, 500, 100))
 def test_hundreds_of_intervals_without_branching(first: int) -> None:
     assert sum(check_bounds(seed) for seed in range(first, first + 100)) > 40

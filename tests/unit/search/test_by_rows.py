@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def test_threads_share_the_room_for_copies() -> None:
     assert limit_threads(data, 3) == 3
 
 
+DRAW: dict[str, Any] = {"p": 24, "n": 20, "folds": "4"}
 FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large
 
 
@@ -68,18 +70,19 @@ def problems_of(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> Row
     if few:
         monkeypatch.setattr(by_rows, "EXACT_COLUMNS", 2)
         monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
-    problems = new_run(*drawn(p=24, n=20, folds="4"), **words).problems
+    problems = new_run(*drawn(**DRAW), **words).problems
     assert isinstance(problems, RowsProblems)
     return problems
 
 
-def truth(problems: RowsProblems, g: int, tau: int, fold: int) -> tuple[float, float, float]:
+@cache
+def truth(g: int, tau: int, fold: int) -> tuple[float, float, float]:
     """The smallest objective of a fold, or of the full data, and the ends of the held-out losses of its optima."""
-    context = problems.context
-    data, unit = context.data.dataset, context.data.y_unit**2
-    rows = problems.training_rows(fold)
-    best = brute_force_cell(data.X, data.y, tau, float(context.grid.gammas[g]), rows=rows)
-    low, high = best.held_out(data.X, data.y, context.folds.scored_rows(fold)) if fold != ALL_ROWS else (0.0, np.inf)
+    standard, folds, grid = drawn(**DRAW)
+    data, unit = standard.dataset, standard.y_unit**2
+    rows = np.arange(data.n) if fold == ALL_ROWS else folds.train_rows(fold)
+    best = brute_force_cell(data.X, data.y, tau, float(grid.gammas[g]), rows=rows)
+    low, high = best.held_out(data.X, data.y, folds.scored_rows(fold)) if fold != ALL_ROWS else (0.0, np.inf)
     return best.objective / unit, low / unit, high / unit
 
 
@@ -99,7 +102,7 @@ def test_outcomes_hold_the_truth(few: bool, node_limit: int, monkeypatch: pytest
             else bound_subproblems(problem, g, (0, 1, 2), fold, subsets, False, is_never_expired)
         )
         for t, subset in enumerate(subsets):
-            least, low, high = truth(problems, g, t + 1, fold)
+            least, low, high = truth(g, t + 1, fold)
             assert subset.lower <= least * (1.0 + 1e-9) and subset.upper >= least * (1.0 - 1e-9)
             assert len(subset.support) == t + 1
             n_complete += subset.complete
@@ -177,5 +180,5 @@ def test_without_branching_sizes_are_bounded_alone(monkeypatch: pytest.MonkeyPat
     problems = problems_of(False, monkeypatch, method="bounds", gap=1e-4)
     for fold in range(4):
         solved = problems.fold(fold, 1).solve([2], [], 1 << 13, is_never_expired)
-        least, _, _ = truth(problems, 1, 2, fold)
+        least, _, _ = truth(1, 2, fold)
         assert solved.finished and 0.0 < solved.by_size[2].lower <= least * (1.0 + 1e-9)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cache, partial, reduce
 from itertools import combinations
 from operator import or_
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from runs import new_run, to_end
 
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search import grid_search
@@ -36,7 +37,8 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
-N, P, MARGIN = 18, 4, 1e-9
+N, P, GAMMAS, MARGIN = 18, 4, [0.1, 2.0], 1e-9
+ROW_WEIGHT = 1.0 + (np.arange(N) % 3) / 4.0
 CAPABILITIES = (
     Capability.SHARED_TREE, Capability.LEFT_OUT_FITS, Capability.WEIGHTED_RELAXATIONS, Capability.WEIGHTED_TREES,
     Capability.HOLD_OUT, Capability.FULL_DATA_RELAXATIONS, Capability.FOLD_SEARCHES,
@@ -45,6 +47,37 @@ SUBSETS = [
     reduce(or_, (capability for i, capability in enumerate(CAPABILITIES) if bits >> i & 1), Capability.NONE)
     for bits in range(1 << len(CAPABILITIES))
 ]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data of a seed, their folds and gammas."""
+
+    seed: int
+    spec: str
+
+
+@cache
+def data_of(case: Case) -> tuple[Dataset, FoldPlan]:
+    rng = np.random.default_rng(case.seed)
+    X = rng.normal(size=(N, P))
+    dataset = Dataset.from_arrays(X, X[:, 0] - 0.7 * X[:, 2] + rng.normal(size=N))
+    return dataset, make_folds(case.spec, dataset)
+
+
+@cache
+def fitted(case: Case, fold: int, gamma: int, support: tuple[int, ...]) -> tuple[float, float, tuple[int, ...]]:
+    """Training objective and held-out loss of a support, by one solve."""
+    (dataset, folds), lam = data_of(case), GAMMAS[gamma] / 2.0
+    rows = np.arange(N) if fold == ALL_ROWS else folds.train_rows(fold)
+    A, y, w = dataset.X[np.ix_(rows, support)], dataset.y[rows], ROW_WEIGHT[rows]
+    b = np.linalg.solve(A.T * w @ A + lam * np.eye(len(support)), A.T * w @ y)
+    objective = float(w @ (y - A @ b) ** 2 + lam * b @ b)
+    if fold == ALL_ROWS:
+        return objective, 0.0, support
+    out = folds.scored_rows(fold)
+    loss = ROW_WEIGHT[out] @ (dataset.y[out] - dataset.X[np.ix_(out, support)] @ b) ** 2
+    return objective, float(loss), support
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,24 +185,9 @@ class EnumeratedProblems:
 
     name, engine, slip = "invented", "enumeration", 0.0
 
-    def __init__(self, context: Context, can: Capability) -> None:
+    def __init__(self, context: Context, can: Capability, case: Case) -> None:
         self.context, self.can = context, can
-        dataset = context.data.dataset
-        self.X, self.y = np.asarray(dataset.X), np.asarray(dataset.y)
-        self.row_weight = 1.0 + (np.arange(N) % 3) / 4.0
-        self.fitted = lru_cache(maxsize=None)(self._fitted)
-
-    def _fitted(self, fold: int, gamma: int, support: tuple[int, ...]) -> tuple[float, float, tuple[int, ...]]:
-        folds, lam = self.context.folds, float(self.context.grid.gammas[gamma]) / 2.0
-        rows = np.arange(N) if fold == ALL_ROWS else folds.train_rows(fold)
-        A, w = self.X[np.ix_(rows, support)], self.row_weight[rows]
-        b = np.linalg.solve(A.T * w @ A + lam * np.eye(len(support)), A.T * w @ self.y[rows])
-        objective = float(w @ (self.y[rows] - A @ b) ** 2 + lam * b @ b)
-        if fold == ALL_ROWS:
-            return objective, 0.0, support
-        out = folds.scored_rows(fold)
-        loss = self.row_weight[out] @ (self.y[out] - self.X[np.ix_(out, support)] @ b) ** 2
-        return objective, float(loss), support
+        self.fitted = partial(fitted, case)
 
     def full(self, gamma: int) -> EnumeratedProblem:
         return EnumeratedProblem(self, ALL_ROWS, gamma)
@@ -192,7 +210,7 @@ class EnumeratedProblems:
         return iter(())
 
     def clear(self) -> None:
-        self.fitted.cache_clear()
+        pass
 
 
 def truth(problems: EnumeratedProblems) -> np.ndarray:
@@ -208,18 +226,17 @@ def truth(problems: EnumeratedProblems) -> np.ndarray:
 @pytest.mark.parametrize("can", SUBSETS, ids=lambda can: f"{can.value:03d}")
 @pytest.mark.parametrize("spec", ["3", "loo"])
 def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(can.value)
-    X = rng.normal(size=(N, P))
-    dataset = Dataset.from_arrays(X, X[:, 0] - 0.7 * X[:, 2] + rng.normal(size=N))
+    case = Case(can.value % 8, spec)
+    dataset, folds = data_of(case)
     data = standardize(dataset, "none", "none")
     made = list[EnumeratedProblems]()
 
     def make(context: Context, full_data: Any) -> EnumeratedProblems:
-        made.append(EnumeratedProblems(context, can))
+        made.append(EnumeratedProblems(context, can, case))
         return made[-1]
 
     monkeypatch.setattr(grid_search, "make_problems", make)
-    search = to_end(new_run(data, make_folds(spec, dataset), Grid.of([0.1, 2.0], [1, 2, 3], P), gap=1e-6))
+    search = to_end(new_run(data, folds, Grid.of(GAMMAS, [1, 2, 3], P), gap=1e-6))
     sums, bounds = truth(made[-1]), search.state.bounds()
     assert search.state.is_certified(), can
     assert sums[search.state.reported_pair()] == pytest.approx(sums.min(), rel=1e-6)
