@@ -135,9 +135,12 @@ class Drawing:
 
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
-            raise BadInput("--value: several numbers go with --kind lines only")
+            raise BadInput("--value: several columns require --kind lines; name one column")
         if (self.kind == "lines") != (self.against is not None):
-            raise BadInput("--kind lines and --against go together: name the column of the horizontal axis")
+            raise BadInput(
+                "--kind lines requires --against with the column of the horizontal axis, and --against requires "
+                "--kind lines"
+            )
         frame, values = chosen.read(path, values)
         frame = with_numbers(frame, self.against)
         panel_columns = self._panels(frame, comparable=chosen.relative is not None or chosen.reduction is not None)
@@ -277,5 +280,7 @@ def plot(
     if Path(record).suffix.lower() in TABLES:
         return draw_file(lambda: save(asked.figure(record, chosen), place), place, out)
     if any((*astuple(asked), *astuple(chosen))):
-        raise BadInput(f"{record} is no table of runs: --kind and what goes with it need one that `collect` wrote")
+        raise BadInput(
+            f"{record} is not a table of runs; --kind and its options require a table that `sparsecv collect` wrote"
+        )
     return draw_record(record, data, panel, place, out)

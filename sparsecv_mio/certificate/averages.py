@@ -100,7 +100,7 @@ def _check_named_fits(
     checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool
 ) -> None:
     """Check that a pair names a support for every fold and a full-data support, if it must."""
-    checks.require((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
+    checks.require((pair.fit is not None) == used, f"{path}fit", "must be given exactly for a distance with a weight")
     right = len(pair.folds) == plan.k or (not used and not pair.folds)
     checks.require(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))

@@ -39,13 +39,21 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         if columns is None:
             levels_there = [column for some in factors for column in some]
             give = f"its levels are {abbreviate_list(list(map(quoted_name, levels_there)))}"
-            give = did_you_mean(name, levels_there) or f": {give if factors else 'it goes with --count factors'}"
-            raise BadInput(f"reference: {name!r} is no level of a factor that is whole{give}")
+            give = (
+                did_you_mean(name, levels_there) or f": {give if factors else 'this option requires --count factors'}"
+            )
+            raise BadInput(f"reference: {name!r} is not a level of a factor that counts as one feature{give}")
         if columns in levels_of_factors.values():
-            raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
+            raise BadInput(
+                f"reference: {name!r} is the second level of {word_of_factor(columns)!r}; give one level for each "
+                "factor"
+            )
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
-            raise BadInput(f"reference: rows without a level of {word_of_factor(columns)!r}, or with more than one: "
-                           "its coefficients are against a level that is out, or are of no levels")  # fmt: skip
+            raise BadInput(
+                f"reference: every row needs exactly one level of {word_of_factor(columns)!r}, but some rows have none "
+                "or "
+                "several; leave the option out for this factor"
+            )
         levels_of_factors[name] = columns
     return levels_of_factors

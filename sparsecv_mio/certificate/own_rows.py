@@ -76,7 +76,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     """
     place = "request.na_within" if record.request.na_within else "request.scale_within"
     for name in ("stability", "average", "nested"):
-        if not checks.require(getattr(record, name) is None, name, "does not go with rows of their own for every fold"):
+        if not checks.require(getattr(record, name) is None, name, "is not supported with fold-specific preprocessing"):
             return None
     try:
         own = rows_of_record(record, dataset, plan)

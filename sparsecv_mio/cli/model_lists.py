@@ -185,7 +185,9 @@ def bounds(
     limits = parse.restrictions(**forced)
     by_rows = losses["loss"] != Loss.SQUARED
     if by_rows and bounds != "safe":
-        raise BadInput("--bounds as-printed: goes with --loss squared, of which the paper's formula is")
+        raise BadInput(
+            "--bounds as-printed: requires --loss squared, because the formula of the paper is for squared-error loss"
+        )
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions

@@ -26,11 +26,12 @@ from sparsecv_mio.model_space import (
 from sparsecv_mio.units import MOST_THREADS
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
-PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... goes with method grid"
+PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... requires method grid"
     re.compile(r"^([a-z][a-z_-]*)(?=:| ['\d.-]| [^ ]+:)"),
-    re.compile(r"(?<= goes with )([a-z][a-z_-]*)(?= [a-z])"),
-    re.compile(r"(?<=: )([a-z][a-z_-]*)(?= goes with )"),
-    re.compile(r"(?<=; )([a-z][a-z_-]*)(?=(?: [^ ]+)?: goes with )"),
+    re.compile(r"(?<= requires )([a-z][a-z_-]*)(?= [a-z])"),
+    re.compile(r"(?<= not supported with )([a-z][a-z_-]*)(?=[ ;,])"),
+    re.compile(r"(?<=: )([a-z][a-z_-]*)(?= requires )"),
+    re.compile(r"(?<=; )([a-z][a-z_-]*)(?=(?: [^ ]+)?: requires )"),
 )
 GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[^"\\]|\\.)*"|False|\d+)(?![\w(])""")
 
@@ -47,8 +48,8 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     --------
     >>> with_dashes("taus: '99' is out of range", ["--tau"])
     "--tau: '99' is out of range"
-    >>> with_dashes("one-se: goes with method auto or joint, not bounds", ["--one-se", "--method"])
-    '--one-se: goes with --method auto or joint, not bounds'
+    >>> with_dashes("one-se: requires method auto or joint, not bounds", ["--one-se", "--method"])
+    '--one-se: requires --method auto or joint, not bounds'
     >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep", "--drop"])
     "give --sep space and --drop 'a,b c'"
     >>> with_dashes("give header=False", ["--no-header"])

@@ -310,9 +310,9 @@ def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
     if threshold is None:
         return
     if classes is None:
-        raise BadInput("--threshold: goes with a record of --loss logistic")
+        raise BadInput("--threshold: requires a record with logistic loss; leave this option out")
     if not 0.0 <= threshold <= 1.0:
-        raise BadInput(f"--threshold: {threshold:g} is no probability: give a number from 0 to 1")
+        raise BadInput(f"--threshold: {threshold:g} is not a probability; give a number from 0 to 1")
 
 
 def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonRecord:
@@ -321,7 +321,9 @@ def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonR
 
     if isinstance(stored, PathRecord | NearRecord):
         models = "a model for every size" if isinstance(stored, PathRecord) else "many models"
-        raise BadInput(f"record {place} holds {models}: name a record of `solve` or `fit`")
+        raise BadInput(
+            f"record {place} holds {models}: this command needs one model; name a record of `solve` or `fit`"
+        )
     return stored
 
 

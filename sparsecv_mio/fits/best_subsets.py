@@ -48,8 +48,9 @@ from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
 
 NOT_TOLD_APART = (
-    "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
-    "larger gamma, or fewer columns that are nearly copies of others, would"
+    "the objectives of some subsets differ by less than rounding, or too many subsets remain to enumerate; more time "
+    "does "
+    "not help; give a larger gamma, or drop nearly duplicate columns"
 )
 
 
@@ -235,10 +236,13 @@ def best_subsets(
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):
         raise BadInput(
-            f"gamma {every}: {options.loss} loss takes positive ridge weights: a number, a list or LO:HI:COUNT"
+            f"gamma {every}: {options.loss} loss does not support an interval of gamma; give a positive number, a list "
+            "or LO:HI:COUNT"
         )
     if isinstance(every, GammaInterval) and restrictions:
-        raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
+        raise BadInput(
+            f"gamma {every}: an interval is not supported with restrictions of the models; give a grid LO:HI:COUNT"
+        )
     ends = (every.low, every.high) if isinstance(every, GammaInterval) else every
     grid = Grid.asked(dataset, None, ends, taus, restrictions, loss=options.loss)
 

@@ -57,7 +57,10 @@ class SideOptions(Restrictions):
         made = super().resolve_names(names, constant)
         for name in (name for group in self.together for name in group):
             if name in made.adjust:
-                raise BadInput(f"adjust, together: column {name!r} is in both: what is adjusted for is not chosen")
+                raise BadInput(
+                    f"adjust, together: column {name!r} is in both options, but an adjusted column is not selected; "
+                    "remove it from one of them"
+                )
         return made
 
     def on(self, data: StandardData) -> SideConstraints:
@@ -160,7 +163,7 @@ class FitOptions:
         check_loss(self, NONE)
         if self.assume_box is not None:
             if self.loss is not Loss.SQUARED:
-                raise BadInput(f"loss {self.loss}: goes with solve, path and fit, not with assume-box")
+                raise BadInput(f"loss {self.loss}: not supported with assume-box; leave assume-box out")
             self._check_box(self.assume_box)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
@@ -169,11 +172,11 @@ class FitOptions:
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
-            raise BadInput(f"assume_box {end:g} is out of range: it must be positive and finite")
+            raise BadInput(f"assume_box {end:g} is out of range; give a positive, finite number")
         if self.backend != NATIVE:
-            raise BadInput(f"assume_box is for the native backend, not {self.backend}: there use box for each feature")
+            raise BadInput(f"assume_box: requires backend native, not {self.backend}; use box for each feature instead")
         if self.side not in (None, SideOptions()):
-            raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
+            raise BadInput("assume_box: not supported with side constraints; leave out one of the two")
 
 
 def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> None:
@@ -189,17 +192,17 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     loss = how.loss
     for name, value in (("positive", how.positive), ("class-weight", how.class_weight)):
         if value is not None and loss is not Loss.LOGISTIC:
-            raise BadInput(f"{name}: goes with loss logistic, not {loss} (no other loss has classes)")
+            raise BadInput(f"{name}: requires loss logistic, not {loss} (no other loss has classes)")
     if how.exposure is not None and loss is not Loss.POISSON:
-        raise BadInput(f"exposure: goes with loss poisson, not {loss} (only counts have exposures)")
+        raise BadInput(f"exposure: requires loss poisson, not {loss} (only counts have exposures)")
     if loss is Loss.SQUARED:
         return
     for kind in restrictions.side_constraints:
         why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
-        raise BadInput(f"{option_name(kind)}: goes with loss squared, not {loss} ({why})")
+        raise BadInput(f"{option_name(kind)}: requires loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
-        why = "centring the target is for squares"
-        raise BadInput(f"loss {loss}: goes with intercept fold or none, not global ({why})")
+        why = "a target is centred for squared-error loss only"
+        raise BadInput(f"loss {loss}: requires intercept fold or none, not global ({why})")
 
 
 @dataclass(frozen=True)
@@ -348,7 +351,7 @@ class NearOptions(PathOptions):
 
     def __post_init__(self) -> None:
         if not isinstance(self.within, Real):
-            raise BadInput(f"within: {str(self.within)[:30]!r} is not a number, give 0.01 for 1%")
+            raise BadInput(f"within: {str(self.within)[:30]!r} is not a number; give a share, for example 0.01 for 1%")
         if not 0.0 <= self.within < math.inf:
             raise BadInput(f"within: {self.within:g} is out of range; give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
@@ -372,4 +375,6 @@ def check_forcing(restrictions: Restrictions, who: str) -> None:
         Name of the feature that does not support them, for the error message.
     """
     for kind in restrictions.side_constraints[:1]:
-        raise BadInput(f"{option_name(kind)}: is not for {who}, which know force-in, force-out and adjust only")
+        raise BadInput(
+            f"{option_name(kind)}: is not supported with {who}; these support only force-in, force-out and adjust"
+        )

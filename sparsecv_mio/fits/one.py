@@ -50,7 +50,11 @@ if TYPE_CHECKING:
 
 
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
-STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Stop.TIME: "time", Stop.NODES: "nodes"}
+STOPPED = {
+    Stop.GAP: "no tree was searched, because too many columns or too many ties remain",
+    Stop.TIME: "time",
+    Stop.NODES: "nodes",
+}
 
 
 @keywords_are(FitOptions)
@@ -114,7 +118,7 @@ def fit_one(
     remaining = replace(limits, seconds=max(limits.seconds - outcome.seconds, 0.0))
     plain = replace(options, assume_box=None, start=record.support, limits=remaining)
     again = fit_one(dataset, tau=tau, gamma=gamma, options=plain)
-    word = f"assume_box {box:g} is set aside: the best support found has a coefficient of {beyond:.3g}"
+    word = f"assume_box: {box:g} was ignored, because the best support found has a coefficient of {beyond:.3g}"
     return replace(again, warnings=(*again.warnings, word))
 
 
@@ -124,7 +128,10 @@ def _solve_model(model: _Model, backend: Backend, options: FitOptions, limits: L
     squared = model.data.loss is Loss.SQUARED
     if squared and backend.name == NATIVE and forced.needs <= {"force"} and _is_wide(model.data):
         if options.assume_box is not None:
-            raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
+            raise BadInput(
+                f"assume_box: needs the products of all columns, and {model.data.q} columns are too many; drop some "
+                "columns"
+            )
         possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
         return _solve_by_rows(model, start, limits) if possible else None
     if options.assume_box is not None:
@@ -181,9 +188,9 @@ def export_one(
     """
     options = with_keywords(options or FitOptions(), keywords, "export_one")
     if options.loss is Loss.POISSON:
-        raise BadInput("export: goes with loss squared or logistic, not poisson")
+        raise BadInput("export: loss poisson is not supported; use loss squared or logistic")
     model = _Model.from_pair(options.in_classes(dataset), (tau, gamma), options)
-    _check_adjusting(model.data, "loss squared in models of solvers")
+    _check_adjusting(model.data, "loss squared to export a solver model")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
     offset, factor, missed = (number * model.unit for number in exported)
@@ -193,7 +200,9 @@ def export_one(
 def _check_adjusting(data: StandardData, what: str) -> None:
     """Raise an error for solver models with losses of rows, in which every coefficient is bounded by its penalty."""
     if len(data.adjusting) and data.loss is not Loss.SQUARED:
-        raise BadInput(f"adjust: with loss {data.loss} goes with {what} (these bound coefficients by their penalties)")
+        raise BadInput(
+            f"adjust: with loss {data.loss} requires {what} (solver models bound coefficients by their penalties)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,16 +240,18 @@ class _Model:
         adjusted = Restrictions(adjust=options.adjust).resolve_names(dataset.names, constant)
         most = replace(adjusted, count=side.count).n_selectable_features(dataset.p)
         if not 0 <= tau <= most:
-            raise BadInput(f"tau {tau} is out of range: use 0 to {most}, the number of features")
+            raise BadInput(f"tau {tau} is out of range; give a number from 0 to {most}, the number of features")
         if not (np.isfinite(gamma) and gamma >= 0.0):
-            raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
+            raise BadInput(f"gamma {gamma:g} is out of range; give a finite number of at least 0")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
         constraints = side.on(data)
         if gamma == 0.0 and how.loss is not Loss.SQUARED:
             why = (
-                "two classes that a line parts" if how.loss is Loss.LOGISTIC else "zeros that a line parts from counts"
+                "two classes that a hyperplane separates"
+                if how.loss is Loss.LOGISTIC
+                else "zero counts that a hyperplane separates from the others"
             )
-            raise BadInput(f"gamma 0: goes with loss squared, not {how.loss} ({why} have no fit)")
+            raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why} have no finite fit)")
         asked = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
         inside = replace(inside, restrictions=asked.restrictions or NONE)
@@ -364,7 +375,7 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
     position = {name: j for j, name in enumerate(data.names)}
     unknown = [name for name in names if name not in data.dataset.names]
     if unknown:
-        raise BadInput(f"start: {unknown[0]!r} is not a feature")
+        raise BadInput(f"start: {unknown[0]!r} is not a feature of the data; check its name")
     support = {*(position[name] for name in names if name in position), *data.adjusting.tolist()}
     return Start(tuple(sorted(support)), "user")
 
@@ -427,12 +438,15 @@ def describe_export(path: str, piecewise: int | None, missed: float, loss: str =
     if piecewise is not None:
         each = "square" if loss == Loss.SQUARED else "log loss and square"
         model = f"piecewise linear model, {piecewise} tangents for each {each} and big-M rows"
-        least = f"its least objective, so read, is at most {missed:.2g} below that of `sparsecv fit`"
+        least = f"its minimum objective is at most {missed:.2g} below that of `sparsecv fit`"
         return f"{model}: HiGHS, Gurobi, SCIP and other MIP solvers read it; {least}"
     kind = "rotated quadratic cones" if suffix in BY_MOSEK else "quadratic rows"
     if loss == Loss.LOGISTIC:
         kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "rows of exponentials and squares"
-    return f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads only a linear one, --piecewise 64"
+    return (
+        f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads linear models only; write one with "
+        "--piecewise 64"
+    )
 
 
 def export_model(
@@ -477,13 +491,14 @@ def export_model(
     """
     suffix = Path(path).suffix.lower()
     if suffix not in BY_PYOMO and suffix not in BY_MOSEK:
-        raise BadInput(f"--to: unknown ending {suffix!r}, use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
+        raise BadInput(f"--to: unknown file ending {suffix!r}; use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
     if piecewise is not None and suffix not in LINEAR:
-        raise BadInput(f"piecewise: a linear model is written as {' or '.join(LINEAR)}, not {suffix}")
+        raise BadInput(f"piecewise: a linear model can be written as {' or '.join(LINEAR)}, not {suffix}")
     classes = isinstance(problem, GlmProblem)
     if classes and piecewise is None and suffix in LINEAR:
         raise BadInput(
-            f"--to: {suffix} holds no log losses: write .nl, .cbf or .ptf, or a linear model, --piecewise 64"
+            f"--to: {suffix} files cannot represent the log loss; write .nl, .cbf or .ptf, or a linear model with "
+            "--piecewise 64"
         )
     task, missed = _make_task(problem, tau, constraints), 0.0
     if piecewise is not None:
@@ -492,7 +507,7 @@ def export_model(
     try:
         from sparsecv_mio.formulation import models
     except ImportError as error:
-        raise BackendUnavailable(f"export needs pyomo: pip install pyomo ({error})") from error
+        raise BackendUnavailable(f"export needs the package pyomo; run `pip install pyomo` ({error})") from error
     with replacing(path, "model") as temporary:
         if suffix in BY_PYOMO:
             logging.getLogger("pyomo").setLevel(logging.ERROR)

@@ -80,7 +80,10 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
         return None
     support = () if solved.x is None else tuple(int(j) for j in np.flatnonzero(solved.x > 0.5))
     if solved.x is None or not constraints.allows(support, tau):
-        raise BackendFailed(f"the side constraints could not be decided: {solved.message}", str(solved.status))
+        raise BackendFailed(
+            f"the solver could not decide whether the side constraints are feasible: {solved.message}",
+            str(solved.status),
+        )
     return support
 
 

@@ -294,7 +294,7 @@ class PiecewiseLosses(PiecewiseModel, LossModel):
         assert isinstance(task.scaled, ScaledLosses)
         if not np.all(np.isfinite(task.scaled.high)):
             raise BadInput(
-                "gamma is so small that margins have no bounds, which a linear model needs: take a larger one"
+                "gamma is so small that margins have no bounds, which a linear model needs; give a larger gamma"
             )
         return task.scaled.low, task.scaled.high
 
@@ -428,7 +428,7 @@ def _split_rows(model: SparseModel, position: dict[int, int]) -> tuple[list[_Lin
         elif np.isneginf(lower):
             cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
         else:
-            raise ValueError(f"{row.name}: only quadratic rows of the form <= are known")
+            raise ValueError(f"{row.name}: only quadratic constraints of the form <= are supported")
     return linear, cones
 
 

@@ -335,7 +335,7 @@ def find_shipped_kernels(host: tuple[str, str, str]) -> tuple[tuple[str, str, st
     if not SHIPPED.exists():
         return None, "none came with the package"
     if not is_trusted(SHIPPED):
-        return None, f"others can write into {SHIPPED}"
+        return None, f"other users can write into {SHIPPED}"
     try:
         made = json.loads((SHIPPED / "manifest.json").read_text(encoding="utf-8"))
         machine = (made["triple"], made["processor"], made["features"])
@@ -348,7 +348,7 @@ def find_shipped_kernels(host: tuple[str, str, str]) -> tuple[tuple[str, str, st
             return None, f"they are for {subject} {theirs}, not {ours}"
     missing = {word for word in machine[2].split(",") if word.startswith("+")} - set(host[2].split(","))
     if missing:
-        return None, f"they need a processor with {', '.join(sorted(word[1:] for word in missing))}"
+        return None, f"they need a processor that has {', '.join(sorted(word[1:] for word in missing))}"
     return machine, ""
 
 
@@ -356,7 +356,7 @@ def where_kernels_are() -> list[str]:
     """Return lines that state where kernels are stored, whether the shipped ones can be used, and what failed."""
     own = own_folder()
     lines = [
-        f"compiled kernels are kept {f'in {own}' if own else 'for this process only: no folder can be written to'}"
+        f"compiled kernels are stored {f'in {own}' if own else 'for this process only, because no folder is writable'}"
     ]
     try:
         from numba.core.registry import cpu_target
@@ -366,7 +366,7 @@ def where_kernels_are() -> list[str]:
         machine, why = None, f"numba says {error}"
     count = sum(1 for _ in SHIPPED.glob("*.nbc")) if SHIPPED.exists() else 0
     lines.append(
-        f"kernels of the package: {count}, for {machine[1]}" if machine else f"kernels of the package: not used, {why}"
+        f"shipped kernels: {count}, for {machine[1]}" if machine else f"shipped kernels: not used, because {why}"
     )
     return [*lines, *(f"a kernel could not be stored or loaded: {line}" for line in _failures)]
 

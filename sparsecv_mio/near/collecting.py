@@ -58,7 +58,10 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
         If there are too many features for a matrix of their products.
     """
     if has_large_matrices(data, 1):
-        raise BadInput(f"{who} is not for {data.q} features, whose products are never formed: keep fewer columns")
+        raise BadInput(
+            f"{who}: not supported with {data.q} features, because their products do not fit in memory; keep fewer "
+            "columns"
+        )
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
 
 

@@ -223,7 +223,7 @@ class CommonSearch:
         valued = [at_gamma for at_gamma in self.at_gammas if at_gamma.best is not None]
         data, options = self.data, self.options
         if data is None or not valued:
-            raise OutOfTime("no answer yet: no support has been valued; give more time")
+            raise OutOfTime("no answer yet: no support was evaluated in time; give more time")
         winner = min(valued, key=lambda one: one.best_value)
         best = winner.best
         assert best is not None

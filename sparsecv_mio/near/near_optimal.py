@@ -37,7 +37,7 @@ from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
-UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
+UNKNOWN = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
 SPARE_SUPPORTS = 64  # supports stored in addition to twice the wanted number before the list is cut
 
 
@@ -313,7 +313,10 @@ class NearSearch:
         options = self.options
         grid = Grid.asked(self.dataset, self.plan, gamma, taus, options.restrictions, loss=options.loss)
         if len(grid.gammas) != 1:
-            raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(grid.gammas)}: give one or none")
+            raise BadInput(
+                f"gamma: a list of near-optimal models needs one gamma, not {len(grid.gammas)}; give one value, or "
+                "leave gamma out"
+            )
         return grid
 
     def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
@@ -391,7 +394,9 @@ class NearSearch:
         """
         data, holder, options = self.data, self.holder, self.options
         if data is None or holder is None:
-            raise OutOfTime("no answer yet: the pair was still being chosen; give more time, or gamma and tau")
+            raise OutOfTime(
+                "no answer yet: the (tau, gamma) pair was not chosen in time; give more time, or give gamma and tau"
+            )
         collection = self.collection
         lists = [holder.result(tau, 0.0 if collection is None else collection.unseen(tau)) for tau in holder.taus]
         finished = collection is not None and collection.finished and not holder.has_unknown_value

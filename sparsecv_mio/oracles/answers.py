@@ -63,7 +63,7 @@ class Bracket:
 
     def __post_init__(self) -> None:
         if not np.all(self.lower <= self.upper):
-            raise Contradiction("a certified interval is empty: its lower end exceeds its upper end")
+            raise Contradiction("a certified interval is empty: its lower bound exceeds its upper bound")
 
     def sign(self) -> FloatArray:
         """Return the (m,) signs of the predictions: -1, 0 or 1 if the interval determines the sign, else NaN."""
@@ -107,7 +107,10 @@ def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
     """
     values = np.unique(dataset.y)
     if values.size != 2:
-        raise BadInput(f"target {dataset.target!r} takes {values.size} values: a classification needs exactly two")
+        raise BadInput(
+            f"target {dataset.target!r} takes {values.size} values: classification needs a target with exactly two "
+            "values"
+        )
     return np.where(dataset.y == values[1], 1.0, -1.0), (float(values[0]), float(values[1]))
 
 
@@ -226,6 +229,6 @@ def validation_rows(
         raise BadInput("the validation data must have the columns of the training data, in their order")
     _, values = binary_labels(dataset)
     if not np.isin(extra.y, values).all():
-        raise BadInput(f"target {extra.target!r} of the validation data takes a value that the training data does not")
+        raise BadInput(f"target {extra.target!r} of the validation data has a value that the training data do not have")
     center, divisor = _center_and_divisor(dataset, scale, intercept)
     return np.ascontiguousarray((extra.X - center) / divisor), np.where(extra.y == values[1], 1.0, -1.0)

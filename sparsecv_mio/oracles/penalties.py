@@ -88,7 +88,7 @@ class Regularizer(Penalty):
             if not (np.isfinite(weight) and weight >= 0.0):
                 raise BadInput(f"the {name} weight must be a number >= 0, not {weight!r}")
         if self.ridge == 0.0 and self.l1 == 0.0:
-            raise BadInput("the regulariser is zero: give a positive ridge or l1 weight")
+            raise BadInput("the regulariser is zero; give a positive ridge or l1 weight")
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -223,12 +223,12 @@ def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: 
         raise BadInput(f"lam must be a positive number, not {lam!r}")
     if name == "elastic_net":
         if l1 is None or not (np.isfinite(l1) and l1 > 0.0):
-            raise BadInput("the elastic net needs a positive l1 weight beside lam: give one")
+            raise BadInput("the elastic net needs a positive l1 weight in addition to lam; give an l1 weight")
         return Regularizer(lam, l1, intercept)
     if l1 is not None:
-        raise BadInput(f"the regulariser {name!r} has one weight, lam: leave the l1 weight out")
+        raise BadInput(f"the regulariser {name!r} has the single weight lam; leave the l1 weight out")
     if name not in ("ridge", "l2", "l1"):
-        raise BadInput(f"regulariser {name!r} is unknown: use one of ridge, elastic_net, l1")
+        raise BadInput(f"regulariser {name!r} is unknown; use ridge, elastic_net or l1")
     return Regularizer(0.0, lam, intercept) if name == "l1" else Regularizer(lam, 0.0, intercept)
 
 

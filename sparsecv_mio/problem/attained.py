@@ -44,7 +44,7 @@ from sparsecv_mio.words import Loss
 
 SURE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
 MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance is 1e-7
-APART = {Loss.LOGISTIC: "the two classes apart", Loss.POISSON: "rows of count 0 from the others"}
+APART = {Loss.LOGISTIC: "the two classes", Loss.POISSON: "the rows of count 0 from the others"}
 
 
 def check_optimum_exists(data: StandardData, folds: FoldPlan | None = None) -> None:
@@ -110,11 +110,13 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
         columns = fewer if len(fewer) and _has_recession_direction(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
     columns_named = f"{plural(len(names), 'column')} {abbreviate_list(names)}"
-    why = f"nothing can be proved of the fit of {columns_named}, near one without an end"
+    why = f"the fit of {columns_named} is so close to one without finite coefficients that it cannot be certified"
     if told_apart:
-        tell = "tells" if len(names) == 1 else "tell"
-        why = f"{columns_named} {tell} {APART[data.loss]}, so coefficients without a penalty grow without end"
-    raise BadInput(f"adjust: on {where}, {why}: leave one out, force it in, which has a penalty, or merge a rare level")
+        tell = "separates" if len(names) == 1 else "separate"
+        why = f"{columns_named} {tell} {APART[data.loss]}, so coefficients without a penalty are not finite"
+    raise BadInput(
+        f"adjust: on {where}, {why}; leave a column out, force it in instead (with a penalty), or merge a rare level"
+    )
 
 
 def _has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:

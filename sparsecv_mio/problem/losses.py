@@ -50,7 +50,9 @@ class SmoothLoss(ABC):
             If a loss requires labels and a value is neither -1 nor +1.
         """
         if self.labels and not np.all(np.abs(y) == 1.0):
-            raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
+            raise BadInput(
+                f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to these labels"
+            )
 
 
 class ConjugateLoss(SmoothLoss):
@@ -321,7 +323,7 @@ class Poisson(SmoothLoss):
 
     def check(self, y: FloatArray) -> None:
         if np.any(y < 0.0):
-            raise BadInput("the poisson loss needs a target of counts: no negative values")
+            raise BadInput("loss poisson: the target must be counts, without negative values")
 
 
 CERTIFIED: dict[str, Callable[..., ConjugateLoss]] = {
@@ -360,5 +362,5 @@ def make_loss(name: str, width: float | None = None) -> ConjugateLoss:
     if width is None:
         return kind()
     if kind is not Huber and kind is not SmoothedHinge:
-        raise BadInput(f"loss {name!r} has no width: leave it out")
+        raise BadInput(f"loss {name!r} has no width; leave the width out")
     return kind(width)

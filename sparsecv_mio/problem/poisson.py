@@ -34,9 +34,12 @@ class PoissonLoss(RowLoss):
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all((y >= 0.0) & np.isfinite(y)):
-            raise BadInput("poisson loss needs counts: numbers from 0 on")
+            raise BadInput("loss poisson: the target must be counts, numbers of at least 0")
         if intercept and not np.any(y > 0.0):
-            raise BadInput("poisson loss: the rows with a weight are zeros alone, so the intercept has no best value")
+            raise BadInput(
+                "loss poisson: the target is 0 in all rows with a positive weight, so the intercept has no finite "
+                "optimum"
+            )
 
     def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None

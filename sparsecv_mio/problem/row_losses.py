@@ -125,10 +125,11 @@ class LogLoss(RowLoss):
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all(np.abs(y) == 1.0):
-            raise BadInput("logistic loss needs labels -1 and +1: map the two values of the target to them")
+            raise BadInput("loss logistic: needs labels -1 and +1; map the two values of the target to these labels")
         if intercept and (len(y) == 0 or np.all(y == y[0])):
             raise BadInput(
-                "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
+                "loss logistic: all rows with a positive weight are of one class, so the intercept has no finite "
+                "optimum"
             )
 
     def encode_targets(

@@ -95,7 +95,10 @@ class LogisticSearchProof:
             for t in range(len(self.taus)):
                 yield from self._pair(g, t, at)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
-            raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
+            raise BadInput(
+                "--proof: the proof does not reach the bounds of the record, perhaps because of ties; no proof is "
+                "written"
+            )
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._mean_interval(self.least, self.upper)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}

@@ -117,7 +117,10 @@ def compress_proof(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
             try:
                 text = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
             except ValueError:
-                raise BadInput("--proof: numbers of the proof leave the range of floats: change the units") from None
+                raise BadInput(
+                    "--proof: numbers of the proof exceed the range of floating-point numbers; change the units of "
+                    "the data"
+                ) from None
             digest.update(text)
             stream.write(text)
             yield buffer.getvalue()
@@ -174,7 +177,9 @@ class KeptTrees:
         with open(self.place, "rb") as stream:
             first = stream.readline(len(self.first))
             if not first.startswith(FORMAT_KEPT_TREES):
-                raise BadInput(f"--proof: {self.place} is no part of a proof: remove it, or name another file")
+                raise BadInput(
+                    f"--proof: {self.place} is not the unfinished part of a proof; remove the file, or name another one"
+                )
             if first != self.first:
                 return  # the part belongs to other data or another grid
             self.written = len(first)

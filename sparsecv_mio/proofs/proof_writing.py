@@ -87,12 +87,12 @@ def refuse_options(
     BadInput
         If an option is not supported; the message names it.
     """
-    beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
+    beside = "other than --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if has_unsupported_restrictions(restrictions, loss) else None
     of_loss = f"--loss {loss}" if loss is Loss.POISSON else None if class_weight is None else "--class-weight"
     obstacle = of_loss or other or ("--weights" if weights is not None else restricted)
     if obstacle is not None:
-        raise BadInput(f"--proof: proofs do not cover {obstacle}: leave out one or the other")
+        raise BadInput(f"--proof: not supported with {obstacle}; leave out one of the two")
 
 
 def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
@@ -104,9 +104,9 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
             yield "--assume-box"
     if isinstance(record, Record):
         if record.loss is not Loss.SQUARED and (record.request.na_within or record.request.scale_within):
-            yield f"rows of their own for every fold with --loss {record.loss}"
+            yield f"fold-specific preprocessing with --loss {record.loss}"
         if record.continuous:
-            yield "every gamma of an interval"
+            yield "an interval of gamma"
         if record.descent:
             yield "--method descent"
 
@@ -127,7 +127,7 @@ def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: 
     moving = others[dataset.X[:, others].max(axis=0) > dataset.X[:, others].min(axis=0)]
     if moving.size:
         name = dataset.names[moving[0]]
-        raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quote_names([name])}")
+        raise BadInput(f"--proof: column {name!r} is constant up to rounding; give --drop {quote_names([name])}")
 
 
 class SquaredTrees:
@@ -265,7 +265,7 @@ def write_proof(
                 check(str(place))
     except np.linalg.LinAlgError:
         proof.kept.remove()
-        raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None
+        raise BadInput("--proof: columns are too nearly dependent for this small gamma; drop some columns") from None
     except BadInput:
         proof.kept.remove()
         raise

@@ -245,7 +245,7 @@ class SearchProof:
             restrictions = record.request.restrictions or NONE
             self.data = standardize(dataset, record.data.scale, record.data.intercept, restrictions)
             if self.data.names != found.context.data.names:
-                raise BadInput("--proof: columns vary in the rows of some folds alone: drop them")
+                raise BadInput("--proof: some columns vary only in the held-out rows of some folds; drop these columns")
         self.folds = FoldScores(self.data, plan, self.within)
         self.chosen = self.folds.chosen
         self.columns = self.data.only(self.chosen.choice.others)
@@ -266,7 +266,10 @@ class SearchProof:
             yield from self._gamma(g, self.folds.with_gamma(gamma))
         per_row = self.unit / self.plan.scored
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
-            raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
+            raise BadInput(
+                "--proof: the proof does not reach the bounds of the record, perhaps because of ties; no proof is "
+                "written"
+            )
         lower, upper = self.least * per_row * (1.0 - CROSSING_RTOL), self.upper * per_row * (1.0 + CROSSING_RTOL)
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
@@ -476,7 +479,10 @@ class SearchProof:
         self, pair: PairStatements, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         if pair.size not in tree.listed:
-            raise BadInput(f"--proof: the best supports of fold {fold + 1} differ by less than floats can tell")
+            raise BadInput(
+                f"--proof: the best supports of fold {fold + 1} differ by less than the rounding error; no proof is "
+                "possible"
+            )
         listed = tree.listed[pair.size]
         if len(listed) == 1:  # the support that the search found
             pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])

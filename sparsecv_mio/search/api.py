@@ -541,7 +541,9 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
-        raise BadInput(f"nested: does not go with {option_name(options.by_folds[0])} folds: leave out one or the other")
+        raise BadInput(
+            f"nested: not supported with {option_name(options.by_folds[0])} folds; leave out one of the two options"
+        )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)
     outer = outer_folds(count, folds, dataset)
@@ -671,7 +673,7 @@ def solve(
     dataset, plan = _read_and_split(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
-            raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
+            raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
         return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
 
@@ -683,7 +685,7 @@ def _read_and_split(
     """Read the data of a search, give their rows weights, and assign the rows with a weight to folds."""
     folds, seed = dealing
     if not (weights is None or isinstance(weights, str)):
-        raise BadInput("weights: name a column of the data; for an array give it to BestSubsetRidgeCV().fit")
+        raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
     aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
     aux += exposure_columns(options.exposure)
     dataset = options.in_classes(_dataset(data, target, aux, reading, options.loss is Loss.LOGISTIC))
@@ -692,10 +694,13 @@ def _read_and_split(
         as_dealt = dataset.weights is None or plan.spec.endswith(WEIGHTED)
         return dataset, plan if as_dealt else replace(plan, spec=plan.spec + WEIGHTED)
     if dataset.weights is not None:
-        raise BadInput(f"weights: {weights!r}, but these rows have weights already, {dataset.weights!r}: leave it out")
+        raise BadInput(
+            f"weights: {weights!r} is given, but the data already have the weights {dataset.weights!r}; leave this "
+            "option out"
+        )
     for column in weight_columns(weights):
         if column not in dataset.aux:
-            raise BadInput(f"weights: {column!r} is no column that these data keep: read them with aux=({column!r},)")
+            raise BadInput(f"weights: {column!r} is not stored with these data; read the data with aux=({column!r},)")
     by_row = not isinstance(folds, str | Integral | Splitter)
     by_row |= isinstance(folds, str) and canonical(folds).startswith(FILE)
     row_weights = weights_of(dataset, weights)
@@ -708,9 +713,14 @@ def _dataset(
 ) -> Dataset:  # fmt: skip
     if isinstance(data, Dataset):
         for name in reading:
-            raise BadInput(f"{name}: goes with a file or a frame, and these data are read already: leave it out")
+            raise BadInput(
+                f"{name}: applies to a file or a frame, and these data have been read already; leave this option out"
+            )
         if target not in (None, data.target):
-            raise BadInput(f"target {target!r}: these data have the target {data.target!r} already")
+            raise BadInput(
+                f"target: {target!r} is given, but the data already have the target {data.target!r}; leave this "
+                "option out"
+            )
         return data
     if target is not None and not isinstance(target, str | Integral):
         raise BadInput(

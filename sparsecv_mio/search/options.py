@@ -104,9 +104,9 @@ def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | Non
     pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in settings]
     for setting, pair in zip(settings, pairs, strict=True):
         if len(pair) < 2 or "" in pair:
-            raise BadInput(f"solver-option: {str(setting)[:60]!r} is no option of a solver, give NAME=VALUE")
+            raise BadInput(f"solver-option: {str(setting)[:60]!r} is not a solver option; give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
-            raise BadInput(f"solver-option {pair[0]}: is given more than once")
+            raise BadInput(f"solver-option {pair[0]}: is given more than once; give one value")
     return tuple("=".join(pair) for pair in pairs)
 
 
@@ -127,8 +127,10 @@ def check_limits(limits: Limits) -> None:
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
-UNPENALISED = "gamma moves by eigenvalues over penalties, and these columns have none"
-ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
+UNPENALISED = "this search of gamma needs a penalty on every column, and adjusted columns have none"
+ONE_TREE = (
+    "under these restrictions every subproblem needs a separate tree or MIO"  # under restrictions beyond forced columns
+)
 WITHIN = ("scale_within", "na_within")
 OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "sources")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
@@ -142,13 +144,13 @@ def format_setting(value: Any) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
-ONLY_FORCING = "with other losses columns can be forced in or out, or adjusted for, and no more"
-LEVELS_ALONE = "with other losses each level of a factor enters, and counts, by itself: leave this option out"
+ONLY_FORCING = "other losses support only force-in, force-out and adjust"
+LEVELS_ALONE = "other losses count each level of a factor as one feature; leave this option out"
 
-SQUARED_ALONE = {  # options that go with squared loss alone, and why
-    "method": "with other losses the search always uses joint: leave this option out",
-    "backend": "solvers are asked for squares",
-    "refine": "gamma is refined by squares",
+SQUARED_ALONE = {  # options that require squared-error loss, and the reason
+    "method": "other losses are always searched by joint; leave this option out",
+    "backend": "the search uses solvers for squared-error loss only",
+    "refine": "gamma is refined for squared-error loss only",
     **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),
     "count": LEVELS_ALONE,
 }
@@ -181,44 +183,47 @@ class Rule:
         Examples
         --------
         >>> RULES[0].describe()
-        'goes with method auto, joint, algorithm1 or grid'
+        'requires method auto, joint, algorithm1 or grid'
         """
         *most, last = [format_setting(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
-        return f"goes with {option_name(self.other)} {before}{last}"
+        return f"requires {option_name(self.other)} {before}{last}"
 
 
 RULES = (
-    Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the other methods are the native engine's"),
-    Rule("formulation", "backend", VENDORS, "the native one has a single model"),
-    Rule("solver_option", "backend", VENDORS, "the native one asks no solver"),
-    Rule("mio_budget", "method", COUNT_MIOS, "the others do not count their MIOs"),
+    Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the other methods use the native engine only"),
+    Rule("formulation", "backend", VENDORS, "the native engine has a single formulation"),
+    Rule("solver_option", "backend", VENDORS, "the native engine does not call a solver"),
+    Rule("mio_budget", "method", COUNT_MIOS, "the other methods do not count MIOs"),
     Rule("refine", "method", (Method.AUTO, Method.ROUNDS, *COUNT_MIOS),
-         "descent moves gamma itself, bounds solves no MIO"),
-    Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
+         "descent already varies gamma, bounds solves no MIO"),
+    Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds solves no pair"),
     Rule("stability", "method",
          tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
-         "bounds decides no pair, descent tries other gammas for every pair"),
-    Rule("stability", "one_se", (False,), "each chooses a pair by a rule of its own"),
+         "bounds solves no pair, descent tries a different gamma for each pair"),
+    Rule("stability", "one_se", (False,), "these two options choose a pair by different rules"),
     Rule("model", "method",
          tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
-         "bounds decides no pair, descent leaves most pairs untried"),
-    Rule("one_se", "model", (Model.PAIR,), "the other averages many pairs"),
-    Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
-    Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
-    Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "centring the target is for squares"),
+         "bounds solves no pair, descent leaves most pairs unsolved"),
+    Rule("one_se", "model", (Model.PAIR,), "the averaged model combines many pairs"),
+    Rule("stability", "model", (Model.PAIR,), "the averaged model combines many pairs"),
+    Rule("own_error", "model", (Model.AVERAGE,), "the CV error already measures the model of a pair"),
+    Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "a target is centred for squared-error loss only"),
     Rule("positive", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
     Rule("class_weight", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
     Rule("exposure", "loss", (Loss.POISSON,), "only counts have exposures"),
-    Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE), "the penalty measures columns as they are"),
-    *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "centring once takes all rows") for option in WITHIN),
-    *(Rule(option, "model", (Model.PAIR,), "models of several pairs are averaged on all rows") for option in WITHIN),
-    *(Rule("stability", option, (Within.ALL,), "models are compared on the same rows") for option in WITHIN),
+    Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE),
+         "columns without a scale have no scale to compute in each fold"),
+    *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "global centring uses all rows")
+      for option in WITHIN),
+    *(Rule(option, "model", (Model.PAIR,), "averaged models use the preprocessing of all rows") for option in WITHIN),
+    *(Rule("stability", option, (Within.ALL,), "stability compares models with the same preprocessing")
+      for option in WITHIN),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
-    Rule("count", "model", (Model.PAIR,), "averages count columns"),
-    Rule("count", "backend", (NATIVE,), "the models of solvers count columns"),
+    Rule("count", "model", (Model.PAIR,), "averaged models count each level as one feature"),
+    Rule("count", "backend", (NATIVE,), "solver models count each level as one feature"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in BEYOND_FORCING),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in BEYOND_FORCING),
 )  # fmt: skip
@@ -300,8 +305,8 @@ class SearchOptions:
     >>> SearchOptions.of(method="descent", refine=True)
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: refine: goes with method auto, rounds, joint, algorithm1 or grid, not descent \
-(descent moves gamma itself, bounds solves no MIO)
+    sparsecv_mio.errors.BadInput: refine: requires method auto, rounds, joint, algorithm1 or grid, not descent \
+(descent already varies gamma, bounds solves no MIO)
     """
 
     scale: Scale = Scale.LENGTH
@@ -404,7 +409,9 @@ class SearchOptions:
         self.within_folds.check(dataset)
         check_training(dataset, folds, self.intercept, self.loss)
         if self.one_se and not folds.has_standard_error:
-            raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
+            raise BadInput(
+                "one-se: a single fold has no standard error; use at least two folds that score different rows"
+            )
 
 
 def describe_deprecated_options(options: SearchOptions) -> list[str]:
@@ -439,13 +446,13 @@ def parse_oracles(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | Non
         return None
     several = words.split(",") if isinstance(words, str) else list(words) if isinstance(words, Iterable) else [words]
     if not all(isinstance(word, str) for word in several):
-        raise BadInput(f"oracles: {words!r} is no list of words, give some of {', '.join(Oracle)}, or none")
+        raise BadInput(f"oracles: {words!r} is not a list of keywords; give some of {', '.join(Oracle)}, or none")
     named = [word.strip().lower() for word in several]
     if named == ["none"] or (not named and not isinstance(words, str)):
         return ()
     chosen = {match_keyword(word, (*Oracle, "none"), "oracles") for word in named}
     if "none" in chosen:
-        raise BadInput("oracles: none goes with no other word")
+        raise BadInput("oracles: none cannot be combined with other keywords")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
 
 
@@ -491,7 +498,7 @@ def parse_stability(given: float | str | Iterable[float] | None) -> tuple[float,
     except (TypeError, ValueError):
         weights = ()
     if not weights or not all(0.0 <= weight <= MOST_WEIGHT for weight in weights):
-        raise BadInput(f"stability: {given!r} is no weight, give a number from 0 to {MOST_WEIGHT:g}, or nested")
+        raise BadInput(f"stability: {given!r} is not a weight; give a number from 0 to {MOST_WEIGHT:g}, or nested")
     return weights
 
 

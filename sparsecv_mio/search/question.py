@@ -50,7 +50,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     refused += ["backend"] if options.backend != NATIVE else []
     refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
     for name in refused[:1]:
-        raise BadInput(f"{named}: {option_name(name)} goes with a grid LO:HI:COUNT, not with an interval")
+        raise BadInput(f"{named}: {option_name(name)} requires a grid LO:HI:COUNT, not an interval")
     if not options.gap > 0.0:
         raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
 
@@ -95,7 +95,10 @@ class Question:
         if not isinstance(every, GammaInterval):
             grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, self.options.loss)
             if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
-                raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
+                raise BadInput(
+                    "gamma 0: not supported with method descent, which changes the logarithm of gamma; use another "
+                    "method"
+                )
             return None, grid
         check_interval(every, self.options, self.hooks)
         return every, Grid.asked(dataset, self.folds, 1.0, self.taus, within, all_features=True)
@@ -144,7 +147,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
         else:
             return chosen, (
                 f"all levels of {columns} enter a model together, and each of these columns counts as one feature in "
-                "--tau; --count columns lets each level enter by itself"
+                "--tau; --count columns lets each level enter separately"
             )
     why = why or "the proof is faster this way; --count factors lets all levels of a column enter together"
-    return options, f"each level of {columns} enters a model by itself, and counts as one feature in --tau: {why}"
+    return options, f"each level of {columns} enters a model separately, and counts as one feature in --tau: {why}"

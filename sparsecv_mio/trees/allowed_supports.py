@@ -118,7 +118,9 @@ class Family:
         family = cls(q, tau, constraints)
         least = None if family.contradicts else family.complete_mask(0, family.free)
         if least is None:
-            raise BadInput(f"tau {tau}: no model of at most {tau} features keeps to the restrictions, use a larger one")
+            raise BadInput(
+                f"tau {tau}: no model of at most {tau} features satisfies the restrictions; give a larger tau"
+            )
         return family, least
 
     def _complete_factors(self, columns: Iterable[int]) -> int:

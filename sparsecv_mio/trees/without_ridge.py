@@ -168,7 +168,11 @@ def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> s
     if folds is not None and data.n >= columns + free:
         fold = int(np.argmax(folds.left_sizes))
         who, rows = f"fold {fold + 1} of {folds.k} trains on", folds.least_training
-    why = "fit exactly if they are independent" if rows == columns + free else "are linearly dependent"
+    why = (
+        "fit the target exactly if they are linearly independent"
+        if rows == columns + free
+        else "are linearly dependent"
+    )
     return f"{who} {rows} rows, on which any {columns} columns{' with an intercept' if free else ''} {why}"
 
 
@@ -306,7 +310,7 @@ class _SubsetCheck:
         self._limit_by_dependent_columns(where, V, basis[rank:], SINGULAR * values[0])
         residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
         if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
-            self._lower(rank - 1, f"on {where}, any {rank} independent columns fit exactly")
+            self._lower(rank - 1, f"on {where}, any {rank} independent columns fit the target exactly")
         return np.asarray(leverage)
 
     def _limit_by_dependent_columns(self, where: str, V: FloatArray, null: FloatArray, tolerance: float) -> None:

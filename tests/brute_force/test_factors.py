@@ -394,9 +394,9 @@ def test_a_factor_has_one_degree_of_freedom_less_than_levels() -> None:
         ({"count": "factor"}, "^count: 'factor' is neither columns nor factors"),
         ({"count": [["x0", "f0=a"], ["f0=a", "f0=b"]]}, "^count: column 'f0=a' is in two factors"),
         ({"count": "factors", "nonnegative": ["f0=a"]}, "^nonnegative, count: column 'f0=a' is of a factor"),
-        ({"count": "factors", "model": "average"}, "^count: goes with model pair, not average"),
-        ({"count": "factors", "method": "rounds"}, "^count: goes with method auto, algorithm1 or grid, not rounds"),
-        ({"count": "factors", "backend": "highs"}, "^count: goes with backend native, not highs"),
+        ({"count": "factors", "model": "average"}, "^count: requires model pair, not average"),
+        ({"count": "factors", "method": "rounds"}, "^count: requires method auto, algorithm1 or grid, not rounds"),
+        ({"count": "factors", "backend": "highs"}, "^count: requires backend native, not highs"),
     ],
 )
 def test_what_is_refused(given: dict[str, Any], message: str) -> None:

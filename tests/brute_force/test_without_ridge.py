@@ -111,7 +111,7 @@ def check(seed: int) -> str:
             said = str(refusal)
             assert said.startswith("gamma 0: ") and "\n" not in said, (seed, said)
             named = re.search(r"fold (\d+) of", said)
-            if "fit exactly" in said:
+            if "fit the target exactly" in said:
                 trained = data.n if named is None else len(plan.train_rows(int(named[1]) - 1))
                 assert trained == largest + (how[1] == "fold") < data.p + (how[1] == "fold"), (seed, said)
                 return kind

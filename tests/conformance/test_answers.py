@@ -115,7 +115,7 @@ def test_infeasible_side_constraints_are_reported(name: str, form: str) -> None:
     backend = usable(name)
     if "force" not in backend.capabilities.formulations[form]:
         problem = random_problem(np.random.default_rng(0), q=4)
-        with pytest.raises(BadInput, match="does not take: force"):
+        with pytest.raises(BadInput, match="does not support: force"):
             backend.solve(problem, 2, formulation=form, constraints=SideConstraints(forced_in=(0,)))
         return
     problem = random_problem(np.random.default_rng(0), q=5)

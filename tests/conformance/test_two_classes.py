@@ -111,7 +111,7 @@ def test_side_constraints(name: str, form: str) -> None:
         check(outcome, min(allowed), least[()])
         assert constraints.allows(outcome.incumbent or (), tau)
     assert Stop.OPTIMAL in stops
-    with pytest.raises(BadInput, match=f"backend {name}, formulation {form}, does not take: box, sign"):
+    with pytest.raises(BadInput, match=f"backend {name}, formulation {form}, does not support: box, sign"):
         backend.solve(values(2)[0], 1, formulation=form, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
 
 
@@ -180,7 +180,9 @@ def test_who_does_not_take_it_says_so() -> None:
         capabilities = replace(get_backend("highs").capabilities, logistic={})
 
     assert Squares.capabilities.losses == (Loss.SQUARED,)
-    with pytest.raises(BadInput, match="^backend squares does not take loss logistic; `sparsecv backends` shows which"):
+    with pytest.raises(
+        BadInput, match="^backend squares does not support loss logistic; `sparsecv backends` lists the"
+    ):
         Squares().solve(values(2)[0], 1)
 
 
@@ -191,7 +193,7 @@ def test_gurobi_past_its_size_limit() -> None:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1200) < 0.5, 1.0, -1.0)
     problem = GlmProblem(rng.standard_normal((1200, 4)), y, np.ones(1200), np.ones(4), 1.0)
-    with pytest.raises(BackendUnavailable, match="outer with 4 columns is past the size limit of this licence$"):
+    with pytest.raises(BackendUnavailable, match="outer with 4 columns exceeds the size limit of this licence$"):
         backend.solve(problem, 2)
 
 

@@ -74,5 +74,5 @@ def _load_package_backend(entry: EntryPoint) -> Backend:
     except Exception as error:  # code of another package may raise any exception
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} cannot be loaded: {error}") from error
     if not isinstance(backend, Backend) or backend.name != entry.name:
-        raise BackendUnavailable(f"backend {entry.name}: {entry.value} is no Backend of that name")
+        raise BackendUnavailable(f"backend {entry.name}: {entry.value} is not a Backend of that name")
     return backend

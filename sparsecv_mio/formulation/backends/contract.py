@@ -154,9 +154,15 @@ class _Pass:
         if answer.certified:
             return dual, answer.raw_status
         if task.reach > REACH and math.isfinite(dual):
-            return -math.inf, f"{answer.raw_status}; bound not trusted, columns are too collinear for this gamma"
+            return (
+                -math.inf,
+                f"{answer.raw_status}; its lower bound is not used, because columns are too collinear for this gamma",
+            )
         if task.scaled.has_uneven_weights and math.isfinite(dual):
-            return -math.inf, f"{answer.raw_status}; bound not trusted, few rows weigh nearly all"
+            return (
+                -math.inf,
+                f"{answer.raw_status}; its lower bound is not used, because a few rows have nearly all the weight",
+            )
         return dual - TRUST * max(task.scaled.yy, boxed), answer.raw_status
 
 
@@ -331,7 +337,9 @@ class Backend(ABC):
         """
         supported = self.capabilities.of(loss)
         if not supported:
-            raise BadInput(f"backend {self.name} does not take loss {loss}; `sparsecv backends` shows which ones do")
+            raise BadInput(
+                f"backend {self.name} does not support loss {loss}; `sparsecv backends` lists the backends that do"
+            )
         form = formulation or next(iter(supported))
         if form not in supported:
             raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
@@ -339,8 +347,8 @@ class Backend(ABC):
         if missing:
             beside = "" if loss is Loss.SQUARED else f" with loss {loss}"
             raise BadInput(
-                f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}{beside}; "
-                "`sparsecv backends` shows what each takes"
+                f"backend {self.name}, formulation {form}, does not support: {', '.join(sorted(missing))}{beside}; "
+                "`sparsecv backends` lists what each backend supports"
             )
         return form
 
@@ -358,10 +366,13 @@ class Backend(ABC):
             If an option is refused; the message names it and quotes the solver's message.
         """
         if options and "options" not in self.capabilities.limits:
-            raise BadInput(f"solver-option: backend {self.name} takes no options of a solver")
+            raise BadInput(f"solver-option: backend {self.name} does not accept solver options; leave this option out")
         for name, _, _ in (setting.partition("=") for setting in options):
             if KEPT.search(name):
-                why = "it is kept here: the certificate, or an option as --gap and --time-limit, rests on it"
+                why = (
+                    "this option is set by the package, because the certificate, --gap or --time-limit depends on it; "
+                    "leave it out"
+                )
                 raise BadInput(f"solver-option {name}: {why}")
         if options and self.available().usable:
             self.set_options(self._blank(), options)
@@ -375,7 +386,7 @@ class Backend(ABC):
             except Exception as error:
                 raise refused(str(error.args[0] if isinstance(error, KeyError) else error)) from None
             if taken != value:
-                raise refused(f"it would take {taken!r}")
+                raise refused(f"the solver would use {taken!r} instead")
 
     def _blank(self) -> Any:
         """Return a solver without a model, on which options are tried."""
@@ -404,7 +415,9 @@ class Backend(ABC):
             dual = max(dual, bound - rounding)
             ours = max(ours, solver_pass.part.task.scaled.objective(solver_pass.part.task.floor) - rounding)
         if dual > best.objective:
-            raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
+            raise Contradiction(
+                f"backend {self.name}: the lower bound {dual!r} exceeds the feasible objective {best.objective!r}"
+            )
         vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.scaled.yy, boxed)
         doubt = vendor + answer.margin
         if ours > best.objective + doubt + rounding:
@@ -417,7 +430,7 @@ class Backend(ABC):
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
             if doubt > LARGEST_ALLOWANCE * best.objective:
-                raw += f"; the solver's tolerances are {doubt / best.objective:.1e} of the answer"
+                raw += f"; the tolerances of the solver leave a relative error of {doubt / best.objective:.1e}"
         return Outcome(
             stop=stop,
             incumbent=best.support,
@@ -477,7 +490,7 @@ def _parse_value(text: str) -> OptionValue:
 
 def _make_refusal(backend: str, option: str, words: str) -> BadInput:
     """Return the error for an option that a solver refused, with the solver's message."""
-    return BadInput(f"solver-option {option}: {backend} refuses it: {words.rstrip('.!')}")
+    return BadInput(f"solver-option {option}: {backend} rejects this option: {words.rstrip('.!')}")
 
 
 def proof_allowance(doubt: float, yy: float, objective: float) -> float:

@@ -313,9 +313,13 @@ def _translate(error: Any, task: ModelTask, formulation: str, limits: Limits) ->
     from gurobipy import GRB
 
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
-        advice = "; --formulation benders is linear with p + 1 variables" if formulation == "perspective" else ""
+        advice = (
+            "; --formulation benders needs only p + 1 variables in a linear model"
+            if formulation == "perspective"
+            else ""
+        )
         return BackendUnavailable(
-            f"backend gurobi: {formulation} with {task.q} columns is past the size limit of this licence{advice}"
+            f"backend gurobi: {formulation} with {task.q} columns exceeds the size limit of this licence{advice}"
         )
     if error.errno in (GRB.Error.NO_LICENSE, GRB.Error.JOB_REJECTED, GRB.Error.NETWORK):
         with contextlib.suppress(AttributeError):

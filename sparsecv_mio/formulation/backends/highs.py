@@ -80,7 +80,7 @@ class HighsBackend(contract.Backend):
         if solver.getOptionValue(name)[0] != highspy.HighsStatus.kOk:
             raise ValueError(f"unknown option {name!r}")
         if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-            raise ValueError(f"{value!r} is no value of {name!r}")
+            raise ValueError(f"{value!r} is not a value of {name!r}")
         taken: contract.OptionValue = solver.getOptionValue(name)[1]
         return taken
 
@@ -358,6 +358,6 @@ def _describe(highspy: Any) -> contract.Availability:
     ):  # from 1.16 on, the first solver of a process prints a banner before it has options
         version = highspy.Highs().version()
     if version in REFUSED_VERSIONS:
-        why = f"its version {version} returns wrong optima (its presolve has a fault)"
+        why = f"its version {version} returns wrong optima, because its presolve has a bug"
         return contract.Availability(False, why, version, hint="pip install --upgrade highspy")
     return contract.Availability(True, "", version, "MIT, no limits")

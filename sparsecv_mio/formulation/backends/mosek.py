@@ -259,7 +259,7 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
 
 def _describe(mosek: Any) -> contract.Availability:
     version = ".".join(str(number) for number in mosek.Env.getversion())
-    hint = "put a licence file where MOSEKLM_LICENSE_FILE says; `sparsecv export --to model.ptf` works without"
+    hint = "put a licence file at the path in MOSEKLM_LICENSE_FILE; `sparsecv export --to model.ptf` needs no licence"
     try:
         with mosek.Env() as env:
             env.checkoutlicense(mosek.feature.pton)
@@ -274,7 +274,9 @@ def write_conic(path: str, arrays: Lowered) -> None:
     try:
         import mosek
     except ImportError as error:
-        raise BackendUnavailable("a conic file is written by mosek (no licence needed): pip install mosek") from error
+        raise BackendUnavailable(
+            "a conic file needs the package mosek, but no licence; run `pip install mosek`"
+        ) from error
     with mosek.Env() as env, build(env, arrays) as solver:
         try:
             solver.writedata(path)

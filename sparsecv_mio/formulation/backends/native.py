@@ -114,7 +114,7 @@ class NativeBackend(Backend):
         elif result.nodes >= limits.nodes:
             stop, raw = Stop.NODES, "nodes"
         else:
-            stop, raw = Stop.GAP, "ties beyond count or columns collinear to rounding"
+            stop, raw = Stop.GAP, "too many ties, or columns that are collinear up to rounding"
         return Answer(
             stop=stop,
             bound=task.scaled.value(cell.lower),

@@ -427,11 +427,11 @@ class _Progress:
 def _check_loocv(problem: Problem) -> None:
     y = problem.y[problem.rows]
     if not np.all(np.abs(y) == 1.0):
-        raise BadInput("leave-one-out errors need labels -1 and +1: map the two values of the target to them")
+        raise BadInput("leave-one-out errors need labels -1 and +1; map the two values of the target to these labels")
     if problem.n < 2:
         raise BadInput("leaving one row out needs at least two rows")
     if problem.regularizer.intercept and min(np.sum(y > 0.0), np.sum(y < 0.0)) < 2:
-        raise BadInput("with an intercept each class needs two rows or more: else a fold has one class only")
+        raise BadInput("with an intercept each class needs at least two rows, otherwise a fold has only one class")
 
 
 def _infinite_bracket(size: int) -> Bracket:

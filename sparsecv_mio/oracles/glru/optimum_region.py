@@ -335,7 +335,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     X_new, y_new = _new_rows(fit, add)
     n = problem.n - gone.size + y_new.size
     if n < 1:
-        raise BadInput("no row is left after the removal: keep at least one")
+        raise BadInput("no row is left after the removal; keep at least one row")
     w, X_gone = fit.w, problem.design.rows(gone)
     t_new = X_new @ w
     alpha_new = -loss.derivative(t_new, y_new)
@@ -404,7 +404,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     penalised = regularizer.penalised(columns.size)
     head, tail = columns[:penalised], columns[penalised:]
     if penalised + X_new.shape[1] == 0:
-        raise BadInput("no penalised column is left after the removal: keep at least one")
+        raise BadInput("no penalised column is left after the removal; keep at least one column")
     score_new = fit.alpha @ X_new / problem.n
     w_new = Regularizer(regularizer.ridge, regularizer.l1).minimizer(score_new)
     X_gone = problem.design.columns(gone)
@@ -500,9 +500,9 @@ def _known_positions(remove: Any, allowed: BoolArray, what: str) -> IntArray:
     """Return the positions to remove; raise if one is not allowed or is repeated."""
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
     if gone.size and not (0 <= gone.min() <= gone.max() < allowed.size and allowed[gone].all()):
-        raise BadInput(f"a {what} to remove is not in the problem: use positions 0 .. {allowed.size - 1} of it")
+        raise BadInput(f"a {what} to remove is not in the problem; give positions 0 .. {allowed.size - 1} of it")
     if np.unique(gone).size != gone.size:
-        raise BadInput(f"a {what} to remove is given twice")
+        raise BadInput(f"a {what} to remove is given twice; give each {what} once")
     return gone
 
 

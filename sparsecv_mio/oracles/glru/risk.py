@@ -73,7 +73,7 @@ class DesignMatrix:
         if self.X.ndim != 2 or min(self.X.shape) == 0:
             raise BadInput(f"X of shape {self.X.shape} must be a matrix with at least one row and one column")
         if not np.isfinite(values).all():
-            raise BadInput("X holds a number that is not finite: remove or fill it first")
+            raise BadInput("X has a number that is not finite; remove or fill it first")
 
     @property
     def n(self) -> int:
@@ -174,11 +174,11 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.y.shape != (self.design.n,):
-            raise BadInput(f"y of shape {self.y.shape} must hold one response for each of the {self.design.n} rows")
+            raise BadInput(f"y of shape {self.y.shape} must have one response for each of the {self.design.n} rows")
         if not np.isfinite(self.y).all():
-            raise BadInput("y holds a number that is not finite")
+            raise BadInput("y has a number that is not finite; remove or fill it first")
         if self.n == 0:
-            raise BadInput("no row is left to fit: keep at least one")
+            raise BadInput("no row is left to fit; keep at least one row")
         self.loss.check(self.y)
 
     @cached_property

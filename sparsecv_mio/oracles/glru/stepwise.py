@@ -219,7 +219,7 @@ def _check_validation(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, F
             f"the {problem.design.d} columns of the training data"
         )
     if not (np.all(np.abs(labels) == 1.0) and np.all(np.abs(problem.y) == 1.0)):
-        raise BadInput("stepwise selection needs labels -1 and +1: map the two values of the target to them")
+        raise BadInput("stepwise selection needs labels -1 and +1; map the two values of the target to these labels")
     return validation, labels
 
 

@@ -131,7 +131,10 @@ class Erm:
         if self.labels is not None:
             used = np.unique(self.labels[self.labels >= 0])
             if self.labels.shape != self.y.shape or used.size == 0 or used[-1] != used.size - 1:
-                raise BadInput("labels must give every row a fold 0 .. k-1, each used, or -1 for never left out")
+                raise BadInput(
+                    "labels must give every row a fold 0 .. k-1, each used at least once, or -1 for rows that are "
+                    "never held out"
+                )
         self.loss.check(self.y)
 
     @property
@@ -459,9 +462,9 @@ def fold_fits(
     """
     penalty, lam, k, p = erm.penalty, erm.lam, erm.k, erm.p
     if not penalty.proximable:
-        raise BadInput(f"penalty {penalty.name} has no proximal map")
+        raise BadInput(f"penalty {penalty.name} has no proximal map, which this solver needs; use another solver")
     if not isinstance(erm.loss, Squared):
-        raise BadInput(f"the fits of all folds at once are those of the squared loss, not of {erm.loss.name}")
+        raise BadInput(f"fitting all folds at once requires squared-error loss, not {erm.loss.name}")
     smoothness = erm.loss.smoothness
     labels = erm.fold
     x_mean, y_mean = (erm.X.mean(axis=0), float(erm.y.mean())) if intercept else (np.zeros(p), 0.0)

@@ -305,7 +305,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
         if _is_monotone_descent(erm, Solver(alpha, proximal=proximal), iterations):
             return alpha
         alpha /= 2.0
-    raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
+    raise BadInput("no step length reduces the objective; rescale the columns with --scale variance")
 
 
 def _largest_square(X: FloatArray, rows: int | None) -> float:
@@ -374,7 +374,7 @@ def make_solver(
     """
     kind = match_keyword(kind, SOLVERS, "--solver")
     if batch is not None and kind != "sgd":
-        raise BadInput("--batch goes with --solver sgd: gd and proxgd use all rows")
+        raise BadInput("--batch: requires --solver sgd, because gd and proxgd use all rows")
     if step is not None and not (np.isfinite(step) and step > 0.0):
         raise BadInput(f"--step must be a number > 0, not {step}")
     if doubling is not None and doubling < 1:
@@ -637,7 +637,7 @@ def run(
 
 def _finite(cv: float, t: int) -> float:
     if not np.isfinite(cv):
-        raise BadInput(f"the iterates left the finite numbers by iteration {t}: give a smaller --step")
+        raise BadInput(f"the iterates are not finite after iteration {t}; give a smaller --step")
     return cv
 
 

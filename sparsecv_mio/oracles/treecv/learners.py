@@ -116,13 +116,13 @@ class RidgeLearner(_Scored):
 
         m = self.state
         if m is None:
-            raise BadInput("ridge has learned no rows: every fold needs training rows")
+            raise BadInput("ridge has no training rows; every fold needs training rows")
         full = m.scatter if self.intercept else m.scatter + m.n * np.outer(m.mean, m.mean)
         p = full.shape[0] - 1
         try:
             factor = cho_factor(full[:p, :p] + self.lam * np.eye(p), lower=True)
         except LinAlgError:
-            raise BadInput("the ridge fit of a fold is not unique: give lam > 0 or drop redundant columns") from None
+            raise BadInput("the ridge fit of a fold is not unique; give lam > 0 or drop redundant columns") from None
         b = cho_solve(factor, full[:p, p])
         return b, float(m.mean[p] - m.mean[:p] @ b) if self.intercept else 0.0
 
@@ -271,7 +271,10 @@ class PartialFitLearner(_Scored):
 
     def __init__(self, estimator: Any, *, classes: FloatArray | None = None, loss: RowLoss | None = None) -> None:
         if not hasattr(estimator, "partial_fit"):
-            raise BadInput(f"{type(estimator).__name__} has no partial_fit: it cannot learn incrementally")
+            raise BadInput(
+                f"{type(estimator).__name__} has no method partial_fit, which incremental learning needs; use another "
+                "estimator"
+            )
         self.estimator = copy.deepcopy(estimator)
         self.classes = classes
         self.loss: RowLoss = loss or (squared_error if classes is None else wrong_class)
@@ -507,11 +510,15 @@ def make_task(
     """
     learner = match_keyword(learner, LEARNERS, "--learner")
     if lam is not None and learner not in ("pegasos", "ridge"):
-        raise BadInput(f"--lam does not go with --learner {learner}: it is for pegasos and ridge")
+        raise BadInput(
+            f"--lam: not supported with --learner {learner}; use learner pegasos or ridge, or leave --lam out"
+        )
     if step is not None and learner != "lsqsgd":
-        raise BadInput(f"--step does not go with --learner {learner}: it is for lsqsgd")
+        raise BadInput(f"--step: not supported with --learner {learner}; use learner lsqsgd, or leave --step out")
     if intercept == Intercept.FOLD and learner in ("naive-bayes", "bernoulli-nb"):
-        raise BadInput(f"--intercept fold does not go with --learner {learner}: it has class shares instead")
+        raise BadInput(
+            f"--intercept fold: not supported with --learner {learner}, which uses class shares; leave --intercept out"
+        )
     X = design_matrix(dataset, scale, intercept)
     classifies = learner in CLASSIFIERS
     y = binary_labels(dataset)[0] if classifies else dataset.y

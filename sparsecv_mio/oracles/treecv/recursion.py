@@ -122,7 +122,10 @@ class RowsByFold:
         """
         folds.check_partition("treecv")
         if X.shape[0] != folds.n or y.shape != (folds.n,):
-            raise BadInput(f"the folds are of {folds.n} rows, the data has {X.shape[0]} and the target {y.shape[0]}")
+            raise BadInput(
+                f"the folds have {folds.n} rows, X has {X.shape[0]} and y has {y.shape[0]}; give all three the same "
+                "rows"
+            )
         if np.array_equal(folds.order, np.arange(folds.n)):
             return cls(np.ascontiguousarray(X), y, folds.starts)
         return cls(X[folds.order], y[folds.order], folds.starts)

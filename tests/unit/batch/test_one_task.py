@@ -278,5 +278,5 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
             check_with_data(make_tasks({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
     with pytest.raises(BadInput, match="lasso: does not support loss poisson; use sparsecv, ridge, abess"):
         make_tasks({"data": data, "vary": {**how, "estimator": "lasso"}})
-    with pytest.raises(BadInput, match="exposure days: goes with loss poisson, not squared"):
+    with pytest.raises(BadInput, match="exposure days: requires loss poisson, not squared"):
         make_tasks({"data": data, "vary": {**how, "loss": "squared"}})

@@ -19,16 +19,16 @@ from sparsecv_mio.errors import BadInput
         ({"gap": True}, "gap: True is not a number"),
         ({"time_limit": 0}, "time_limit: 0 is out of range; give a positive number of seconds"),
         ({"cpu_limit": -1.0}, "cpu_limit: -1 is out of range"),
-        ({"stability": "much"}, "stability: 'much' is no weight, give a number from 0"),
-        ({"stability": -1}, "stability: -1 is no weight"),
-        ({"stability": 1.0, "one_se": True}, "stability 1.0: goes with one_se off, not on"),
+        ({"stability": "much"}, "stability: 'much' is not a weight; give a number from 0"),
+        ({"stability": -1}, "stability: -1 is not a weight"),
+        ({"stability": 1.0, "one_se": True}, "stability 1.0: requires one_se off, not on"),
         ({"method": "rnds"}, "method: unknown word 'rnds' .did you mean 'rounds'"),
         ({"scale": "long"}, "scale: unknown word 'long'"),
         ({"scale": 1}, "scale: 1 is not a text; give a text in quotes"),
         ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
         ({"sources": "-enclosure"}, "sources: unknown source 'enclosure' .did you mean 'enclosures'"),
-        ({"gamma": "0.1..1", "sources": "none"}, "gamma 0.1..1: sources goes with a grid"),
+        ({"gamma": "0.1..1", "sources": "none"}, "gamma 0.1..1: sources requires a grid"),
         ({"mio_budget": -1}, "mio_budget: -1 is not a whole number of at least 0"),
         ({"seed": "a"}, "seed: 'a' is not a whole number"),
         ({"split": 1.5}, "split: 1.5 is not a whole number"),
@@ -39,7 +39,7 @@ from sparsecv_mio.errors import BadInput
         ({"folds": 2.5}, "folds: 2.5 is neither"),
         ({"tau": 2.5}, "tau: 2.5 is neither"),
         ({"gamma": "1:0.1:3"}, "gamma: '1:0.1:3' is reversed"),
-        ({"gamma": "0.1..1", "refine": True}, "gamma 0.1..1: refine goes with a grid"),
+        ({"gamma": "0.1..1", "refine": True}, "gamma 0.1..1: refine requires a grid"),
         ({"estimator": "laso"}, "estimator 'laso' is unknown .did you mean 'lasso'"),
     ],
 )
@@ -234,8 +234,11 @@ def test_options_of_a_solver_are_tables_and_one_text_of_a_task(tmp_path: Path) -
     design = {"design": "toeplitz", "n": 20, "p": 3, "support": 1}
     tasks = make_tasks({"data": [design], "vary": vary}, tmp_path)
     assert [task.settings["solver_option"] for task in tasks] == ["presolve=off", "random_seed=3,parallel=on"]
-    for wrong, message in (({"presolv": 1}, "highs refuses it: unknown option 'presolv'"), (3, "3 is not a text")):
+    for wrong, message in (
+        ({"presolv": 1}, "highs rejects this option: unknown option 'presolv'"),
+        (3, "3 is not a text"),
+    ):
         with pytest.raises(BadInput, match=f"^.*solver_option.*{message}"):
             make_tasks({"data": [design], "vary": {**vary, "solver_option": wrong}}, tmp_path)
-    with pytest.raises(BadInput, match="solver_option presolve=off: goes with backend"):
+    with pytest.raises(BadInput, match="solver_option presolve=off: requires backend"):
         make_tasks({"data": [design], "vary": {"solver_option": {"presolve": "off"}}}, tmp_path)

@@ -121,9 +121,9 @@ def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capf
         (["table", "RUNS", "--out", "t.doc"], "--out: 't.doc' must end with .md"),
         (["table", "RUNS", "--out", "table"], "--out: 'table' must end with .md"),
         (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
-        (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
+        (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "several columns require --kind lines"),
         (["plot", "RUNS", "--kind", "profile", "--where", "data=", "--out", "f.png"], "no row matches"),
-        (["plot", "record.json", "--kind", "box", "--out", "f.png"], "is no table of runs"),
+        (["plot", "record.json", "--kind", "box", "--out", "f.png"], "is not a table of runs"),
     ],
 )
 def test_what_is_refused(

@@ -73,11 +73,11 @@ def test_records_of_every_command_are_verified(loss: str) -> None:
 
 def test_models_of_solvers_and_scales_without_an_end_are_refused() -> None:
     data, side = drawn("logistic"), SideOptions(adjust=["x1"])
-    with pytest.raises(BadInput, match="^adjust: with loss logistic goes with backend native, not highs"):
+    with pytest.raises(BadInput, match="^adjust: with loss logistic requires backend native, not highs"):
         fit_one(data, tau=1, gamma=0.1, loss="logistic", side=side, backend="highs")
-    with pytest.raises(BadInput, match="^adjust: with loss logistic goes with loss squared in models of solvers"):
+    with pytest.raises(BadInput, match="^adjust: with loss logistic requires loss squared to export a solver model"):
         export_one(data, "never.nl", tau=1, gamma=0.1, loss="logistic", side=side)
     X = data.X.copy()
     X[:, 1] = data.y
-    with pytest.raises(BadInput, match="^adjust: on all rows, column 'x1' tells the two classes apart"):
+    with pytest.raises(BadInput, match="^adjust: on all rows, column 'x1' separates the two classes"):
         sc.best_subsets(replace(data, X=X), **asked("logistic"))

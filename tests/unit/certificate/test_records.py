@@ -81,7 +81,10 @@ def test_rows_of_a_frame_or_a_file_have_their_weights(tmp_path: Path) -> None:
         assert sc.verify(found, sc.read_dataset(tmp_path / "w.csv", "lpsa", aux=["w"])).ok
     with pytest.raises(sc.SparseCVError, match=r"^weights: read_dataset\(frame, target, weights=...\) gives"):
         sc.Dataset.from_frame(frame, "lpsa", weights="w")
-    with pytest.raises(sc.SparseCVError, match="^weights: 'w', but these rows have weights already, 'w': leave it out"):
+    with pytest.raises(
+        sc.SparseCVError,
+        match="^weights: 'w' is given, but the data already have the weights 'w'; leave this option out",
+    ):
         sc.solve(data, weights="w")
 
 

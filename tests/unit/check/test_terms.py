@@ -186,5 +186,5 @@ def test_a_tree_of_terms_lists_what_is_below_its_thresholds() -> None:
 def test_other_restrictions_have_no_proof(tmp_path: Path) -> None:
     data, _ = small(0)
     record = best_subsets(data, gammas=[1.0], taus=[2], force_in=["b"])
-    with pytest.raises(BadInput, match="restrictions beside --adjust, --force-out and --count"):
+    with pytest.raises(BadInput, match="restrictions other than --adjust, --force-out and --count"):
         write_proof(record, data, tmp_path / "p")

@@ -22,9 +22,9 @@ TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
         ("taus: '99' is out of range", "--tau: '99' is out of range"),
         ("tau 99 is out of range: use 0 to 5", "--tau 99 is out of range: use 0 to 5"),
         ("folds '1000' need 1000 rows", "--folds '1000' need 1000 rows"),
-        ("stability 0.5: goes with method auto", "--stability 0.5: goes with --method auto"),
+        ("stability 0.5: requires method auto", "--stability 0.5: requires --method auto"),
         ("one_se: a single fold has no standard error", "--one-se: a single fold has no standard error"),
-        ("gamma 0.1..1: one-se goes with a grid", "--gamma 0.1..1: --one-se goes with a grid"),
+        ("gamma 0.1..1: one-se requires a grid", "--gamma 0.1..1: --one-se requires a grid"),
         ("stability nested, without outer fold 1: no", "stability nested, without outer fold 1: no"),
         ("column: 'tau' is empty", "column: 'tau' is empty"),
         ("--tau: '99' is out of range", "--tau: '99' is out of range"),
@@ -38,10 +38,10 @@ def test_names(message: str, named: str) -> None:
     ("arguments", "message"),
     [
         (["--gap", "2"], "error: --gap: 2 is out of range"),
-        (["--stability", "x"], "error: --stability: 'x' is no weight"),
-        (["--method", "bounds", "--one-se"], "error: --one-se: goes with --method auto"),
-        (["--gamma", "0.1..1", "--stability", "1"], "error: --gamma 0.1..1: --stability goes with a grid"),
-        (["--gamma", "0.1..1", "--scheduler", "tcp://a:1"], "error: --gamma 0.1..1: --scheduler goes with a grid"),
+        (["--stability", "x"], "error: --stability: 'x' is not a weight"),
+        (["--method", "bounds", "--one-se"], "error: --one-se: requires --method auto"),
+        (["--gamma", "0.1..1", "--stability", "1"], "error: --gamma 0.1..1: --stability requires a grid"),
+        (["--gamma", "0.1..1", "--scheduler", "tcp://a:1"], "error: --gamma 0.1..1: --scheduler requires a grid"),
     ],
 )
 def test_on_the_command_line_before_data_are_read(

@@ -80,9 +80,9 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
     for options, word in (
         (["solve", "--method", "descent"], "--method descent"),
         (["solve", "--gamma", "0.1..1"], "every gamma of an interval (--gamma LO..HI)"),
-        (["path", "--force-in", "age"], "restrictions beside --adjust, --force-out and --count"),
-        (["fit", "--force-in", "age"], "restrictions beside"),
-        (["fit", "--together", "age,svi"], "restrictions beside"),
+        (["path", "--force-in", "age"], "restrictions other than --adjust, --force-out and --count"),
+        (["fit", "--force-in", "age"], "restrictions other than"),
+        (["fit", "--together", "age,svi"], "restrictions other than"),
         (["path", "--loss", "logistic", "--force-out", "age"], "restrictions with --loss logistic"),
         (["solve", "--loss", "logistic", "--scale-within", "folds"], "--scale-within folds with --loss logistic"),
         (["fit", "--assume-box", "9"], "--assume-box"),
@@ -93,7 +93,7 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
         gamma = [] if "--gamma" in options else ["--gamma", "1"]
         assert run([options[0], *ask, *options[1:], *gamma]) == 2
         told = capsys.readouterr().err
-        assert told.count("\n") == 1 and f"--proof: proofs do not cover {word}" in told
+        assert told.count("\n") == 1 and f"--proof: not supported with {word}" in told
     assert not place.exists()
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_part_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     place = tmp_path / "p"
     unfinished_file(place).write_text("my notes")
     assert run([*SOLVE, str(place)]) == 2
-    assert "is no part of a proof: remove it" in capsys.readouterr().err
+    assert "is not the unfinished part of a proof; remove the file" in capsys.readouterr().err
     assert unfinished_file(place).read_text() == "my notes" and not place.exists()
 
 

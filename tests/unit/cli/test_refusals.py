@@ -47,7 +47,7 @@ def test_a_column_that_rounding_moves_is_not_called_constant(capsys: Said) -> No
     told = capsys.readouterr().err
     assert "column 'c' is constant: its coefficient is zero" in told
     assert "column 'b' changes by no more than rounding: its coefficient is zero" in told
-    assert "--proof: column 'b' changes by no more than rounding: give --drop b" in told and not Path("p").exists()
+    assert "--proof: column 'b' is constant up to rounding; give --drop b" in told and not Path("p").exists()
     assert run([*ask, "--drop", "b", "-q"]) == 0 and run(["check", "p", "ulp.csv"]) == 0
 
 
@@ -64,7 +64,7 @@ def test_a_threshold_that_is_no_probability_is_told_its_range(capsys: Said) -> N
     assert run([*ask, "--json", "two.json"]) == 0
     capsys.readouterr()
     assert run(["predict", "two.json", "two.csv", "--threshold", "3"]) == 2
-    assert "--threshold: 3 is no probability: give a number from 0 to 1" in capsys.readouterr().err
+    assert "--threshold: 3 is not a probability; give a number from 0 to 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.6, 0.66, 0.9])

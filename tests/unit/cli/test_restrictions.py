@@ -122,11 +122,11 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
         (["--hierarchy", "bmi"], "hierarchy: 'bmi' is none of strong, weak"),
         (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
         (["--nonnegative", "nose"], "--nonnegative: 'nose' is not a feature"),
-        (["--nonnegative", "all", "--method", "rounds"], "nonnegative: goes with --method auto, algorithm1 or grid"),
-        (["--at-most", "1:s1,s2", "--refine"], "at-most: goes with --refine off, not on"),
-        (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: goes with --method"),
-        (["--hierarchy", "s1=s2", "--force-in", "s1"], "tau 1: no model of at most 1 features keeps"),
-        (["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders"], "does not take: sign"),
+        (["--nonnegative", "all", "--method", "rounds"], "nonnegative: requires --method auto, algorithm1 or grid"),
+        (["--at-most", "1:s1,s2", "--refine"], "at-most: requires --refine off, not on"),
+        (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: requires --method"),
+        (["--hierarchy", "s1=s2", "--force-in", "s1"], "tau 1: no model of at most 1 features satisfies"),
+        (["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders"], "does not support: sign"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +153,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
         (["--count", "columns"], False, ""),
         (["--folds", "loo"], False, "the proof is faster this way"),
         (["--tau", "5"], False, "the data have 4 features"),
-        (["--method", "rounds"], False, "goes with method auto, algorithm1 or grid, not rounds"),
+        (["--method", "rounds"], False, "requires method auto, algorithm1 or grid, not rounds"),
     ],
 )
 def test_levels_enter_together_by_default(

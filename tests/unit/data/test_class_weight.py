@@ -72,9 +72,9 @@ def test_a_run_is_carried_on_with_it_alone(tmp_path: Path) -> None:
 def test_fits_on_all_rows_and_what_is_refused() -> None:
     record = best_subsets(rows(), gammas=[0.1], taus=[1], loss="logistic", class_weight="balanced")
     assert record.data.class_weight == "balanced" and verify(record, rows()).ok
-    with pytest.raises(BadInput, match="class-weight balanced: goes with loss logistic, not squared"):
+    with pytest.raises(BadInput, match="class-weight balanced: requires loss logistic, not squared"):
         SearchOptions.of(class_weight="balanced")
-    with pytest.raises(BadInput, match="class-weight: goes with loss logistic, not squared"):
+    with pytest.raises(BadInput, match="class-weight: requires loss logistic, not squared"):
         best_subsets(rows(), gammas=[0.1], taus=[1], class_weight="balanced")
     with pytest.raises(BadInput, match="class-weight: unknown word 'balance'"):
         SearchOptions.of(loss="logistic", class_weight="balance")

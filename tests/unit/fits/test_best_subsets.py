@@ -137,7 +137,7 @@ def test_a_record_is_read_back_and_what_is_wrong_with_it_is_found() -> None:
 
 
 def test_restrictions_are_refused() -> None:
-    with pytest.raises(BadInput, match="no restriction"):
+    with pytest.raises(BadInput, match="not supported with restrictions"):
         best_subsets(interval_problem(1, "4").data.dataset, gammas="0.01..5", taus=[2], force_in="x0")
 
 

@@ -88,8 +88,8 @@ def test_side_constraints_that_exclude_every_support() -> None:
     [
         ({"assume_box": 0.0}, "assume_box 0 is out of range"),
         ({"assume_box": float("nan")}, "assume_box nan is out of range"),
-        ({"assume_box": 1.0, "backend": "highs"}, "assume_box is for the native backend, not highs"),
-        ({"assume_box": 1.0, "side": SideOptions(force_in=("x0",))}, "does not go together with side constraints"),
+        ({"assume_box": 1.0, "backend": "highs"}, "assume_box: requires backend native, not highs"),
+        ({"assume_box": 1.0, "side": SideOptions(force_in=("x0",))}, "not supported with side constraints"),
     ],
 )
 def test_an_assumed_box_that_means_nothing_is_refused(keywords: dict[str, object], message: str) -> None:
@@ -104,9 +104,9 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     assert found.assumed_box == 2.0 * largest and found.status == "proved"
     assert "if coefficients are within" in repr(found)
     aside = fit_one(made(0), tau=2, gamma=0.3, assume_box=0.5 * largest)
-    assert aside.assumed_box is None and "is set aside" in aside.warnings[0] and aside.objective == plain.objective
+    assert aside.assumed_box is None and "was ignored" in aside.warnings[0] and aside.objective == plain.objective
     monkeypatch.setattr(one, "_is_wide", lambda data: True)
-    with pytest.raises(BadInput, match="assume_box needs the products of all columns: 5 are too many"):
+    with pytest.raises(BadInput, match="assume_box: needs the products of all columns, and 5 columns are too many"):
         fit_one(made(0), tau=2, gamma=0.3, assume_box=1.0)
 
 
@@ -165,17 +165,17 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
     assert balanced.data.class_weight == "balanced" and verify(balanced, data).ok
     for words, message in (
         ({"positive": "maybe"}, "the classes of 'ill' are no and yes"),
-        ({"intercept": "global"}, "goes with intercept fold or none"),
-        ({"assume_box": 3.0}, "loss logistic: goes with solve, path and fit, not with assume-box"),
+        ({"intercept": "global"}, "requires intercept fold or none"),
+        ({"assume_box": 3.0}, "loss logistic: not supported with assume-box"),
         (
             {"side": SideOptions(nonnegative=("a",))},
-            "backend native, formulation tree, does not take: sign with loss logistic",
+            "backend native, formulation tree, does not support: sign with loss logistic",
         ),
         ({"backend": "highs", "formulation": "benders"}, "formulation"),
     ):
         with pytest.raises(BadInput, match=message):
             fit_one(data, tau=1, gamma=0.3, loss="logistic", **words)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="goes with loss logistic"):
+    with pytest.raises(BadInput, match="requires loss logistic"):
         fit_one(made(0), tau=1, gamma=0.3, positive="yes")
 
 
@@ -201,7 +201,9 @@ def test_two_classes_written_to_files(tmp_path: Path) -> None:
     linear.run()
     found = offset + factor * linear.getInfo().objective_function_value
     assert found - 1e-6 * best <= best <= found + missed + 1e-6 * best and missed < 0.1 * best
-    with pytest.raises(BadInput, match="--to: .mps holds no log losses: write .nl, .cbf or .ptf, or a linear model"):
+    with pytest.raises(
+        BadInput, match="--to: .mps files cannot represent the log loss; write .nl, .cbf or .ptf, or a linear model"
+    ):
         export_one(data, place, tau=2, gamma=0.3, loss="logistic")
     pytest.importorskip("mosek")
     for end in ("cbf", "ptf"):

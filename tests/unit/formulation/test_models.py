@@ -81,5 +81,5 @@ def test_lowering_refuses_what_it_cannot_carry() -> None:
         lower_model(model)
     model = PerspectiveModel(task_of(0))
     model.pyomo.rows["odd"] = model.u[0] ** 2 >= 1.0
-    with pytest.raises(ValueError, match="only quadratic rows of the form <="):
+    with pytest.raises(ValueError, match="only quadratic constraints of the form <="):
         lower_model(model)

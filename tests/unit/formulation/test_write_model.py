@@ -28,7 +28,7 @@ def test_names_and_units(suffix: str, tmp_path: Path) -> None:
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     problem = problem_of(np.random.default_rng(0), 20, 3, 0.5)
-    with pytest.raises(BadInput, match="unknown ending"):
+    with pytest.raises(BadInput, match="unknown file ending"):
         export_model(problem, 2, str(tmp_path / "m.txt"))
     with pytest.raises(BadInput, match="no support of at most 1"):
         export_model(problem, 1, str(tmp_path / "m.mps"), constraints=SideConstraints(forced_in=(0, 1)))

@@ -107,7 +107,7 @@ def test_kernels_of_the_package_are_used_where_they_fit(
     find_shipped_kernels.cache_clear()
     assert not compiled(doubled())
     assert not list(own.iterdir())
-    assert where_kernels_are()[1] == "kernels of the package: 1, for old"
+    assert where_kernels_are()[1] == "shipped kernels: 1, for old"
     (shipped / "manifest.json").write_text(manifest(numba="0.1"))
     find_shipped_kernels.cache_clear()
     assert compiled(doubled())
@@ -119,7 +119,7 @@ def test_kernels_of_the_package_are_used_where_they_fit(
         ({"numba": "0.1"}, "they are for numba 0.1, not"),
         ({"python": "py30"}, "they are for Python py30, not"),
         ({"triple": "pdp11"}, "they are for the platform pdp11, not"),
-        ({"features": "+sse2,+teleport,-avx"}, "they need a processor with teleport"),
+        ({"features": "+sse2,+teleport,-avx"}, "they need a processor that has teleport"),
     ],
 )
 def test_kernels_of_the_package_that_do_not_fit_are_left(
@@ -140,7 +140,7 @@ def test_a_manifest_that_cannot_be_read_or_trusted_is_none(folders: tuple[Path, 
     (shipped / "manifest.json").write_text(manifest())
     shipped.chmod(0o777)
     find_shipped_kernels.cache_clear()
-    assert find_shipped_kernels(HOST)[1].startswith("others can write into")
+    assert find_shipped_kernels(HOST)[1].startswith("other users can write into")
     shipped.rename(shipped.parent / "gone")
     find_shipped_kernels.cache_clear()
     assert find_shipped_kernels(HOST) == (None, "none came with the package")

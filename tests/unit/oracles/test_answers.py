@@ -75,7 +75,7 @@ def test_refusals() -> None:
         design_matrix(data, "none", "x")
     with pytest.raises(BadInput, match="columns of the training data"):
         validation_rows(data, Dataset.from_arrays(data.X[:, :2], data.y))
-    with pytest.raises(BadInput, match="does not"):
+    with pytest.raises(BadInput, match="do not"):
         validation_rows(data, Dataset.from_arrays(data.X, np.where(data.y > 0.0, 5.0, 1.0)))
     with pytest.raises(BadInput, match="holdout"):
         holdout_split(data, 1.5)

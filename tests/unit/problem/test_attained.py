@@ -40,7 +40,7 @@ def test_the_fold_is_named_whose_rows_are_told_apart_and_no_other_column() -> No
     X, y = rows()
     X[:, 1] = (y > 0.0) & (np.arange(80) % 3 == 0)  # says ill, where it says anything
     X[np.flatnonzero(y[:20] == 0.0)[:2], 1] = 1.0  # but of two rows, both held out by the first fold
-    said = "^adjust: on the training rows of fold 1 of 4, column 'x1' tells the two classes apart, so"
+    said = "^adjust: on the training rows of fold 1 of 4, column 'x1' separates the two classes, so"
     with pytest.raises(BadInput, match=said):
         asked(X, y, "logistic", ["x0", "x1", "x2"])
 
@@ -48,14 +48,16 @@ def test_the_fold_is_named_whose_rows_are_told_apart_and_no_other_column() -> No
 def test_columns_that_tell_classes_apart_together_are_named() -> None:
     X, y = rows()
     X[:, 2] = np.where(y > 0.0, 1.0, -1.0) - X[:, 1]
-    with pytest.raises(BadInput, match="^adjust: on all rows, columns 'x1', 'x2' tell the two classes apart"):
+    with pytest.raises(BadInput, match="^adjust: on all rows, columns 'x1', 'x2' separate the two classes"):
         asked(X, y, "logistic", ["x0", "x1", "x2"])
 
 
 def test_counts_of_0_that_a_column_sets_apart() -> None:
     X, y = rows()
     X[:, 1] = (y == 0.0) & (np.arange(80) % 3 == 0)
-    with pytest.raises(BadInput, match="^adjust: on all rows, column 'x1' tells rows of count 0 from the others"):
+    with pytest.raises(
+        BadInput, match="^adjust: on all rows, column 'x1' separates the rows of count 0 from the others"
+    ):
         asked(X, y, "poisson", ["x0", "x1"])
 
 
@@ -66,7 +68,7 @@ def test_nearly_so_is_taken_where_it_can_be_proved() -> None:
     X[one, 1] = -1.0  # one row on the other side
     asked(X, y, "logistic", ["x1"], None)
     X[one, 1] = 1.0
-    with pytest.raises(BadInput, match="tells the two classes apart"):
+    with pytest.raises(BadInput, match="separates the two classes"):
         asked(X, y, "logistic", ["x1"], None)
 
 

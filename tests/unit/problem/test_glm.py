@@ -77,7 +77,7 @@ def test_a_level_below_the_point_has_no_quadratic() -> None:
     ("changes", "said"),
     [
         ({"y": np.arange(30.0)}, "labels -1 and"),
-        ({"y": np.ones(30)}, "all of one class"),
+        ({"y": np.ones(30)}, "are of one class"),
         ({"gamma": 0.0}, "gamma must be a positive number"),
     ],
 )

@@ -77,11 +77,19 @@ def test_what_is_printed_says_so() -> None:
 @pytest.mark.parametrize(
     ("names", "asked", "message"),
     [
-        (["city=Z"], {"count": "factors"}, "^reference: 'city=Z' is no level of a factor that is whole"),
-        (["city=O"], {}, "^reference: 'city=O' is no level of a factor that is whole"),
+        (
+            ["city=Z"],
+            {"count": "factors"},
+            "^reference: 'city=Z' is not a level of a factor that counts as one feature",
+        ),
+        (["city=O"], {}, "^reference: 'city=O' is not a level of a factor that counts as one feature"),
         (["city=O", "city=B"], {"count": "factors"}, "^reference: 'city=B' is the second level of 'city'"),
-        (["city=O"], {"count": "factors", "force_out": ["city=B"]}, "^reference: rows without a level of 'city'"),
-        (["ward=a"], {"count": [["ward=a", "x"]]}, "^reference: rows without a level of 'ward'"),
+        (
+            ["city=O"],
+            {"count": "factors", "force_out": ["city=B"]},
+            "^reference: every row needs exactly one level of 'city'",
+        ),
+        (["ward=a"], {"count": [["ward=a", "x"]]}, "^reference: every row needs exactly one level of 'ward'"),
     ],
 )
 def test_what_is_refused(names: list[str], asked: dict[str, Any], message: str) -> None:
@@ -149,9 +157,9 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("solve --model average", "--count: goes with --model pair, not average"),
-        ("solve --loss poisson", "--count: goes with --loss squared, not poisson"),
-        ("path --loss poisson", "--count: goes with --loss squared, not poisson"),
+        ("solve --model average", "--count: requires --model pair, not average"),
+        ("solve --loss poisson", "--count: requires --loss squared, not poisson"),
+        ("path --loss poisson", "--count: requires --loss squared, not poisson"),
     ],
 )
 def test_options_that_rule_out_factors_rule_out_a_reference(

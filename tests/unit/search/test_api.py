@@ -367,7 +367,7 @@ def test_folds_of_any_form() -> None:
         ({"target": "nobody"}, "target 'nobody' is not in the data"),
         ({"data": [[1.0]]}, "data: a list is not a table in memory; give a table of pandas, polars"),
         ({"data": pd.DataFrame({"a": [1.0]}), "target": None}, "target is missing"),
-        ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "these data have the target 'y' already"),
+        ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "but the data already have the target 'y'"),
         ({"folds": [0, 1]}, "folds: 2 labels for 97 rows"),
         ({"folds": "4", "gammas": [[0.1]]}, "is not a finite number"),
         ({"folds": 3.5}, "folds 3.5: give a number"),
@@ -422,7 +422,9 @@ def test_messages_name_keywords(tmp_path: Path) -> None:
     both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none"; give the options that apply'
     with pytest.raises(sc.SparseCVError, match=both):
         sc.solve(MESSY, "y", features=["a"], **QUICK)
-    with pytest.raises(sc.SparseCVError, match="^na: goes with a file or a frame, and these data are read already"):
+    with pytest.raises(
+        sc.SparseCVError, match="^na: applies to a file or a frame, and these data have been read already"
+    ):
         sc.solve(sc.read_dataset(PROSTATE, "lpsa"), na="drop", **QUICK)
     with pytest.raises(sc.SparseCVError, match="^sep: requires a file; omit it for frames"):
         sc.solve(MESSY, "y", sep=";", **options)
@@ -477,7 +479,7 @@ def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: A
         line = ["solve", str(file), "-t", "y", "--folds", "4", "--gamma", "0.1,1", "--tau", "1:2", "--weights", "w"]
         assert run([*line, "--json", str(stored)]) == 0
         assert json.loads(stored.read_text())["cv_error"] == record.cv_error
-    with pytest.raises(BadInput, match="weights: 'w' is no column that these data keep"):
+    with pytest.raises(BadInput, match="weights: 'w' is not stored with these data"):
         sc.solve(sc.Dataset.from_frame(frame.drop(columns="w"), "y"), **how)
-    with pytest.raises(BadInput, match="weights: name a column"):
+    with pytest.raises(BadInput, match="weights: is not a text; name a column"):
         sc.solve(data, **how | {"weights": frame.w})

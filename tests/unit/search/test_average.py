@@ -97,12 +97,12 @@ def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
 
 
 @pytest.mark.parametrize(("how", "words"), [
-    ({"one_se": True}, "one-se: goes with model pair, not average"),
-    ({"stability": 0.5}, "stability 0.5: goes with model pair, not average"),
-    ({"method": "bounds"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not bounds"),
-    ({"method": "descent"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not descent"),
+    ({"one_se": True}, "one-se: requires model pair, not average"),
+    ({"stability": 0.5}, "stability 0.5: requires model pair, not average"),
+    ({"method": "bounds"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not bounds"),
+    ({"method": "descent"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not descent"),
     ({"model": "mean"}, "model: unknown word 'mean'"),
-    ({"model": "pair", "own_error": True}, "own-error: goes with model average"),
+    ({"model": "pair", "own_error": True}, "own-error: requires model average"),
 ])  # fmt: skip
 def test_what_it_does_not_go_with_is_refused_in_one_line(how: dict[str, Any], words: str) -> None:
     """The message names the option."""
@@ -113,7 +113,7 @@ def test_what_it_does_not_go_with_is_refused_in_one_line(how: dict[str, Any], wo
 
 def test_an_interval_of_gamma_is_refused() -> None:
     """One gamma is left of an interval: there is nothing to average."""
-    with pytest.raises(BadInput, match="model goes with a grid"):
+    with pytest.raises(BadInput, match="model requires a grid"):
         solve(data(), folds="5", gammas="0.01..1", model="average")
 
 

@@ -43,10 +43,10 @@ from sparsecv_mio.search.question import Question
     ("keywords", "words"),
     [
         ({"gap": 0.0}, "gap must be positive"),
-        ({"one_se": True}, "one-se goes with a grid"),
-        ({"method": "descent"}, "method goes with a grid"),
-        ({"force_in": "x0"}, "force-in goes with a grid"),
-        ({"trace": "t.csv"}, "trace goes with a grid"),
+        ({"one_se": True}, "one-se requires a grid"),
+        ({"method": "descent"}, "method requires a grid"),
+        ({"force_in": "x0"}, "force-in requires a grid"),
+        ({"trace": "t.csv"}, "trace requires a grid"),
     ],
 )
 def test_refusals_name_the_option(keywords: dict[str, object], words: str) -> None:

@@ -68,9 +68,9 @@ def test_more_columns_than_rows() -> None:
 def test_what_it_does_not_go_with() -> None:
     data = sc.read_dataset(FRAME, "y", na="mean")
     for how, words in (
-        ({"nested": 3}, "nested: does not go with na-within"), ({"gammas": "0.1..1"}, "na-within goes with a grid"),
-        ({"model": "average"}, "goes with model pair"), ({"stability": 1.0}, "goes with na-within all, not folds"),
-        ({"intercept": "global"}, "goes with intercept fold or none"),
+        ({"nested": 3}, "nested: not supported with na-within"), ({"gammas": "0.1..1"}, "na-within requires a grid"),
+        ({"model": "average"}, "requires model pair"), ({"stability": 1.0}, "requires na-within all, not folds"),
+        ({"intercept": "global"}, "requires intercept fold or none"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=words):
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")

@@ -85,12 +85,12 @@ def test_fits_on_all_rows_hold() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--exposure", "days", "--loss", "squared"], "--exposure days: goes with --loss poisson, not squared"),
-        (["--positive", "1"], "--positive 1: goes with --loss logistic, not poisson"),
-        (["--class-weight", "balanced"], "--class-weight balanced: goes with --loss logistic, not poisson"),
-        (["--intercept", "global"], "--loss poisson: goes with --intercept fold or none, not global"),
-        (["--method", "grid"], "--method grid: goes with --loss squared, not poisson"),
-        (["--proof", "x"], "proofs do not cover --loss poisson"),
+        (["--exposure", "days", "--loss", "squared"], "--exposure days: requires --loss poisson, not squared"),
+        (["--positive", "1"], "--positive 1: requires --loss logistic, not poisson"),
+        (["--class-weight", "balanced"], "--class-weight balanced: requires --loss logistic, not poisson"),
+        (["--intercept", "global"], "--loss poisson: requires --intercept fold or none, not global"),
+        (["--method", "grid"], "--method grid: requires --loss squared, not poisson"),
+        (["--proof", "x"], "not supported with --loss poisson"),
         (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
         (["--gamma", "0"], "logistic and poisson loss take positive ridge weights"),

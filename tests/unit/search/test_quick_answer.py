@@ -117,7 +117,7 @@ def test_columns_that_are_forced_in_come_first() -> None:
 def test_a_size_without_a_model_is_refused() -> None:
     rng = np.random.default_rng(2)
     data = sc.Dataset.from_arrays(rng.normal(size=(12, 3)), rng.normal(size=12))
-    message = "^tau 1: no model of at most 1 features keeps to the restrictions"
+    message = "^tau 1: no model of at most 1 features satisfies the restrictions"
     for call in (lambda **how: sc.cross_validate(data, "2", gammas=[1.0], taus=[1], **how),
                  lambda **how: sc.best_subsets(data, gammas=[1.0], taus=[1], **how)):  # fmt: skip
         with pytest.raises(BadInput, match=message):

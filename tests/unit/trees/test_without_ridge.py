@@ -83,7 +83,7 @@ def test_copies_of_rows_fit_exactly_with_fewer_columns() -> None:
     twice = standardize(Dataset.from_arrays(np.vstack([X, X]), np.concatenate([y, y])))
     check_independent(twice, [0.0], 4)
     with pytest.raises(
-        BadInput, match="^gamma 0: on all rows, any 5 independent columns fit exactly: give tau at most 4"
+        BadInput, match="^gamma 0: on all rows, any 5 independent columns fit the target exactly: give tau at most 4"
     ):
         check_independent(twice, [0.0], 5)
     with pytest.raises(BadInput, match="columns .* are linearly dependent: .*give tau at most 4"):
@@ -228,7 +228,9 @@ def test_too_few_rows_for_the_levels_of_a_factor() -> None:
     rows = factors()
     few = Dataset.from_arrays(rows.X[:16, :4], rows.y[:16], names=rows.names[:4])
     how = dict[str, Any](gammas=[0.0], folds="forward:5:2")
-    with pytest.raises(BadInput, match="on 4 rows, on which any 3 columns .* fit exactly if they are indep") as e:
+    with pytest.raises(
+        BadInput, match="on 4 rows, on which any 3 columns .* fit the target exactly if they are linearly indep"
+    ) as e:
         sc.solve(few, taus=[1], count="factors", **how)
     assert 'independent: give count="columns" and tau at most 2, or give a gamma' in str(e.value)
     assert sc.solve(few, taus=[1], count="factors", force_out=["f=w"], **how).status == "proved"

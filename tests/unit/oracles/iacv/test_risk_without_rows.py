@@ -239,5 +239,5 @@ def test_refusals():
     X, y, labels = make()
     with pytest.raises(BadInput, match="proximal map"):
         fold_fits(Erm(X, y, Squared(2.0), Rough(), 1.0, labels))
-    with pytest.raises(BadInput, match="squared loss"):
+    with pytest.raises(BadInput, match="squared-error loss"):
         fold_fits(Erm(X, np.sign(y), Logistic(), Regularizer(2.0), 1.0, labels))

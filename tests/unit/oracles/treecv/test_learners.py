@@ -177,7 +177,7 @@ def test_partial_fit_adapter():
         (lambda: LeastSquaresSgd(2, float("nan")), "step > 0"),
         (lambda: RidgeLearner(-1.0), "lam >= 0"),
         (lambda: GaussianNaiveBayes(2, SIGNS, smoothing=-1.0), "smoothing"),
-        (lambda: RidgeLearner(1.0).fit(), "no rows"),
+        (lambda: RidgeLearner(1.0).fit(), "no training rows"),
     ],
 )
 def test_refusals(make, word):

@@ -37,7 +37,7 @@ def test_every_fold_is_a_slice() -> None:
     assert rows.y[5:].tolist() == [1.0]
     sorted_already = RowsByFold.of(X, y, folds_from_labels([0, 0, 1, 1, 2, 2]))
     assert sorted_already.X is X and sorted_already.y is y
-    with pytest.raises(BadInput, match="folds are of 6 rows"):
+    with pytest.raises(BadInput, match="folds have 6 rows"):
         RowsByFold.of(X[:5], y[:5], folds_from_labels(labels))
 
 
@@ -246,7 +246,7 @@ def test_refusals():
     X, y, sign, folds = problem(0)
     with pytest.raises(BadInput, match="--jobs"):
         tree_cv(RidgeLearner(1.0), X, y, folds, jobs=0)
-    with pytest.raises(BadInput, match="folds are of 60 rows"):
+    with pytest.raises(BadInput, match="folds have 60 rows"):
         tree_cv(RidgeLearner(1.0), X[:5], y[:5], folds)
 
 
