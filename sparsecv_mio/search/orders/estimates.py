@@ -28,5 +28,5 @@ def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[
         Share of the time limit that has passed; not read.
     """
     if not running:
-        for source in (FoldSearches(), FoldSamples()):
-            yield from source.steps(state, plan, goal.pairs(state))
+        yield from FoldSearches().steps(state, plan, goal.pairs(state), are_estimates=True)
+        yield from FoldSamples().steps(state, plan, goal.pairs(state))

@@ -364,10 +364,11 @@ class RowsProblems(Problems):
         return self._largest[fold] / gamma_to_lam(gamma) * (1.0 + 1e-12)
 
     def search_folds(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
-    ) -> FoldsSearched:
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass."""
-        return self._passes.search(gammas, taus, n_passes, n_threads, until)
+        return self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
 
     def clear(self) -> None:
         """Remove all stored rows."""

@@ -17,12 +17,12 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
-from sparsecv_mio.search.state.cells import ALL_ROWS, fill_support
+from sparsecv_mio.search.state.cells import ALL_ROWS, NO_COLUMN, fill_support
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.units import TIE_RTOL
 
-Request = tuple[tuple[int, ...], tuple[int, ...]]  # indices of gammas and sizes
+Request = tuple[tuple[int, ...], tuple[int, ...], bool]  # indices of gammas and sizes; True for estimates
 
 
 class FoldPasses:
@@ -54,8 +54,9 @@ class FoldPasses:
         self._n_done = 0
 
     def search(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
-    ) -> FoldsSearched:
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
         """Return the supports that the last of some passes finds in every fold and in the full data.
 
         Parameters
@@ -68,8 +69,10 @@ class FoldPasses:
             Number of threads.
         until : Clock
             Clock that ends later passes.
+        are_estimates : bool
+            True if the full data is not searched, and objectives have no bounds.
         """
-        request = tuple(gammas), tuple(taus)
+        request = tuple(gammas), tuple(taus), are_estimates
         if request != self._request or self._n_done >= n_passes:
             self._begin(request)
         searches = self._searches
@@ -91,9 +94,10 @@ class FoldPasses:
 
     def _begin(self, request: Request) -> None:
         """Start again for a request; nothing is computed yet."""
-        gammas, taus = (np.array(indices, dtype=np.int64) for indices in request)
+        gammas, taus = (np.array(indices, dtype=np.int64) for indices in request[:2])
+        folds = self.folds if request[2] else self.folds.with_all_rows()
         grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
-        searches = FoldSearches(self.data, self.folds.with_all_rows(), grid, 1, Moment(), self.hands)
+        searches = FoldSearches(self.data, folds, grid, 1, Moment(), self.hands)
         self._request, self._searches, self._n_done = request, searches, 0
         self._passes = search_passes(searches)
 
@@ -102,7 +106,9 @@ class FoldPasses:
         is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in self._taus()]
         shape, q = paths.objective.shape, self.data.q
         supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
-        upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(supports)]).reshape(shape)
+        upper = np.full(shape, np.inf)
+        if not self._are_estimates():
+            upper[...] = [bound_objectives(search, g, row) for g, row in enumerate(supports)]
         if is_full:  # a reported model has the requested number of features
             supports = [
                 [fill_support(one, min(size, q), np.arange(min(q, size + len(one))))
@@ -111,6 +117,9 @@ class FoldPasses:
             ]  # fmt: skip
         fold = ALL_ROWS if is_full else paths.fold
         return SupportsFound(fold, supports, paths.objective.copy(), upper, paths.held_out.copy())
+
+    def _are_estimates(self) -> bool:
+        return self._request is not None and self._request[2]
 
     def _taus(self) -> list[int]:
         assert self._request is not None
@@ -134,11 +143,15 @@ def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -
         Supports in columns of the data.
     """
     columns, upper = search.of_whole, np.full(len(supports), np.inf)
-    inside = [bool(np.isin(support, columns).all()) for support in supports]
-    known = np.flatnonzero(inside)
+    flat = np.concatenate([np.zeros(0, dtype=np.int64), *supports])
+    place_of = np.full(int(max(flat.max(initial=-1), columns.max(initial=-1))) + 1, NO_COLUMN)
+    place_of[columns] = np.arange(len(columns))
+    ends = np.cumsum([len(support) for support in supports])
+    n_missing = np.append(0, np.cumsum(place_of[flat] == NO_COLUMN))[np.append(0, ends)]
+    known = np.flatnonzero(np.diff(n_missing) == 0)
     if len(known):
         problem = search.whole.with_gamma(2.0 * float(search.lams[g]))
-        places = [np.searchsorted(columns, supports[t]) for t in known.tolist()]
+        places = [place_of[supports[t]] for t in known.tolist()]
         fits = fit_from_moments(problem, places)
         values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
         upper[known] = np.where(np.isfinite(values), values, np.inf)

@@ -213,11 +213,13 @@ class Problems(Protocol):
         """Return the problem of a fold at the gamma with an index."""
 
     def search_folds(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
-    ) -> FoldsSearched:
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass (FOLD_SEARCHES).
 
-        Gammas and sizes are given by index. The first pass runs to its end whatever the time.
+        Gammas and sizes are given by index. The first pass runs to its end whatever the time. For estimates the full
+        data is not searched, and objectives have no bounds.
         """
         raise MissingCapability(Capability.FOLD_SEARCHES)
 

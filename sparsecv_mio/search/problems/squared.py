@@ -303,10 +303,11 @@ class SquaredProblems:
             self._moments.popitem(last=False)
 
     def search_folds(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
-    ) -> FoldsSearched:
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass."""
-        return self._passes.search(gammas, taus, n_passes, n_threads, until)
+        return self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
 
     def sample_folds(
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int], full_supports: FullSupports,

@@ -27,9 +27,12 @@ class PassStep(Step):
     ----------
     n_passes : int
         Number of passes before this one.
+    are_estimates : bool
+        True if the full data is not searched, and objectives have no bounds.
     """
 
     n_passes: int
+    are_estimates: bool = False
 
 
 class FoldSearches:
@@ -45,7 +48,7 @@ class FoldSearches:
         assert isinstance(step, PassStep)
         return f"supports of all folds: pass {step.n_passes + 1}"
 
-    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray, are_estimates: bool = False) -> Iterator[Step]:
         """Yield the next pass over the gammas and sizes of some pairs (G, T)."""
         n_passes, grid = int(state.tried.fold_passes), state.context.grid
         sizes = grid.taus[wanted.any(axis=0)]
@@ -55,13 +58,16 @@ class FoldSearches:
         yield PassStep(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
             n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=left,
+            are_estimates=are_estimates,
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a pass."""
         assert isinstance(step, PassStep)
         gammas, clock = _wanted_gammas(step), StepClock.from_step(step, is_expired)
-        searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
+        searched = problems.search_folds(
+            gammas, step.taus, step.n_passes + 1, step.n_threads, clock, step.are_estimates
+        )
         folds = [found for found in searched.found if found.fold != ALL_ROWS]
         statements: list[Statement] = [
             FullDataBounds(g, _make_subsets(found, at, step.sizes))

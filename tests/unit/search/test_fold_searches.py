@@ -44,9 +44,10 @@ class SearchesAlone(Problems):
         self.passes = FoldPasses(data, folds, grid)
 
     def search_folds(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
-    ) -> FoldsSearched:
-        return self.passes.search(gammas, taus, n_passes, n_threads, until)
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
+        return self.passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
 
     def full(self, gamma: int) -> Any:
         raise AssertionError(gamma)
@@ -113,6 +114,18 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
     assert (
         not cells.lower.any() and not cells.decided.any() and not state.tried.round
     )  # nothing is proved, no tree grown
+
+
+@BY_ROWS
+def test_estimates_leave_the_full_data_and_bounds_alone(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_rows:
+        monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
+    state, source = new_state(), FoldSearches()
+    (step,) = source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool), are_estimates=True)
+    found = source.run(step, problems_of(state), is_never_expired)
+    assert all(isinstance(one, FoldBounds) and np.isinf(one.objective_upper).all() for one in found.statements)
+    Writer(state, PLAN, Accounts(state)).take([found])
+    assert not state.has_supports.any() and np.isfinite(state.cells.nominal).all()
 
 
 @BY_ROWS

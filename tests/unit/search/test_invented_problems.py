@@ -196,8 +196,9 @@ class EnumeratedProblems:
         return EnumeratedProblem(self, fold, gamma)
 
     def search_folds(
-        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Any
-    ) -> FoldsSearched:
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Any,
+        are_estimates: bool = False,
+    ) -> FoldsSearched:  # fmt: skip
         found = []
         for fold in (*range(self.context.folds.k), ALL_ROWS):
             fits = [[self.fitted(fold, g, tuple(range(int(self.context.grid.taus[t])))) for t in taus] for g in gammas]
