@@ -17,7 +17,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.problems import restricted
 from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
-SEEDS, BLOCK = 192, 8
+SEEDS, BLOCK = 256, 8
 
 
 def check(seeds: range, backend: str = "native") -> None:
