@@ -18,7 +18,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.errors import BadInput, parse_keyword
-from sparsecv_mio.model_space import DEFAULT_GAMMAS, GAMMAS_OVER_ROWS, WIDE_GAMMAS
+from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale, Within
 
@@ -201,8 +201,9 @@ class Option:
 
 _FEATURES = "A,B,..."
 _GAMMAS_OF_LOSSES = ", ".join(
-    f"with {loss} loss, {count} values from {least:g} to {largest:g}"
-    for loss, (least, largest, count) in GAMMAS_OVER_ROWS.items()
+    f"with {loss} loss, {{2}} values from {{0:g}} to {{1:g}}".format(*loss.target.gammas_over_rows)
+    for loss in Loss
+    if loss.target.gammas_over_rows is not None
 )
 
 OPTIONS = {

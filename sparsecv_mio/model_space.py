@@ -713,10 +713,6 @@ BEYOND_FORCING = tuple(name for name in RESTRICTIONS if name not in FORCING)
 
 
 DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second if columns are not fewer than training rows
-GAMMAS_OVER_ROWS = {  # by loss: smallest and largest gamma times the training rows, and their number
-    Loss.LOGISTIC: (0.3, 30.0, 5),
-    Loss.POISSON: (3.0, 3000.0, 7),
-}
 FEW_FEATURES = 30  # features, up to which every size is tried by default
 MOST_FULL = 300  # features, up to which the model of all features is tried as well
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # sizes for more features; see docs/defaults.md
@@ -1024,8 +1020,8 @@ def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = 
     >>> [float(f"{gamma:.2g}") for gamma in default_gammas(30, 512, loss=Loss.LOGISTIC)]
     [0.00059, 0.0019, 0.0059, 0.019, 0.059]
     """
-    if loss in GAMMAS_OVER_ROWS:
-        least, largest, of_loss = GAMMAS_OVER_ROWS[loss]
+    if loss.target.gammas_over_rows is not None:
+        least, largest, of_loss = loss.target.gammas_over_rows
         ends = ":".join(f"{float(f'{end / n_train:.2g}'):g}" for end in (least, largest))
         return gammas(f"{ends}:{of_loss if count is None else count}", "gammas")
     low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")

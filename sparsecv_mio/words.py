@@ -6,7 +6,8 @@ This module imports nothing numerical, so the command line can be parsed without
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from sparsecv_mio.targets import Loss as Loss
 
 
 class Scale(StrEnum):
@@ -23,35 +24,6 @@ class Intercept(StrEnum):
     FOLD = "fold"
     GLOBAL = "global"
     NONE = "none"
-
-
-class Loss(StrEnum):
-    """The loss that a fit minimises: squared error, log loss of two classes, or half the deviance of counts."""
-
-    SQUARED = "squared"
-    LOGISTIC = "logistic"
-    POISSON = "poisson"
-
-
-class LossWords(NamedTuple):
-    """Phrases that name a loss: the CV error, the losses of rows, and the sum that a fit minimises without the penalty.
-
-    `link` names the scale of the coefficients, and `ratio` their exponentials; both are empty if coefficients are in
-    units of the target.
-    """
-
-    cv_error: str
-    losses: str
-    total: str
-    link: str = ""
-    ratio: str = ""
-
-
-LOSS_WORDS = {
-    Loss.SQUARED: LossWords("mean squared error", "squared errors", "||y - Xb||^2"),
-    Loss.LOGISTIC: LossWords("mean log loss", "log losses", "sum of log losses", "log odds", "odds ratio"),
-    Loss.POISSON: LossWords("mean half deviance", "half deviances", "sum of half deviances", "log rates", "rate ratio"),
-}
 
 
 class ClassWeight(StrEnum):

@@ -17,7 +17,7 @@ from sparsecv_mio.digits import format_with_zeros
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import markdown_text, tex
 from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, literal, panels, set_integer_ticks, write_title
-from sparsecv_mio.words import LOSS_WORDS, Loss
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def describe_losses(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]
     if errors and {"estimator", "loss"} <= {*frame}:
         losses = dict.fromkeys(frame.loc[~frame["estimator"].isin(ORACLES), "loss"].dropna().astype(str).str.lower())
         for loss in [loss for loss in Loss if loss in losses]:
-            yield f"{', '.join(errors)} with loss {loss}: {LOSS_WORDS[loss].cv_error}"
+            yield f"{', '.join(errors)} with loss {loss}: {loss.target.cv_error}"
 
 
 def describe_missing_values(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:

@@ -14,8 +14,8 @@ from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem.glm_objective import null_loss
-from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.problem.glm_objective import explained_share
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP
 from sparsecv_mio.words import Loss, Method, Model, Oracle
 
@@ -137,11 +137,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     said = record.r_squared
     if checks.require((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.mark_recomputed_fields("r_squared")
-        if record.loss is Loss.SQUARED:
-            share = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
-        else:
-            null = null_loss(dataset, record.loss, plan.all_scored)
-            share = 1.0 - record.cv_error / null if null > 0.0 else 0.0
+        share = explained_share(dataset, record.loss, plan.all_scored, record.cv_error)
         checks.require(are_nearly_equal(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)

@@ -250,7 +250,8 @@ class DataInfo:
     `weights` is the column of row weights; with `class_weight` `balanced` both classes also have the same total weight.
     `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight; it is null with a
     column of weights in older records, in which rows were repeated by their weights. `reading` is the preprocessing of
-    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts.
+    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts. `loss` is the loss of
+    the fits; null in records of version 0.2 or older.
     """
 
     n: Count
@@ -265,6 +266,7 @@ class DataInfo:
     reading: ReadingInfo | None = None
     class_weight: Literal["balanced"] | None = None
     exposure: str | None = None
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True)
@@ -393,10 +395,15 @@ class JsonRecord:
     """A record as JSON text and as a file; `schema_name` is the required value of its field `schema`."""
 
     schema_name: ClassVar[str]
+    data: DataInfo
 
     @property
     def loss(self) -> Loss:
-        """Loss of the fits: for two classes, counts, or squared error."""
+        """Loss of the fits."""
+        return self.data.loss or self._loss_of_parts()
+
+    def _loss_of_parts(self) -> Loss:
+        """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""
         if getattr(self, "classes", None) is not None:
             return Loss.LOGISTIC
         return Loss.SQUARED if getattr(self, "counts", None) is None else Loss.POISSON
@@ -450,6 +457,7 @@ class JsonRecord:
         if record.status not in STATUSES:
             raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
         _check_data(record.data)
+        _check_loss(record)
         request = getattr(record, "request", None)
         for grid, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
             if not values:
@@ -479,6 +487,14 @@ def _check_data(data: DataInfo) -> None:
         if name in seen:
             raise CorruptStore(f"record: field data.names holds {name!r} twice")
         seen.add(name)
+
+
+def _check_loss(record: JsonRecord) -> None:
+    """Raise an error for a record whose loss needs a part that it lacks, or excludes one that it has."""
+    target = record.loss.target
+    for name, needed in (("classes", target.has_classes), ("counts", target.has_counts)):
+        if (getattr(record, name, None) is not None) != needed:
+            raise CorruptStore(f"record: field {name} is {'null' if needed else 'given'}, data.loss is {record.loss}")
 
 
 def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:

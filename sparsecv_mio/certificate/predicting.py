@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ from sparsecv_mio.certificate.drawn import find_implementation
 from sparsecv_mio.data.cure import KEPT, Made, as_pandas, frame_alike
 from sparsecv_mio.digits import plural
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Missing
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ class LinearModel:
     coefficients: json_text.Coefficients
     intercept: json_text.Number
     data: parts.DataInfo
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """Loss of the fits."""
 
     @property
     def predictor(self) -> Any:
@@ -71,11 +78,8 @@ class LinearModel:
         numbers = read_columns(self.data, X, wanted if exposure is None else [*wanted, exposure])
         predictions = numbers[:, : len(wanted)] @ np.array([model.coefficients[name] for name in wanted])
         predictions += model.intercept
-        if getattr(self, "classes", None) is not None:
-            return probabilities(predictions)
-        if getattr(self, "counts", None) is None:
-            return predictions
-        return np.asarray(np.exp(predictions) * (1.0 if exposure is None else numbers[:, -1]))
+        means = INVERSE_LINKS[self.loss.target.link](predictions)
+        return means if exposure is None else means * numbers[:, -1]
 
 
 def probabilities(predictors: FloatArray) -> FloatArray:
@@ -87,6 +91,11 @@ def probabilities(predictors: FloatArray) -> FloatArray:
     [0.5, 0.0]
     """
     return np.asarray(np.exp(-np.logaddexp(0.0, -predictors)))
+
+
+INVERSE_LINKS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "identity": np.asarray, "logit": probabilities, "log": np.exp,
+}  # fmt: skip
 
 
 def expand_coefficients(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:

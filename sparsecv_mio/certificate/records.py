@@ -18,7 +18,6 @@ from sparsecv_mio.certificate.predicting import LinearModel
 from sparsecv_mio.digits import format_interval, format_number, several, share
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
-from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -544,7 +543,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
-        error = "CV error" if self.loss is Loss.SQUARED else LOSS_WORDS[self.loss].cv_error
+        error = "CV error" if self.loss.is_quadratic else self.loss.target.cv_error
         reported = f"{pair_in_words(self, error)}{nested}{model}"
         if self.least is None:
             return "", f"{self.status}: {reported}"

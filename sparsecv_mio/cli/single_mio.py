@@ -14,7 +14,7 @@ from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option,
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, parse_keyword
-from sparsecv_mio.words import LOSS_WORDS, Loss
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.fits.fit_options import SideOptions
@@ -218,7 +218,7 @@ def export(
 
     options = {**units, **losses, "side": side, "piecewise": piecewise}
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
-    total = LOSS_WORDS[loss].total
+    total = loss.target.total
     total += ", rows by their weights," if weights is not None else ""
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"

@@ -12,7 +12,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.two_classes import as_two_classes, check_spreads, check_training_classes
 from sparsecv_mio.data.weights import weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Intercept
 
 LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
 MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
@@ -86,12 +87,16 @@ def prepare_for_loss(
     exposure : str, optional
         Column of exposures.
     """
-    if loss is Loss.SQUARED:
+    target = loss.target
+    if target.is_quadratic:
         return dataset
     dataset.store_by_columns()
-    if loss is Loss.POISSON:
+    if target.has_classes:
+        return with_class_weight(as_two_classes(dataset, positive), class_weight)
+    if target.has_counts:
         return as_counts(dataset, exposure)
-    return with_class_weight(as_two_classes(dataset, positive), class_weight)
+    check_spreads(dataset, loss)
+    return dataset
 
 
 def read_exposures(dataset: Dataset, name: str) -> FloatArray:
@@ -138,9 +143,9 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     loss : Loss
         Loss of the fits.
     """
-    if loss is Loss.LOGISTIC:
+    if loss.target.has_classes:
         check_training_classes(dataset, folds, intercept)
-    if loss is Loss.POISSON:
+    if loss.target.has_counts:
         check_training_counts(dataset, folds, intercept)
 
 

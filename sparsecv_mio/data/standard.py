@@ -622,7 +622,7 @@ def standardize(
     """
     how, where = parse_keyword(Scale, scale, "scale"), parse_keyword(Intercept, intercept, "intercept")
     centred = where is not Intercept.NONE
-    y_center, y_unit = _target_unit(dataset, centred) if loss is Loss.SQUARED else (0.0, 1.0)
+    y_center, y_unit = _target_unit(dataset, centred) if loss.is_quadratic else (0.0, 1.0)
     moments = column_moments(dataset.X, dataset.row_weights)
     total = dataset.weight_of(slice(0, dataset.n))
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)

@@ -33,7 +33,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
-from sparsecv_mio.search.answer.result import LITTLE_WORK, class_info, count_info, data_info, fitted_row, refit_numbers
+from sparsecv_mio.search.answer.result import LITTLE_WORK, data_info, fitted_row, refit_numbers, target_info
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
@@ -403,8 +403,7 @@ class PathSearch:
             request=options.request(gammas, taus),
             warnings=read if done or self.clock.has_expired() else (*read, NOT_TOLD_APART),
             versions=versions(),
-            classes=class_info(self.dataset, np.arange(data.n)),
-            counts=count_info(data, np.arange(data.n)),
+            **target_info(data, np.arange(data.n)),
         )
 
     def _complete_results(self) -> dict[tuple[int, int], BestSubset]:

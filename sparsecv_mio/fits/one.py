@@ -37,7 +37,7 @@ from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search.answer.result import class_info, count_info, data_info
+from sparsecv_mio.search.answer.result import data_info, target_info
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
@@ -418,8 +418,7 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         warnings=(*drop_fold_wording(data.warnings), *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
-        classes=class_info(data.dataset, np.arange(data.n)),
-        counts=count_info(data, np.arange(data.n)),
+        **target_info(data, np.arange(data.n)),
     )
 
 

@@ -32,11 +32,10 @@ from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.answer.result import (
     all_rows_fit,
-    class_info,
-    count_info,
     data_info,
     fold_info,
     takes_long,
+    target_info,
 )
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
@@ -259,8 +258,7 @@ class CommonSearch:
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
-            classes=class_info(self.dataset, self.plan.all_scored),
-            counts=count_info(data, self.plan.all_scored),
+            **target_info(data, self.plan.all_scored),
         )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.search.answer.result import class_info, column_names, count_info, data_info, fold_info
+from sparsecv_mio.search.answer.result import column_names, data_info, fold_info, target_info
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
@@ -420,8 +420,7 @@ class NearSearch:
             request=options.request((self.gamma,), self.taus),
             warnings=(*data.warnings, *((UNKNOWN,) if holder.has_unknown_value else ())),
             versions=versions(),
-            classes=class_info(self.dataset, np.arange(data.n)),
-            counts=count_info(data, np.arange(data.n)),
+            **target_info(data, np.arange(data.n)),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:

@@ -40,11 +40,9 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_refit import GlmRowFit, make_design_rows, refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
-from sparsecv_mio.words import Loss
 
 SURE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
 MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance is 1e-7
-APART = {Loss.LOGISTIC: "the two classes", Loss.POISSON: "the rows of count 0 from the others"}
 
 
 def check_optimum_exists(data: StandardData, folds: FoldPlan | None = None) -> None:
@@ -113,7 +111,7 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     why = f"the fit of {columns_named} is so close to one without finite coefficients that it cannot be certified"
     if told_apart:
         tell = "separates" if len(names) == 1 else "separate"
-        why = f"{columns_named} {tell} {APART[data.loss]}, so coefficients without a penalty are not finite"
+        why = f"{columns_named} {tell} {data.loss.target.separated}, so coefficients without a penalty are not finite"
     raise BadInput(
         f"adjust: on {where}, {why}; leave a column out, force it in instead (with a penalty), or merge a rare level"
     )

@@ -21,11 +21,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.objective import r_squared, scales
 from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import ROUNDING, WRITTEN
-from sparsecv_mio.words import Loss
 
 # Of a fit by the definition. Of separated rows a step moves margins by 1, about, and a fit has margins of -log gamma:
 # 690 at the least gamma. A search, which has a clock, begins with margins nearer to these.
@@ -300,7 +300,7 @@ def encode_all_targets(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, Flo
 
 
 def weighted_losses(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
-    """Return (n,) weighted losses of the rows at linear predictors; squared errors for squared-error loss.
+    """Return (n,) weighted losses of the rows at linear predictors.
 
     Examples
     --------
@@ -310,9 +310,6 @@ def weighted_losses(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Flo
     >>> weighted_losses(data, Loss.LOGISTIC, np.zeros(2)).round(6).tolist()
     [0.693147, 0.693147]
     """
-    if loss is Loss.SQUARED:
-        squares = (dataset.y - predictors) ** 2
-        return np.asarray(squares if dataset.row_weights is None else dataset.row_weights * squares)
     by_row = row_loss(loss)
     y, v = encode_all_targets(dataset, by_row)
     return np.asarray(v * by_row.losses(by_row.signs(y) * predictors, y))
@@ -342,7 +339,7 @@ def approximate_by_squares(dataset: Dataset, loss: Loss, predictors: FloatArray)
     """
     plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None,
                     row_exposure=None)  # fmt: skip
-    if loss is Loss.SQUARED:
+    if loss.is_quadratic:
         return plain
     by_row = row_loss(loss)
     y, v = encode_all_targets(dataset, by_row)
@@ -351,12 +348,12 @@ def approximate_by_squares(dataset: Dataset, loss: Loss, predictors: FloatArray)
 
 
 def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
-    """Return the loss per scored row of the best constant: the class frequencies, or the mean rate.
+    """Return the loss per scored row of the best constant: the mean, the class frequencies, or the mean rate.
 
     Parameters
     ----------
     dataset : Dataset
-        Data with two classes or counts.
+        Data in the form of the loss.
     loss : Loss
         Loss of the fits.
     scored_rows : (m,) int array
@@ -373,3 +370,29 @@ def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
     with np.errstate(divide="ignore"):
         margins = by_row.signs(y) * by_row.origin(y, v)
     return float(v @ by_row.losses(margins, y)) / dataset.weight_of(scored_rows)
+
+
+def explained_share(dataset: Dataset, loss: Loss, scored_rows: IntArray, cv_error: float) -> float:
+    """Return the share of the error of the best constant that a CV error explains; 0 if that error is 0.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data in the form of the loss.
+    loss : Loss
+        Loss of the fits.
+    scored_rows : (m,) int array
+        Rows that some fold scores, repeated as often as a fold scores them.
+    cv_error : float
+        CV error.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 2.0])
+    >>> explained_share(data, Loss.SQUARED, np.array([0, 1]), 0.25)
+    0.75
+    """
+    if loss.is_quadratic:  # computed in a unit in which squares neither overflow nor underflow
+        return r_squared(dataset.y, scored_rows, cv_error, dataset.row_weights)
+    null = null_loss(dataset, loss, scored_rows)
+    return 1.0 - cv_error / null if null > 0.0 else 0.0

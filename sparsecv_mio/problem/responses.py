@@ -5,25 +5,23 @@ from __future__ import annotations
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
-from sparsecv_mio.words import Loss
+from sparsecv_mio.problem.squared_error import SquaredError
+from sparsecv_mio.targets import Loss
+
+ROW_LOSSES = {loss.name: loss for loss in (SquaredError(), LOG_LOSS, PoissonLoss())}
 
 
 def row_loss(loss: Loss) -> RowLoss:
-    """Return the row loss for a keyword; raise `BadInput` for squared-error loss, which has none.
+    """Return the loss of one row for a keyword.
 
     Parameters
     ----------
     loss : Loss
         Loss of the fits.
     """
-    if loss == Loss.LOGISTIC:
-        return LOG_LOSS
-    if loss != Loss.POISSON:
-        raise BadInput(f"loss {loss}: its fits are by moments, not by the losses of rows")
-    return PoissonLoss()
+    return ROW_LOSSES[loss]
 
 
 def encode_row_targets(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:

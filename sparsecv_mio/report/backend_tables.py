@@ -17,7 +17,7 @@ from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, g
 from sparsecv_mio.report.layout import pair, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
-from sparsecv_mio.words import LOSS_WORDS, Loss
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -104,7 +104,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
     console.print(Text.assemble((f"{word}: ", f"bold {colour}"), pair(record.tau, record.gamma)))
     ends = format_interval(record.lower, record.upper, digits)
-    losses = LOSS_WORDS[record.loss].losses
+    losses = record.loss.target.losses
     say(console, f"objective {format_number(record.objective, digits)} ({losses} plus penalty)")
     among = "" if box is None else " of such models"
     say(console, f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})")

@@ -20,7 +20,7 @@ from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, overdispersion_note
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
-from sparsecv_mio.words import LOSS_WORDS, Intercept
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -134,7 +134,7 @@ def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> No
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
     """Print odds or rate ratios, one row for each size."""
-    if not (word := LOSS_WORDS[record.loss].ratio):
+    if not (word := record.loss.target.ratio):
         return
     say(console, f"{word}s of the features", "bold")
     adjusted, of_models = adjustment_columns(record), [row for row in rows if row.coefficients]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.digits import format_number, quoted_name
-from sparsecv_mio.words import LOSS_WORDS, Intercept, Loss
+from sparsecv_mio.words import Intercept, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
@@ -60,7 +60,7 @@ def ratio_columns(
     data : Dataset, optional
         Data for ratios per standard deviation; without data, ratios are per unit only.
     """
-    if not (word := LOSS_WORDS[loss].ratio):
+    if not (word := loss.target.ratio):
         return [], {}
     units = None if data is None else spreads(data, list(coefficients))
     heads = [f"{word} per unit", *([f"{word} per standard deviation"] if units is not None else [])]

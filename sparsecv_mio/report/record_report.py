@@ -26,7 +26,7 @@ from sparsecv_mio.report.document import Block, Commands, Document, Facts, Pictu
 from sparsecv_mio.report.layout import join_names, mark_estimate
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.reference_levels import against, factor_lines, requested_references
-from sparsecv_mio.words import LOSS_WORDS, Loss, Model
+from sparsecv_mio.words import Loss, Model
 
 INCHES = 4.8  # width of a figure in inches
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -197,7 +197,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         format_number(record.upper, digits),
         record.status == "proved",
     )
-    error = LOSS_WORDS[record.loss].cv_error
+    error = record.loss.target.cv_error
     facts = (
         ("status", "certified" if done else f"{record.status}: not certified, gap {format_number(record.gap, 2)}"),
         *_comparison_facts(record),
@@ -274,7 +274,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", format_number(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
-        (f"CV error ({LOSS_WORDS[record.loss].cv_error})", error),
+        (f"CV error ({record.loss.target.cv_error})", error),
         ("minimum CV error over the grid", ends),
     ]
     if record.counts is not None:
@@ -563,7 +563,7 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
 
 def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
     """Return the unit of the coefficients."""
-    return f"coefficient, in {LOSS_WORDS[record.loss].link or f'units of {record.data.target}'} per unit of the feature"
+    return f"coefficient, in {record.loss.target.unit or f'units of {record.data.target}'} per unit of the feature"
 
 
 def _average_section(record: Record) -> tuple[ReportTable, ...]:
@@ -724,7 +724,7 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
         for row in record.path
     )
     head = ("tau", "gamma", "objective", "lower", "certified", "features")
-    losses = LOSS_WORDS[record.loss].losses
+    losses = record.loss.target.losses
     table = ReportTable(f"Objective: {losses} on the training rows plus the penalty.", head, rows)
     return [Section("What is certified, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 

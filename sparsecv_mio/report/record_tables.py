@@ -28,7 +28,7 @@ from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_o
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.source_tables import print_plan, print_sources
-from sparsecv_mio.words import LOSS_WORDS, Loss
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
@@ -194,7 +194,7 @@ def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = _digits(record)
     error = layout.mark_estimate(format_number(record.cv_error, digits), record.estimate)
-    meaning = LOSS_WORDS[record.loss].cv_error
+    meaning = record.loss.target.cv_error
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(

@@ -15,7 +15,7 @@ from sparsecv_mio.digits import abbreviate_list, format_interval, format_number,
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
-from sparsecv_mio.words import LOSS_WORDS, Model, Within
+from sparsecv_mio.words import Model, Within
 
 
 def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -171,12 +171,12 @@ def _no_change(record: Record) -> str:
         why = "the run ended before"
     else:
         why = "it takes long with this number of folds and rows; --stability 0 computes it"
-    return f"change of the {LOSS_WORDS[record.loss].losses} when a fold is held out: not computed, {why}"
+    return f"change of the {record.loss.target.losses} when a fold is held out: not computed, {why}"
 
 
 def common_stability(record: CommonRecord) -> str:
     """Return a note that records of common subsets have no stability of the choice, and an alternative."""
-    losses = LOSS_WORDS[record.loss].losses
+    losses = record.loss.target.losses
     return (
         f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); the change "
         f"of the {losses} when a fold is held out is computed with --criterion folds only"
@@ -216,7 +216,7 @@ def _is_in_time_order(record: Record) -> bool:
 def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
-    losses = LOSS_WORDS[record.loss].losses
+    losses = record.loss.target.losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""

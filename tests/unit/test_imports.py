@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "digits", "files", "words", "version", "parallel", "slices", "model_space",
+    "arrays", "errors", "units", "digits", "files", "words", "targets", "version", "parallel", "slices", "model_space",
     "thresholds", "declared_options", "satellites",
 }  # fmt: skip
 DATA = GROUND | {"data"}
@@ -47,9 +47,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "digits": set(),
     "version": set(),
     "thresholds": set(),
-    "words": {"errors"},
-    "model_space": {"digits", "errors", "units", "words"},
-    "declared_options": {"errors", "units", "words", "model_space"},
+    "targets": set(),
+    "words": {"errors", "targets"},
+    "model_space": {"digits", "errors", "targets", "units", "words"},
+    "declared_options": {"errors", "targets", "units", "words", "model_space"},
     "satellites": set(),
     "files": {"errors"},
     "kernels": set(),

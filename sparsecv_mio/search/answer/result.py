@@ -30,15 +30,14 @@ from sparsecv_mio.certificate.records import (
     TableRow,
     find_loosest_pair,
 )
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.coordinates import objective_slack
-from sparsecv_mio.problem.glm_objective import null_loss
-from sparsecv_mio.problem.objective import fit, r_squared, ridge_weights, standard_error
+from sparsecv_mio.problem.glm_objective import explained_share, null_loss
+from sparsecv_mio.problem.objective import fit, ridge_weights, standard_error
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
@@ -386,6 +385,7 @@ def data_info(data: StandardData) -> parts.DataInfo:
         weights=source.weights,
         class_weight="balanced" if source.class_weight else None,
         exposure=source.exposure,
+        loss=data.loss,
         total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
         reading=parts.reading_info(source.reading),
     )
@@ -686,7 +686,7 @@ def build_record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=explained_share(data.loss, data.dataset, reported.folds, answer["cv_error"]),
+        r_squared=_explained_share(data, reported.folds, answer["cv_error"]),
         support=support,
         coefficients=coefficients,
         intercept=intercept,
@@ -705,8 +705,7 @@ def build_record(
         region=region,
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
-        classes=class_info(data.dataset, reported.folds.all_scored),
-        counts=count_info(data, reported.folds.all_scored),
+        **target_info(data, reported.folds.all_scored),
     )
     check_intervals(record)
     return record
@@ -734,36 +733,20 @@ def _fit_best_subset(
     return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def explained_share(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float | None:
-    """Return the share that a CV error explains: of the variance of the targets, or of the log loss of the classes.
-
-    None where no CV error is known.
-
-    Parameters
-    ----------
-    loss : str
-    dataset : Dataset
-    folds : FoldPlan
-    cv_error : float
-    """
-    if not np.isfinite(cv_error):
-        return None
-    if loss == Loss.SQUARED:
-        return r_squared(dataset.y, folds.all_scored, cv_error, dataset.row_weights)
-    null = null_loss(dataset, Loss(loss), folds.all_scored)
-    return 1.0 - cv_error / null if null > 0.0 else 0.0
+def _explained_share(data: StandardData, folds: FoldPlan, cv_error: float) -> float | None:
+    """Return the share of the error of the best constant that a CV error explains; None if no CV error is known."""
+    known = np.isfinite(cv_error)
+    return explained_share(data.dataset, data.loss, folds.all_scored, cv_error) if known else None
 
 
-def class_info(dataset: Dataset, rows: IntArray) -> Classes | None:
-    """Return the classes of a target that has some, with the log loss of their frequencies in some rows."""
-    if dataset.classes is None:
-        return None
-    return Classes(*dataset.classes, null_loss(dataset, Loss.LOGISTIC, rows))
-
-
-def count_info(data: StandardData, rows: IntArray) -> Counts | None:
-    """Return what a record says of counts: half the deviance of their mean rate in some rows; None of other targets."""
-    return Counts(null_loss(data.dataset, Loss.POISSON, rows)) if data.loss is Loss.POISSON else None
+def target_info(data: StandardData, rows: IntArray) -> dict[str, Any]:
+    """Return the fields of a record on its two classes or counts, with the loss of the null model in some rows."""
+    target, dataset = data.loss.target, data.dataset
+    null = null_loss(dataset, data.loss, rows) if target.has_classes or target.has_counts else 0.0
+    return {
+        "classes": Classes(*dataset.classes, null) if target.has_classes and dataset.classes is not None else None,
+        "counts": Counts(null) if target.has_counts else None,
+    }
 
 
 def check_cells(cells: CellTable) -> None:

@@ -21,9 +21,10 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import accuracy
 from sparsecv_mio.certificate.parts import applied_reading, relative_gap
 from sparsecv_mio.certificate.read_back import read_again
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.records import Classes, Counts, Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.targets import Loss
 
 from .examples import example
 
@@ -180,7 +181,7 @@ TEXT = """{
 "plan": []},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null, \
-"class_weight": null, "exposure": null},
+"class_weight": null, "exposure": null, "loss": null},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, "reference": null, \
@@ -363,3 +364,15 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     assert "\nreported by the one-standard-error rule (choice not certified): tau=1" in repr(unsettled)
     assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))
+
+
+def test_a_record_states_its_loss() -> None:
+    classes, counts = Classes("no", "yes", 0.5), Counts(0.5)
+    for loss, words in ((Loss.SQUARED, {}), (Loss.LOGISTIC, {"classes": classes}), (Loss.POISSON, {"counts": counts})):
+        older = example(**words)
+        stated = dataclasses.replace(older, data=dataclasses.replace(older.data, loss=loss))
+        assert older.data.loss is None  # records of 0.2, whose loss follows from their parts
+        assert Record.from_json(older.to_json()).loss is loss is Record.from_json(stated.to_json()).loss
+    for text, said in (("squared", "field counts is given, data.loss is squared"), ("gamma", "data.loss")):
+        with pytest.raises(CorruptStore, match=said):
+            Record.from_json(stated.to_json().replace('"loss": "poisson"', f'"loss": "{text}"'))

@@ -1,0 +1,127 @@
+"""The losses, and what each of them assumes of the target: the one place that states how losses differ in words.
+
+`problem/row_losses` has their mathematics. This module imports nothing numerical, so the command line can be parsed
+without numpy.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Loss(StrEnum):
+    """The loss that a fit minimises: squared error, log loss of two classes, or half the deviance of counts."""
+
+    SQUARED = "squared"
+    LOGISTIC = "logistic"
+    POISSON = "poisson"
+
+    @property
+    def target(self) -> Target:
+        """The target that the loss is for, and the terms for its models."""
+        return TARGETS[self]
+
+    @property
+    def is_quadratic(self) -> bool:
+        """True if the loss is quadratic: its fits need the moments of the training rows only, not the rows."""
+        return self.target.is_quadratic
+
+
+class Values(StrEnum):
+    """The values of a target; they decide how the data are prepared and what a record stores of them."""
+
+    NUMBERS = "numbers"
+    CLASSES = "two classes"
+    COUNTS = "counts"
+
+
+class Target(NamedTuple):
+    """The target of a loss, and the terms for its models and errors.
+
+    Attributes
+    ----------
+    values : Values
+        Values of the target.
+    model : str
+        Name of the regression.
+    row_loss : str
+        Loss of one row.
+    losses : str
+        Losses of several rows.
+    cv_error : str
+        Meaning of the CV error.
+    total : str
+        Sum that a fit minimises, without the penalty.
+    null_model : str
+        Model without features, whose error is the baseline of the explained share.
+    link : {"identity", "logit", "log"}
+        Link function: the linear predictor is the link of the expected target.
+    unit : str
+        Unit of the coefficients; empty if it is that of the target.
+    ratio : str
+        Exponential of a coefficient; empty if it has no meaning.
+    options : tuple of str
+        Options that are for this loss only.
+    proof_restrictions : tuple of str, optional
+        Restrictions that a proof covers; None if the loss has no proofs.
+    is_quadratic : bool
+        True for squared error, whose fits need the moments of the training rows only.
+    gammas_over_rows : (float, float, int), optional
+        Smallest and largest default gamma times the number of training rows, and the number of gammas; None if they do
+        not depend on the rows.
+    separated : str
+        Rows that a hyperplane separates when fits without a ridge penalty have no minimum.
+    """
+
+    values: Values
+    model: str
+    row_loss: str
+    losses: str
+    cv_error: str
+    total: str
+    null_model: str
+    link: str = "identity"
+    unit: str = ""
+    ratio: str = ""
+    options: tuple[str, ...] = ()
+    proof_restrictions: tuple[str, ...] | None = None
+    is_quadratic: bool = False
+    gammas_over_rows: tuple[float, float, int] | None = None
+    separated: str = ""
+
+    @property
+    def has_classes(self) -> bool:
+        """True if the target has two classes."""
+        return self.values is Values.CLASSES
+
+    @property
+    def has_counts(self) -> bool:
+        """True if the target has counts, which may have exposures."""
+        return self.values is Values.COUNTS
+
+
+TARGETS = {
+    Loss.SQUARED: Target(
+        values=Values.NUMBERS, model="ridge", row_loss="squared error", losses="squared errors",
+        cv_error="mean squared error", total="||y - Xb||^2", null_model="the mean",
+        proof_restrictions=("adjust", "force_out", "count"), is_quadratic=True,
+    ),
+    Loss.LOGISTIC: Target(
+        values=Values.CLASSES, model="logistic", row_loss="log loss", losses="log losses", cv_error="mean log loss",
+        total="sum of log losses", null_model="the class frequencies", link="logit",
+        unit="log odds", ratio="odds ratio", options=("positive", "class_weight"), proof_restrictions=(),
+        gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
+    ),
+    Loss.POISSON: Target(
+        values=Values.COUNTS, model="Poisson", row_loss="half deviance", losses="half deviances",
+        cv_error="mean half deviance", total="sum of half deviances", null_model="the mean rate", link="log",
+        unit="log rates", ratio="rate ratio", options=("exposure",), gammas_over_rows=(3.0, 3000.0, 7),
+        separated="the rows of count 0 from the others",
+    ),
+}  # fmt: skip
+
+
+def find_loss_of_option(option: str) -> Loss | None:
+    """Return the loss that has an option of its own, None if the option is for every loss."""
+    return next((loss for loss in Loss if option in loss.target.options), None)

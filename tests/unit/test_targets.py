@@ -1,0 +1,23 @@
+"""Every loss has a target, and the facts of a target agree with each other."""
+
+import pytest
+
+from sparsecv_mio.declared_options import OPTIONS
+from sparsecv_mio.model_space import RESTRICTIONS
+from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.targets import TARGETS, Loss, find_loss_of_option
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_facts_of_a_target_agree(loss: Loss) -> None:
+    target = loss.target
+    assert row_loss(loss).name == loss
+    assert (target.link == "identity") == (target.unit == "") == (target.ratio == "")
+    assert loss.is_quadratic == (loss is Loss.SQUARED)
+    assert set(target.options) <= set(OPTIONS) and set(target.proof_restrictions or ()) <= set(RESTRICTIONS)
+    assert all(find_loss_of_option(option) is loss for option in target.options)
+    assert target.is_quadratic or (target.gammas_over_rows and target.separated)
+
+
+def test_options_of_every_loss_belong_to_none() -> None:
+    assert set(TARGETS) == set(Loss) and find_loss_of_option("gamma") is None
