@@ -199,7 +199,7 @@ def bounds(
             partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
         )
         restrictions = how.by_names(dataset).restrictions
-        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
+        grid = Grid.from_request(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors

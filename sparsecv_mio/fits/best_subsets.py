@@ -244,7 +244,7 @@ def best_subsets(
             f"gamma {every}: an interval is not supported with restrictions of the models; give a grid LO:HI:COUNT"
         )
     ends = (every.low, every.high) if isinstance(every, GammaInterval) else every
-    grid = Grid.asked(dataset, None, ends, taus, restrictions, loss=options.loss)
+    grid = Grid.from_request(dataset, None, ends, taus, restrictions, loss=options.loss)
 
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_subsets(data, **asked)

@@ -118,7 +118,7 @@ def common_search(
     plan = folds_of(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
     options = options.by_names(dataset)
-    grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)
+    grid = Grid.from_request(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)
 
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_common_subset(data, folds, **asked)

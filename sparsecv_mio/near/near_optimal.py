@@ -311,7 +311,7 @@ class NearSearch:
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
         options = self.options
-        grid = Grid.asked(self.dataset, self.plan, gamma, taus, options.restrictions, loss=options.loss)
+        grid = Grid.from_request(self.dataset, self.plan, gamma, taus, options.restrictions, loss=options.loss)
         if len(grid.gammas) != 1:
             raise BadInput(
                 f"gamma: a list of near-optimal models needs one gamma, not {len(grid.gammas)}; give one value, or "

@@ -93,7 +93,7 @@ class Question:
         dataset, within = self.dataset, self.options.within(self.dataset).restrictions
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
-            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, self.options.loss)
+            grid = Grid.from_request(dataset, self.folds, every, self.taus, within, True, self.options.loss)
             if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
                 raise BadInput(
                     "gamma 0: not supported with method descent, which changes the logarithm of gamma; use another "
@@ -101,7 +101,7 @@ class Question:
                 )
             return None, grid
         check_interval(every, self.options, self.hooks)
-        return every, Grid.asked(dataset, self.folds, 1.0, self.taus, within, all_features=True)
+        return every, Grid.from_request(dataset, self.folds, 1.0, self.taus, within, all_features=True)
 
     def check_outer_rows(self, outer: FoldPlan) -> None:
         """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""

@@ -81,7 +81,7 @@ class Grid:
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
     @classmethod
-    def asked(
+    def from_request(
         cls,
         dataset: Dataset,
         folds: FoldPlan | None,
