@@ -408,7 +408,7 @@ def _average_model(record: Record, snapshot: Snapshot | None, clock: Deadline) -
 
 
 def _note_missing_average(record: Record) -> Record:
-    """Return a record with a warning that there is no average."""
+    """Return a record with a warning that no average was computed."""
     return replace(record, warnings=(*record.warnings, NOT_AVERAGED))
 
 

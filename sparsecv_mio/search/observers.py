@@ -1,17 +1,19 @@
 """The interfaces of a running search for its observers: signals, progress, the trace and the checkpoint.
 
-A trace is the course of a run as JSON lines: how the interval of every pair closes. The first line names the run:
-`{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment: `{"seconds", "nodes", "mios",
-"done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`, pairs gamma by gamma, each with its
-taus; CV errors per row in squared units of the target, null where an upper bound is not known. `estimates` are of every
-tau, at its best gamma, null where there is none. `proved` is `[tau, gamma]`: the best pair is proved among the taus up
-to `tau` and the gammas from `gamma` on, either may be null; null where it is proved nowhere. A descent has no grid of
-gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of `steps` before, the pairs
-are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes with it.
+A trace is a file of JSON lines that shows how the interval of every pair closes. The first line names the run:
+`{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds", "nodes",
+"mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`. Pairs are listed gamma by
+gamma, each gamma with all taus. CV errors are per row, in squared units of the target; an unknown upper bound is null.
+`estimates` contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is
+proved among the taus up to `tau` and the gammas from `gamma` on. Each of the two may be null, and so may the list.
+A descent has no grid of gammas. Its first line has `"gammas": null`, and its moments name their `gamma` and the number
+of `steps` before. Its pairs are the taus at that gamma, `upper` is the best upper bound so far, and `estimate` is the
+CV error of the same pair.
 
-A checkpoint is a NumPy archive, written so that the file is complete at every moment. It holds the table of cells and
-where the method stands; what is cheap or decides nothing (moments, the fit on all rows) is computed again. It carries a
-key of the data, folds, grid and method: only a search of the same ones is resumed, with any gap, limits and threads.
+A checkpoint is a NumPy archive that is complete at every moment. It stores the table of subproblems and the position of
+the method. Quantities that are cheap or decide nothing (moments, the fit on all rows) are computed again. A key of
+data,
+folds, grid and method allows only the same search to resume, with any gap, limits and number of threads.
 """
 
 from __future__ import annotations
@@ -246,7 +248,7 @@ class Reporter:
         self._due = now + REPORT_SHARE * (now - begin)
 
     def say(self, phase: str) -> None:
-        """Report what is being done now beside the last numbers, which costs nothing."""
+        """Report the present activity together with the last numbers, without any cost."""
         if self.last is None:
             self.report()
             return
@@ -342,7 +344,7 @@ def make_trace_header(context: Context, method: str) -> dict[str, Any]:
 
 
 def make_trace_line(state: SearchState, mios: int) -> dict[str, Any]:
-    """Return the line of the trace that says where a run over a grid stands, after so many `mios`."""
+    """Return the line of the trace that describes the present state of a run over a grid, after `mios` MIOs."""
     now, unit = state.bounds(), state.context.cv_error_factor
     lower, upper = (now.lower * unit).ravel().tolist(), null_if_infinite((now.upper * unit).ravel().tolist())
     return {
@@ -415,7 +417,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     Raises
     ------
     CorruptStore
-        The file cannot be read or is no trace.
+        If the file cannot be read or is not a trace.
     """
     check_readable(path, "trace", CorruptStore, RECORD_BYTES)
     try:
@@ -456,12 +458,14 @@ def make_search_key(context: Context, method: str) -> dict[str, Any]:
         "gamma": context.grid.gammas.tolist(),
         "tau": context.grid.taus.tolist(),
         "method": method,
-        "restrictions": json.loads(json.dumps(asdict(limits))) if limits else None,  # lists, as they are read back
+        "restrictions": json.loads(json.dumps(asdict(limits)))
+        if limits
+        else None,  # lists, the form in which they are read
     }
 
 
 def check_place(path: str | os.PathLike[str], option: str) -> None:
-    """Raise `BadInput` for a place that cannot hold a checkpoint: there is no writing, or another file stands there."""
+    """Raise `BadInput` for a place that cannot hold a checkpoint: it cannot be written, or contains another file."""
     check_writable(path, option)
     if os.path.exists(path) and os.path.getsize(path) > 0:
         with open(path, "rb") as stream:
@@ -503,7 +507,7 @@ class Checkpoint:
     Raises
     ------
     BadInput
-        There is no folder for the file, or what stands there is no regular file.
+        If the folder does not exist, or the path is not a regular file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -524,7 +528,7 @@ class Checkpoint:
         ----------
         run : Watched
         begun : bool
-            False for a run of which nothing is known yet: one that resumes there begins anew.
+            False for a run without any results yet; a run that resumes there starts from the beginning.
         ended : bool
             Whether the search came to its end: there is nothing to carry on.
         """
@@ -575,7 +579,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
     Raises
     ------
     CorruptStore
-        The file cannot be read, is damaged or is no checkpoint.
+        If the file cannot be read, is damaged or is not a checkpoint.
     """
     check_readable(path, "checkpoint", CorruptStore, RECORD_BYTES)
     try:

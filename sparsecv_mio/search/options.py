@@ -39,7 +39,7 @@ GRID = ("gammas", "taus")  # keywords of every function that searches one
 
 
 def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
-    """Return options with some fields that were given by keyword, checked anew; those of the restrictions too.
+    """Return options with some fields given by keyword, checked again together with the restrictions.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     Raises
     ------
     TypeError
-        For a keyword that is no field, as Python does.
+        If a keyword is not a field, as in Python.
     BadInput
         For what the options refuse.
     """
@@ -138,7 +138,7 @@ MOST_WEIGHT = 1e9  # of the instability
 
 
 def format_setting(value: Any) -> str:
-    """Return a value of an option as it is written: off and on for no and yes, none for nothing."""
+    """Return the text of a value of an option: on and off for booleans, none for None."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
@@ -158,7 +158,7 @@ SQUARED_ALONE = {  # options that require squared-error loss, and the reason
 
 @dataclass(frozen=True)
 class Rule:
-    """What one option, where it is given, demands of another.
+    """A requirement that one option, if given, imposes on another.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class SearchOptions:
     Raises
     ------
     BadInput
-        For a value out of range, an unknown word, or options that do not go together (`RULES`).
+        If a value is out of range, a word is unknown, or options cannot be combined (`RULES`).
 
     Examples
     --------
@@ -370,7 +370,7 @@ class SearchOptions:
 
     @property
     def within_folds(self) -> OfTrainingRows:
-        """What is computed from the training rows of each fold."""
+        """Quantities that are computed from the training rows of each fold."""
         return OfTrainingRows(self.na_within, self.scale_within)
 
     @property
@@ -384,7 +384,7 @@ class SearchOptions:
         return self.stability if isinstance(self.stability, tuple) else ()
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are searched: a target of 0 and 1, classes weighed; counts with their exposures."""
+        """Return the data of the search: a target of 0 and 1 with class weights, or counts with their exposures."""
         return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def within(self, dataset: Dataset) -> SearchOptions:
@@ -613,7 +613,7 @@ def merged_options(
     Raises
     ------
     TypeError
-        For a keyword that is no field of either.
+        If a keyword is not a field of either class.
     BadInput
         See `SearchOptions`.
     """

@@ -327,7 +327,7 @@ def _uses_size_order(context: Context) -> bool:
 
 
 def _can_leave_folds_out(context: Context, full: FoldProblem) -> bool:
-    """Return True if folds are so many and small that fits of the full data bound all of them at once."""
+    """Return True if many small folds can all be bounded at once by fits of the full data."""
     folds = context.folds
     is_many = folds.k >= FEWEST_FOLDS * folds.times_scored and context.data.q <= PATH_TREE_COLUMNS
     return bool(is_many and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in full.capabilities)

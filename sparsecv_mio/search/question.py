@@ -27,7 +27,7 @@ HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
 
 def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
-    """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
+    """Refuse options that cannot be combined with an interval of gamma; the data are not needed.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     Returns
     -------
     options : SearchOptions
-        Those of the question, where levels enter by themselves.
+        Restrictions of the question if levels of a factor enter separately.
     note : str
         Empty where the data have no column of words with three levels or more.
     """

@@ -27,7 +27,7 @@ ARRAYS_OF_FOLDS: dict[str, Any] = {  # arrays of bounds on folds, with the value
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A unit of work; a source that reads more of the state has a class of steps of its own.
+    """A unit of work; a source that reads more of the state has a separate class of steps.
 
     Attributes
     ----------

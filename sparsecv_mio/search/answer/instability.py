@@ -177,7 +177,7 @@ class Instabilities:
 
     @cached_property
     def _size(self) -> float:
-        """What rounding of objectives is a share of: y'y of squares; the others' have none that the fits do not say."""
+        """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 where fits state their error."""
         if self.context.data.loss is not Loss.SQUARED:
             return 0.0
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
@@ -189,7 +189,7 @@ class Instabilities:
         return make(self.context.data, support, gamma, left_out)
 
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
-        """Return the ends of the largest change: what was found in decided folds, bounds in the others."""
+        """Return bounds on the largest change: the computed changes of solved folds, and bounds of the others."""
         decided = self.cells.decided[g, t].copy()
         known, low, high = np.isfinite(doubt), np.zeros(len(found)), found + doubt
         low[known] = np.maximum(found[known] - doubt[known], 0.0)
@@ -274,7 +274,7 @@ class StabilityTable:
     h_lower, h_upper, h : (G, T) arrays
         The CV error.
     lower, upper, nominal : (G, T) arrays
-        The instability: its interval, and its value at the supports at hand; 0, inf and inf where it was not computed.
+        The instability: its interval, and its value at the present supports; 0, inf and inf where it was not computed.
     known : (G, T) bool array
         Whether every best model is known.
     """
@@ -332,7 +332,7 @@ class StabilityTable:
 class LeastCriterion:
     """The pair with the least criterion: `lower <= min over the grid`, `nominal` and `upper` are the pair's.
 
-    `allowance`: width of the interval of the pair with the least lower end, from ties and rounding.
+    `allowance`: width of the interval of the pair with the smallest lower bound, from ties and rounding.
     """
 
     pair: Pair
@@ -361,7 +361,8 @@ def stability_table(
     weights: tuple[float, ...],
     expired: Callable[[], bool] = lambda: False,
 ) -> StabilityTable:
-    """Compute instabilities in the order of the lower ends of h, as far as a pair can be the best for some weight.
+    """Compute instabilities of pairs in the order of their lower bounds, as long as a pair may be the best for
+    some weight.
 
     Parameters
     ----------

@@ -115,7 +115,8 @@ def select_on_all_rows(data: StandardData, gamma: float, taus: Sequence[int], un
     gamma : float
     taus : sequence of int
     until : float
-        Moment of `time.monotonic` after which columns are ranked by what each explains beside the columns so far.
+        Moment of `time.monotonic` after which columns are ranked by the reduction that each adds to the
+        columns chosen so far.
     """
     orders = order_columns(data, None, [ALL_ROWS], gamma, max(taus), lambda: time.monotonic() > until)
     selected = select_supports(data, orders, taus)
@@ -139,7 +140,7 @@ def order_columns(
     top : int
         Columns to select one after the other; with another loss than the squared one none is.
     expired : callable
-        True ends the selection: the columns left follow by what each explains alone.
+        True ends the selection: the other columns follow in the order of their separate effects.
     """
     if data.loss is not Loss.SQUARED:
         rows = [slice(0, data.n) if folds is None or fold < 0 else folds.train_rows(fold) for fold in which]

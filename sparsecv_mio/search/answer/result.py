@@ -199,7 +199,7 @@ class _AllRowsFit:
 
 
 def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
-    """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
+    """Fit by QR of the rows; of many rows from their moments if these are stored and accurate enough."""
     if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
         from sparsecv_mio.trees.support_fits import fit_from_moments
 
@@ -243,14 +243,14 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
 def all_rows_fit(
     data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
 ) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
-    """Refit the best of a cell's supports on all rows, in units of the file; `quick` where there is no time.
+    """Refit the best of a cell's supports on all rows, in units of the file; `quick` if the time is over.
 
     Parameters
     ----------
     data : StandardData
     gamma : float
     problem : SparseProblem or None
-        All rows at gamma, where their moments are at hand.
+        All rows at gamma, if their moments are stored.
     cell : BestSubset
         Supports of one size, with their bounds.
     gap : float
@@ -274,7 +274,7 @@ def all_rows_fit(
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITTED
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
-    # that all candidates are known is no proof where one of them cannot be valued
+    # a complete list of candidates proves nothing if one of them has no value
     most = LOSS_SLACK * best.objective
     if data.loss is Loss.SQUARED:
         most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
@@ -451,7 +451,7 @@ class _Reported:
         return bool(len(scored))
 
     def _has_taken_long(self, columns: int = 0) -> bool:
-        """Whether folds were scored for `GRACE`, and with so many more numbers of each row it is no little work."""
+        """Return True if scores of folds took longer than `GRACE`, and `columns` more numbers a row are much work."""
         self.looked_at += self.data.n * columns
         return self.looked_at > LITTLE_WORK and time.monotonic() > self.until
 
@@ -672,7 +672,7 @@ def build_record(
     of_grid = reported.grid_numbers(table)
     is_least = at == reported.pair
     answer = of_grid if is_least else reported.pair_numbers(*at)
-    whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
+    whole = proved or request.method_used == Method.DESCENT  # which has no further statement
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(support))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)

@@ -102,7 +102,7 @@ class RunningSearch:
             data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown
         )
         self.context = context
-        _ = question.dataset.fingerprint  # the record needs it, and there is no time to compute it after the limit
+        _ = question.dataset.fingerprint  # the record needs it, and after the limit it could not be computed in time
         if question.hooks.resume is not None:
             self.stored = key, _ = read_checkpoint(question.hooks.resume)
             own = make_search_key(context, key.get("method", ""))

@@ -47,7 +47,7 @@ class FitsAtLam:
     slope : (P,) array
         Derivatives `df / dlam`.
     h, h_error : (P,) arrays
-        Held-out sums of squares, and bounds on their rounding errors.
+        Held-out losses, and bounds on their rounding errors.
     """
 
     f: FloatArray

@@ -168,7 +168,7 @@ class GammaPartition:
     # -- the search ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Bound every size on every interval of a first grid by training losses, and score the ends of what is left."""
+        """Bound every size on every interval of a first grid by training losses, and score the ends of open intervals."""
         guesses = {}
         for place, piece in tuple(self._unseen.items()):
             first_piece = piece
@@ -281,7 +281,7 @@ class GammaPartition:
         length, count = high - low, float(scored.sum())
         f = [float((fits_of_size.f + fits_of_size.f_error)[scored].sum()) * (1.0 + OUTWARD) for fits_of_size in values]
         slope = [float(fits_of_size.slope[scored].sum()) for fits_of_size in values]
-        # two lines over the share of the way, the greater of which is a bound
+        # two lines over the interval; the larger one is a bound
         lines = np.array(
             [
                 [count * bottom[0] - f[0], count * bottom[1] - (f[0] + slope[0] * length)],
@@ -589,7 +589,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
 
 
 def seconds_for_model(deadline: Deadline) -> float | None:
-    """Return the time that the model at the answer has: what is left, and a little after the limit too.
+    """Return the time for the model at the answer: the remaining time, and some time after the limit.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class FoldPaths:
     objective : (G, T) array
         Training objective of each support, standard units.
     held_out : (G, T) array
-        Sum of squares of the held-out rows, standard units.
+        Held-out loss, standard units.
     columns : (G, T, top) int array
         Supports in ascending order, -1 beyond their size.
     """

@@ -1,4 +1,4 @@
-"""Intervals of held-out losses of one fold with squared-error loss, for sizes of which only an incumbent is known.
+"""Intervals of held-out losses of one fold with squared-error loss, for sizes with a known incumbent and no proof.
 
 Two bounds hold for every b with `f(b) <= u`, u the training objective of the incumbent. The ridge ball
 (:mod:`sparsecv_mio.bounds.closed_form`) holds whatever the support of b. The relaxations of

@@ -87,5 +87,5 @@ def _split(given: str | Iterable[str], every: str) -> list[str]:
 
 
 def _command_line_name(name: str) -> str:
-    """Return the name of a source as it is spelt on the command line, without its minus."""
+    """Return the name of a source for the command line, without its minus."""
     return "-".join(re.split(r"[\s_-]+", name.strip(" -").lower()))

@@ -219,7 +219,7 @@ class CellTable:
     lower, upper : (G, T, K) arrays
         Bounds `lower <= h_j <= upper` for every optimum of the subproblem.
     nominal, value : (G, T, K) arrays
-        Held-out sum of squares and training objective of the support in `support`; inf if there is none yet. The
+        Held-out loss and training objective of the support in `support`; inf without a support. The
         held-out error of an unsolved subproblem is an estimate: it may lie outside of the interval. With more than
         `MANY_CELLS` subproblems, `value` takes no memory until an unsolved subproblem is offered a support, and solved
         subproblems may have no `value`.
@@ -241,7 +241,7 @@ class CellTable:
         Standard error of the sum of `nominal` over folds, for pairs that are stored as sums; nan if no longer known.
     shown_again : callable, optional
         Function of an index of gamma and the (K,) supports that the folds of a pair show. It computes their training
-        objectives and held-out sums again, inf and nan if there is no time. Writers call it for pairs stored as sums.
+        objectives and held-out losses again, inf and nan if the time is over. Writers call it for pairs stored as sums.
     lock : RLock
         Lock of every writer; hold it to read several arrays that must be consistent, or use `copy`.
     """
@@ -332,7 +332,7 @@ class CellTable:
         support : int or sequence of int
             Numbers in the pool of the optimal supports, or of the only one.
         nominal, value : float
-            Held-out sum of squares and training objective of the first support.
+            Held-out loss and training objective of the first support.
         lower, upper : float
             Bounds on the held-out sums of all of these supports, rounding included.
         tie : float
@@ -451,7 +451,7 @@ class CellTable:
         support : int array or int
             Numbers in the pool.
         nominal, value : arrays or floats
-            Held-out sums of squares and training objectives.
+            Held-out losses and training objectives.
         """
         with self._with_rows(part, lambda: ~self.decided[part] & np.isfinite(nominal) & np.isfinite(value)):
             better = ~self.decided[part] & np.isfinite(nominal)
@@ -470,7 +470,7 @@ class CellTable:
         part : index
             Numpy index of the part.
         nominal, value : arrays or floats
-            Held-out sums of squares and training objectives; None leaves the training objectives unchanged.
+            Held-out losses and training objectives; None leaves the training objectives unchanged.
         """
 
         def fine_cells() -> BoolArray:

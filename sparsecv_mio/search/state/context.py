@@ -69,7 +69,7 @@ class Context:
     all_shown: bool = False
 
     def row(self, grid: Grid, threads: int) -> Context:
-        """Return the context of a search over other pairs, of which only the best one is requested."""
+        """Return the context of a search over other pairs; only the best one of these is requested."""
         return replace(self, grid=grid, threads=threads, request=replace(self.request, one_se=False))
 
     @property

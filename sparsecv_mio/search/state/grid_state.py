@@ -52,7 +52,7 @@ class GridState(SearchState):
     tried : Attempts
         What sources have tried.
     has_supports : (G,) bool array
-        Gammas at which the full data has supports of its own.
+        Gammas for which supports of the full data were searched.
     records : dict of str to SourceRecord
         Promised and actual gains by source.
     slip : float
@@ -177,7 +177,7 @@ class GridState(SearchState):
         return float(np.minimum(rise / room, 1.0).sum())
 
     def bars_in_question(self) -> FloatArray:
-        """(G, T): sums of lower bounds at which a pair is no longer in question; inf for the best pair.
+        """(G, T): sums of lower bounds at which a pair is excluded; inf for the best pair.
 
         A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
         pair of no larger tau, because a proof for small sizes needs no more.

@@ -63,8 +63,8 @@ class Grid:
         Raises
         ------
         BadInput
-            For an empty grid, a gamma that is neither 0 nor in 1e-300 .. 1e300, or a tau that is no whole number in
-            0 .. p or that no model within the restrictions has.
+            If the grid is empty, a gamma is neither 0 nor in 1e-300 .. 1e300, a tau is not an integer in 0 .. p, or no
+            model of that size satisfies the restrictions.
         """
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
@@ -91,7 +91,7 @@ class Grid:
         all_features: bool = False,
         loss: Loss = Loss.SQUARED,
     ) -> Grid:
-        """Return the grid of what was asked for, in words or numbers; defaults by the sizes of the data.
+        """Return the requested grid, given in words or numbers; the sizes of the data decide the defaults.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ def _best(
     alike = upper <= least * (1.0 + 1e-15)
     near = np.argwhere(~alike & (upper <= least * (1.0 + CROSSING_RTOL)) & cells.decided.all(axis=2))
     if len(near):
-        # one h, computed by different engines: its upper ends differ by what their rounding allows
+        # one CV error, computed by different engines: its upper bounds differ by rounding errors
         bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
         for g, t in near.tolist():
             alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
@@ -465,7 +465,7 @@ def _provable_tau_counts(now: PairBounds, gap: float) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class OneSeChoice:
-    """The pair that the rule takes of what is known, and what could change it.
+    """The pair that the rule takes in the present state, and the pairs that could change the choice.
 
     Attributes
     ----------
@@ -501,7 +501,7 @@ def one_se_rule(
     total = scored.total
     error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
     limit = now.clipped_estimates[best] * (unit / total) + error
-    # by the certified upper ends: within one standard error for sure
+    # by the certified upper bounds: certainly within one standard error
     within = (now.upper * (unit / total) <= limit) & np.isfinite(now.nominal)
     within[best] = True
     pair = simplest(within, gammas, taus)
