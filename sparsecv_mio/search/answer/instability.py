@@ -177,7 +177,7 @@ class Instabilities:
 
     @cached_property
     def _size(self) -> float:
-        """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 where fits state their error."""
+        """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
         if self.context.data.loss is not Loss.SQUARED:
             return 0.0
         r = self.context.data.rows(slice(0, self.context.data.n))[1]

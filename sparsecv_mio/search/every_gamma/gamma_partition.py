@@ -168,7 +168,7 @@ class GammaPartition:
     # -- the search ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Bound every size on every interval of a first grid by training losses, and score the ends of open intervals."""
+        """Bound every size on every interval of a first grid by training losses, and score ends of open intervals."""
         guesses = {}
         for place, piece in tuple(self._unseen.items()):
             first_piece = piece
