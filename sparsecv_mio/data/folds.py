@@ -373,7 +373,7 @@ def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
 
 
 def fold_name(spec: str, dataset: Dataset, fold: int) -> str:
-    """Return the id that the user gave to a fold, or the row of a fold of one row; empty if there is neither.
+    """Return the id that the user gave to a fold, or the row of a fold of one row; empty if neither is known.
 
     Parameters
     ----------
@@ -396,7 +396,10 @@ def fold_name(spec: str, dataset: Dataset, fold: int) -> str:
     if kind in ("groups", "column") and value in dataset.aux:
         ids, column = dataset.aux[value], value
     elif kind == "file" and value and Path(value).is_file():
-        columns = fold_plan.read_fold_file(Path(value), dataset.n)
+        try:
+            columns = fold_plan.read_fold_file(Path(value), dataset.n)
+        except BadInput:  # the file also has lines of rows of weight 0, or was changed
+            return ""
         if columns.shape[1] > 1:
             return ""
         ids, column = columns[:, 0], "id"
