@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.cli import Began, parse, terminate
@@ -49,7 +50,9 @@ def interruptible() -> Iterator[StopRequest]:
             signal.signal(signal.SIGTERM, terminate)
 
 
-def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bool = False) -> Dataset:
+def read_data(
+    path: str, table: Given, columns: Mapping[str, Sequence[str]] = MappingProxyType({}), *, two_words: bool = False
+) -> Dataset:
     """Return the data set that the options describe.
 
     Parameters
@@ -58,8 +61,8 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
         Path of the file.
     table : dict
         Options of `TABLE`, by name; formats that store the target need none.
-    aux : iterable of str
-        Columns for the folds, which are not features.
+    columns : mapping
+        Further columns to keep, by the option that needs them.
     two_words : bool
         True if the target may hold two text values, for classification.
 
@@ -73,19 +76,16 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     BadInput
         If an option, column or row is wrong; the message names it.
     """
-    reading = dict(table)
-    target, features, drop = (reading.pop(name, None) for name in ("target", "features", "drop"))
-    if features is not None and drop is not None:
+    if table.get("features") is not None and table.get("drop") is not None:
         raise BadInput("--features and --drop exclude each other: give one of them")
-    wanted, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
     if Path(path).suffix.lower() in READ_BY_ARROW:
         import pyarrow
 
         pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
-    from sparsecv_mio.data.readers import read_dataset, resolve_target
+    from sparsecv_mio.data.read_and_split import read_rows
 
-    goal = resolve_target(path, target, "--target")
-    return read_dataset(path, goal, features=wanted, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
+    reading = {**table, **{name: parse.names(table.get(name), f"--{name}") for name in ("features", "drop")}}
+    return read_rows(path, reading.pop("target", None), reading, columns, two_words=two_words)
 
 
 def read_weighted(
@@ -104,16 +104,16 @@ def read_weighted(
     exposure : str, optional
         Value of `--exposure`.
     """
-    from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.weights import apply_weight_column, weight_columns
+    from sparsecv_mio.data.read_and_split import requested_columns
+    from sparsecv_mio.data.weights import apply_weight_column
 
-    aux = (*weight_columns(weights), *exposure_columns(exposure))
-    return apply_weight_column(read_data(path, table, aux, two_words=loss is Loss.LOGISTIC), weights)
+    columns = requested_columns(weights=weights, exposure=exposure)
+    return apply_weight_column(read_data(path, table, columns, two_words=loss is Loss.LOGISTIC), weights)
 
 
 def read_with_folds(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
-    how: SearchOptions | FitOptions | PathOptions | None = None, nested: bool = False,
+    how: SearchOptions | FitOptions | PathOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Return the data set that the options describe, with row weights, and its folds.
 
@@ -124,33 +124,29 @@ def read_with_folds(
     rows : dict
         Options of `DEALING`, by name.
     quiet : bool
-        True to print no notes, as for :func:`make_plan`.
+        True to print no note on a seed that changes nothing.
     id : str, optional
         Column that names the rows.
     how : options, optional
         Options with the loss, which determines whether the target has two classes or counts.
-    nested : bool
-        True if outer folds are drawn with the seed as well.
     """
-    from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.folds import canonical, fold_columns
-    from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
+    from sparsecv_mio.data.read_and_split import requested_columns, split_rows
 
-    weights, folds = rows["weights"], rows["folds"]
+    seed = rows["seed"]
+    parse.count(seed, "--seed", least=0)
+    columns = requested_columns(rows["folds"], rows["weights"], id, None if how is None else how.exposure)
+    dataset = read_data(path, table, columns, two_words=how is not None and how.loss is Loss.LOGISTIC)
+    dataset, plan = split_rows(
+        dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]
+    )
+    note_unused_seed(plan, seed, quiet)
+    return dataset, plan
 
-    def deal(dataset: Dataset) -> FoldPlan:
-        return make_plan(folds, dataset, rows["seed"], quiet or nested)
 
-    aux = {"--folds": fold_columns(folds), "--weights": weight_columns(weights), "--id": [] if id is None else [id]}
-    aux |= {"--exposure": () if how is None else exposure_columns(how.exposure)}
-    with _name_column_option(aux):
-        every, two_words = chain.from_iterable(aux.values()), how is not None and how.loss is Loss.LOGISTIC
-        dataset = read_data(path, table, every, two_words=two_words)
-    dataset = dataset if how is None else how.in_classes(dataset)
-    if weights is None:
-        return dataset, deal(dataset)
-    by_row = canonical(folds).startswith(FILE)
-    return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
+def note_unused_seed(plan: FoldPlan, seed: int | None, quiet: bool) -> None:
+    """Print a note if a seed is given and the folds are not random, unless `quiet`."""
+    if seed is not None and plan.seed is None and not quiet:
+        tell(f"note: --seed {seed} changes nothing: --folds {plan.spec} deals no rows at random")
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
@@ -162,22 +158,6 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
 def reading_notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
     """Return notes on how the file was read."""
     return () if quiet or dataset.reading is None else dataset.reading.notes
-
-
-@contextmanager
-def _name_column_option(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
-    """Name the option that requests a missing column, instead of all options that may request columns."""
-    from sparsecv_mio.data.reading_options import Wanted
-
-    try:
-        yield
-    except BadInput as error:
-        for option, names in columns.items():
-            for name in names:
-                begin = f"{Wanted.role} {name!r} "
-                if str(error).startswith(begin):
-                    raise BadInput(f"{option}: column {name!r} {str(error).removeprefix(begin)}") from None
-        raise
 
 
 def csv_of_rows(
@@ -242,34 +222,6 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if real in taken and special(real) != "a device":
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
         taken[real] = f"the file of {option}"
-
-
-def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> FoldPlan:
-    """Return the folds that the options describe.
-
-    Parameters
-    ----------
-    folds : str
-        Value of `--folds`.
-    dataset : Dataset
-        Rows to assign to folds.
-    seed : int or None
-        Value of `--seed`; a note is printed if the folds are not random.
-    quiet : bool
-        True to print no note.
-
-    Returns
-    -------
-    FoldPlan
-        The folds.
-    """
-    from sparsecv_mio.data.folds import make_folds
-
-    parse.count(seed, "--seed", least=0)
-    plan = make_folds(folds, dataset, seed or 0)
-    if seed is not None and plan.seed is None and not quiet:
-        tell(f"note: --seed {seed} changes nothing: --folds {plan.spec} deals no rows at random")
-    return plan
 
 
 def cores() -> int:

@@ -180,7 +180,7 @@ def solve(
 
         def ready() -> tuple[Dataset, FoldPlan, SearchOptions]:
             draws_outer = nested is not None or how.stability == NESTED
-            dataset, plan = session.read_with_folds(data, table, rows, quiet, id, how, draws_outer)
+            dataset, plan = session.read_with_folds(data, table, rows, quiet or draws_outer, id, how)
             how.check_data(dataset, plan)
             if restrictions["count"] is not None:
                 return dataset, plan, how

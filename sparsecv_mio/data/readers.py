@@ -258,13 +258,8 @@ OTHERS = {  # formats that pandas can read, with its function
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
 
-def resolve_target(path: str | Path, target: str | int | None, option: str = "target") -> str | int:
+def resolve_target(path: str | Path, target: str | int | None) -> str | int:
     """Return the target of a file; the default is `y` for formats that store the target separately.
-
-    Parameters
-    ----------
-    option : str
-        Name of the option in messages.
 
     Raises
     ------
@@ -279,7 +274,7 @@ def resolve_target(path: str | Path, target: str | int | None, option: str = "ta
     if target is not None:
         return target
     if Path(path).suffix.lower() not in OWN_TARGET:
-        raise BadInput(f"{option} is missing: name the column to predict")
+        raise BadInput("target: no column is given; name the column to predict")
     return "y"
 
 

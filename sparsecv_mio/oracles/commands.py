@@ -220,11 +220,14 @@ def treecv(
     parse.positive(step, "--step")
     session.check_outputs({"--json": json}, [data])
     from sparsecv_mio.cli.live import counting_bar
-    from sparsecv_mio.data.folds import fold_columns
+    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.data.read_and_split import requested_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
-    dataset = session.read_data(data, table, fold_columns(folds), two_words=learner in CLASSIFIERS)
-    plan = session.make_plan(folds, dataset, seed, quiet or randomized)
+    parse.count(seed, "--seed", least=0)
+    dataset = session.read_data(data, table, requested_columns(folds), two_words=learner in CLASSIFIERS)
+    plan = make_folds(folds, dataset, seed or 0)
+    session.note_unused_seed(plan, seed, quiet or randomized)
     shuffle_seed = (seed or 0) if randomized else None
     task = make_task(dataset, learner, lam=lam, step=step, **units)
     with counting_bar(quiet, "folds") as progress:

@@ -18,11 +18,10 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,16 +32,14 @@ from sparsecv_mio.arrays import ArrowTable, FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, OuterAverage, PathRow, Record, Refined
-from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
-from sparsecv_mio.data.readers import read_dataset, resolve_target
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, folds_of, inner_folds, outer_folds
+from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings
-from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
@@ -670,65 +667,13 @@ def solve(
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
-    dataset, plan = _read_and_split(data, target, reading, (folds, seed), weights, options)
+    if not (weights is None or isinstance(weights, str)):
+        raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
+    columns = requested_columns(folds, weights, exposure=options.exposure)
+    rows = read_rows(data, target, reading, columns, two_words=options.loss is Loss.LOGISTIC)
+    dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
         return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
-
-
-def _read_and_split(
-    data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, reading: Mapping[str, Any],
-    dealing: tuple[AnyFolds, int], weights: str | None, options: SearchOptions,
-) -> tuple[Dataset, FoldPlan]:  # fmt: skip
-    """Read the data of a search, give their rows weights, and assign the rows with a weight to folds."""
-    folds, seed = dealing
-    if not (weights is None or isinstance(weights, str)):
-        raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
-    aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
-    aux += exposure_columns(options.exposure)
-    dataset = options.in_classes(_dataset(data, target, aux, reading, options.loss is Loss.LOGISTIC))
-    if weights is None:
-        plan = folds_of(folds, dataset, seed)
-        as_dealt = dataset.weights is None or plan.spec.endswith(WEIGHTED)
-        return dataset, plan if as_dealt else replace(plan, spec=plan.spec + WEIGHTED)
-    if dataset.weights is not None:
-        raise BadInput(
-            f"weights: {weights!r} is given, but the data already have the weights {dataset.weights!r}; leave this "
-            "option out"
-        )
-    for column in weight_columns(weights):
-        if column not in dataset.aux:
-            raise BadInput(f"weights: {column!r} is not stored with these data; read the data with aux=({column!r},)")
-    by_row = not isinstance(folds, str | Integral | Splitter)
-    by_row |= isinstance(folds, str) and canonical(folds).startswith(FILE)
-    row_weights = weights_of(dataset, weights)
-    return weighted(dataset, row_weights, lambda rows: folds_of(folds, rows, seed), name=weights, by_row=by_row)
-
-
-def _dataset(
-    data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, aux: tuple[str, ...],
-    reading: Mapping[str, Any], two_words: bool = False,
-) -> Dataset:  # fmt: skip
-    if isinstance(data, Dataset):
-        for name in reading:
-            raise BadInput(
-                f"{name}: applies to a file or a frame, and these data have been read already; leave this option out"
-            )
-        if target not in (None, data.target):
-            raise BadInput(
-                f"target: {target!r} is given, but the data already have the target {data.target!r}; leave this "
-                "option out"
-            )
-        return data
-    if target is not None and not isinstance(target, str | Integral):
-        raise BadInput(
-            "target must be the name or position of a column; for arrays give solve(Dataset.from_arrays(X, y)), or use "
-            "BestSubsetRidgeCV().fit(X, y)"
-        )
-    if isinstance(data, str | Path):
-        return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
-    if target is None:
-        raise BadInput("target is missing: name the column to predict")
-    return Dataset.from_frame(data, target, aux=aux, two_words=two_words, **reading)

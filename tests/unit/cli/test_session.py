@@ -10,8 +10,9 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.cli import Began, run
-from sparsecv_mio.cli.session import make_plan, raise_if_interrupted, read_data, run_preparation
+from sparsecv_mio.cli.session import note_unused_seed, raise_if_interrupted, read_data, run_preparation
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.options import SearchOptions
 
@@ -41,20 +42,21 @@ def test_no_output_goes_over_another_file(
 def test_data_are_described_by_their_options(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text('a,"b,c",y,g\n1,2,3,0\n4,5,7,1\n')
-    assert read_data(str(file), {"target": "y", "features": '"b,c",a'}, ["g"]).names == ("a", "b,c")
-    assert read_data(str(file), {"target": "y", "drop": "a"}, ["g"]).names == ("b,c",)
+    assert read_data(str(file), {"target": "y", "features": '"b,c",a'}, {"folds": ["g"]}).names == ("a", "b,c")
+    assert read_data(str(file), {"target": "y", "drop": "a"}, {"folds": ["g"]}).names == ("b,c",)
     with pytest.raises(BadInput, match="exclude each other"):
         read_data(str(file), {"target": "y", "features": "a", "drop": "g"})
-    with pytest.raises(BadInput, match="--target is missing"):
+    with pytest.raises(BadInput, match="^target: no column is given"):
         read_data(str(file), {})
 
 
 @pytest.mark.parametrize(("quiet", "lines"), [(False, 1), (True, 0)])
 def test_a_seed_that_changes_nothing_is_told(quiet: bool, lines: int, capsys: Said) -> None:
     data = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [1.0, 0.0, 2.0, 5.0])
-    assert make_plan("loo", data, 3, quiet).k == 4
+    note_unused_seed(make_folds("loo", data, 3), 3, quiet)
     assert capsys.readouterr().err.count("--seed 3 changes nothing") == lines
-    assert make_plan("2", data, 3, False).seed == 3 and capsys.readouterr().err == ""
+    note_unused_seed(make_folds("2", data, 3), 3, False)
+    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupt_while_data_are_read_ends_the_command() -> None:

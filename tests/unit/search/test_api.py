@@ -363,10 +363,10 @@ def test_folds_of_any_form() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"target": None}, "target is missing: name the column to predict"),
+        ({"target": None}, "target: no column is given; name the column to predict"),
         ({"target": "nobody"}, "target 'nobody' is not in the data"),
         ({"data": [[1.0]]}, "data: a list is not a table in memory; give a table of pandas, polars"),
-        ({"data": pd.DataFrame({"a": [1.0]}), "target": None}, "target is missing"),
+        ({"data": pd.DataFrame({"a": [1.0]}), "target": None}, "target: no column is given"),
         ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "but the data already have the target 'y'"),
         ({"folds": [0, 1]}, "folds: 2 labels for 97 rows"),
         ({"folds": "4", "gammas": [[0.1]]}, "is not a finite number"),
