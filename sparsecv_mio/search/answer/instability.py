@@ -361,8 +361,7 @@ def stability_table(
     weights: tuple[float, ...],
     expired: Callable[[], bool] = lambda: False,
 ) -> StabilityTable:
-    """Compute instabilities of pairs in the order of their lower bounds, as long as a pair may be the best for
-    some weight.
+    """Compute instabilities of pairs by ascending lower bound, as long as a pair may be the best for some weight.
 
     Parameters
     ----------
