@@ -31,7 +31,7 @@ from sparsecv_mio.search.observers import COMPILING, RESUMED
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.search.deadline import StopRequest
+    from sparsecv_mio.search.deadline import StopSignal
     from sparsecv_mio.search.observers import Progress, TauProgress
 
 REDRAWS = 6  # redraws in a second
@@ -163,7 +163,7 @@ def merge_taus(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 class View:
     """The view on a terminal: stores the last reported state and draws it when rich requests it."""
 
-    def __init__(self, stop: StopRequest, console: Console, note: str = "") -> None:
+    def __init__(self, stop: StopSignal, console: Console, note: str = "") -> None:
         self.stop, self.console, self.note = stop, console, note
         self.state: Progress | None = None
         self.began = time.monotonic()
@@ -371,7 +371,7 @@ def reading_lines(quiet: bool) -> AbstractContextManager[None]:
 
 @contextmanager
 def progress_view(
-    quiet: bool, stop: StopRequest, steps: Steps | None = None, note: str = ""
+    quiet: bool, stop: StopSignal, steps: Steps | None = None, note: str = ""
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a callback for the reports of the search, which also passes them to `steps`.
 
@@ -393,7 +393,7 @@ def progress_view(
 
 
 @contextmanager
-def _view(quiet: bool, stop: StopRequest, note: str) -> Iterator[Callable[[Progress], None] | None]:
+def _view(quiet: bool, stop: StopSignal, note: str) -> Iterator[Callable[[Progress], None] | None]:
     if quiet:
         yield None
         return

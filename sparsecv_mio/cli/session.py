@@ -17,7 +17,7 @@ from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
-from sparsecv_mio.search.deadline import GRACE, Deadline, StopRequest, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible_run
 from sparsecv_mio.words import Loss
 
@@ -37,7 +37,7 @@ THROUGH = ("--json", "--trace", "--progress-json", "--out")  # options whose tex
 
 
 @contextmanager
-def interruptible() -> Iterator[StopRequest]:
+def interruptible() -> Iterator[StopSignal]:
     """Yield an event that the first Ctrl-C or SIGTERM sets, on which the search returns its best answer."""
     by_default = signal.getsignal(signal.SIGTERM) is terminate
     if by_default:

@@ -281,7 +281,7 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
 REPEATED = 1.0  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
 
 
-class StopRequest(threading.Event):
+class StopSignal(threading.Event):
     """The event of Ctrl-C; `announced` is True while the display itself shows that the run is stopping."""
 
     announced = False
@@ -296,7 +296,7 @@ class StopRequest(threading.Event):
 
 
 @contextmanager
-def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopRequest]:
+def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopSignal]:
     """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a later one quits.
 
     Commands enter this context before they import numerical libraries, since some of these swallow a KeyboardInterrupt
@@ -311,7 +311,7 @@ def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[S
     terminable : bool
         True if SIGTERM, which a scheduler sends, has the same effect as Ctrl-C; commands use it.
     """
-    stop = StopRequest()
+    stop = StopSignal()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *[signal.SIGTERM] * terminable)}
     # None: a handler that was not set by Python, which could not restore it
     before = {number: handler for number, handler in before.items() if handler is not None}

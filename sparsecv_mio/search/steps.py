@@ -139,7 +139,7 @@ class SupportInFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldBounds:
+class SubproblemBounds:
     """Bounds on some sizes in some folds at a gamma; the arrays are (T', K').
 
     Attributes
@@ -193,7 +193,7 @@ class FoldBounds:
     def unknown(
         cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = (),
         filled: Collection[str] = ARRAYS_OF_FOLDS,
-    ) -> FoldBounds:  # fmt: skip
+    ) -> SubproblemBounds:  # fmt: skip
         """Return bounds without any information, whose arrays are to be filled.
 
         Parameters
@@ -236,7 +236,7 @@ class NodeCount:
     n_nodes: int
 
 
-Statement = FullDataBounds | SupportInFolds | FoldBounds | WeightedBounds | HeldOutBounds | NodeCount
+Statement = FullDataBounds | SupportInFolds | SubproblemBounds | WeightedBounds | HeldOutBounds | NodeCount
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,11 +23,11 @@ from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.search.steps import (
     ARRAYS_OF_FOLDS,
     Findings,
-    FoldBounds,
     FullDataBounds,
     HeldOutBounds,
     NodeCount,
     Step,
+    SubproblemBounds,
     SupportInFolds,
     WeightedBounds,
 )
@@ -35,7 +35,7 @@ from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import SUM_RTOL
 
 
-def _subproblem_index(statement: FoldBounds) -> Index:
+def _subproblem_index(statement: SubproblemBounds) -> Index:
     """Return the index of the subproblems of a statement; for one size it is the index of a row."""
     first, last, taus = statement.taus[0], statement.taus[-1], list(statement.taus)
     if len(taus) == 1:
@@ -144,7 +144,7 @@ class Writer:
         if np.isfinite(statement.objective_upper).all() and np.isfinite(statement.held_out).all():
             self.state.offered.add((*pair, np.sort(support).astype(np.int64).tobytes()))
 
-    def _take_folds(self, statement: FoldBounds, step: Step) -> None:
+    def _take_folds(self, statement: SubproblemBounds, step: Step) -> None:
         """Take the bounds on some sizes in some folds."""
         cells, part = self.state.cells, _subproblem_index(statement)
         known = statement if len(statement.taus) > 1 else replace(
@@ -166,7 +166,7 @@ class Writer:
         if (known.is_final & ~known.is_solved).any():
             cells.mark(part, known.is_branched, known.is_final)
 
-    def _decide_ties(self, statement: FoldBounds, numbers: NDArray[np.int32]) -> BoolArray:
+    def _decide_ties(self, statement: SubproblemBounds, numbers: NDArray[np.int32]) -> BoolArray:
         """Take solved subproblems with several optimal supports, and return a (T', K') mask of them."""
         cells, is_tied = self.state.cells, np.zeros(statement.best.shape, dtype=bool)
         first_fold = statement.folds.indices(self.state.context.folds.k)[0]
@@ -196,7 +196,7 @@ class Writer:
         self.state.counts.add(statement.n_nodes)
 
     _takers: ClassVar[dict[type, Any]] = {
-        FullDataBounds: _take_full_data, SupportInFolds: _take_support, FoldBounds: _take_folds,
+        FullDataBounds: _take_full_data, SupportInFolds: _take_support, SubproblemBounds: _take_folds,
         WeightedBounds: _take_weighted, HeldOutBounds: _take_held_out,
         NodeCount: _take_count,
     }  # fmt: skip
@@ -252,7 +252,7 @@ class Writer:
         for statement in findings.statements:
             if isinstance(statement, SupportInFolds):
                 self._store_sum((statement.gamma, statement.tau), False)
-            elif isinstance(statement, FoldBounds) and np.isfinite(step.cutoff):
+            elif isinstance(statement, SubproblemBounds) and np.isfinite(step.cutoff):
                 pair = statement.gamma, statement.taus[0]
                 self._store_sum(pair, bool(self.state.cells.lower.sum(axis=2)[pair] >= step.cutoff))
 

@@ -16,7 +16,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.problems import fold_passes
-from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearches
+from sparsecv_mio.search.problems.first_supports import FoldPaths, LocalSearches
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
@@ -81,7 +81,7 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     dataset, ended = made(20, 1300, 3), threading.Event()
     folds, whole = make_folds("3", dataset), fold_passes.search_passes
 
-    def late(searches: FoldSearches) -> Iterator[Iterator[FoldPaths]]:
+    def late(searches: LocalSearches) -> Iterator[Iterator[FoldPaths]]:
         ended.set()
         return whole(searches)
 

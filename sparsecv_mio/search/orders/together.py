@@ -43,24 +43,23 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     share : float
         Share of the time limit that has passed.
     """
-    given, is_expensive = (
-        goal.pairs(state),
-        plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes,
-    )
+    given, has_supports = goal.pairs(state), bool(state.has_supports.all())
+    is_expensive = plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes
     leaves_out = plan.may_leave_out and bool(is_expensive)
-    looks = leaves_out and plan.looks_first and bool(state.has_supports.all())
+    looks = leaves_out and plan.looks_first and has_supports
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
     grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # an answer comes before any limit
-    for steps in (
-        _bounds(state, plan) if plan.bounds_before_trees and leaves_out and state.has_supports.all() else iter(()),
-        _looks(state, plan) if looks else iter(()),
-        _weakest(state, plan, wanted, share) if looks else iter(()),
-        _first_trees(state, plan, looks) if grows_first else iter(()),
-        _bounds(state, plan) if leaves_out else iter(()),
-        _likely_winner(state, plan) if leaves_out else iter(()),
-        _left_out_trees(state, plan, wanted, leaves_out),
-        _fold_trees(state, plan, wanted),
-    ):
+    phases = (
+        (plan.bounds_before_trees and leaves_out and has_supports, _bounds(state, plan)),
+        (looks, _looks(state, plan)),
+        (looks, _weakest(state, plan, wanted, share)),
+        (grows_first, _first_trees(state, plan, looks)),
+        (leaves_out, _bounds(state, plan)),
+        (leaves_out, _likely_winner(state, plan)),
+        (True, _left_out_trees(state, plan, wanted, leaves_out)),
+        (True, _fold_trees(state, plan, wanted)),
+    )
+    for steps in (steps for applies, steps in phases if applies):
         first = next(steps, None)
         if first is not None or running:
             phase = () if first is None else chain([first], steps)

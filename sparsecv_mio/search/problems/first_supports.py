@@ -417,7 +417,7 @@ def largest_searched_size(taus: IntArray, data: StandardData) -> int:
     return max(data.choice.size(int(searched.max(initial=0))), 1)
 
 
-class FoldSearches:
+class LocalSearches:
     """The searches of all folds. A pass yields the paths of each fold as soon as its search has ended.
 
     Parameters
@@ -543,11 +543,11 @@ class WorkingSets:
 
     Parameters
     ----------
-    searches : FoldSearches
+    searches : LocalSearches
         Empty searches, which the passes fill.
     """
 
-    def __init__(self, searches: FoldSearches) -> None:
+    def __init__(self, searches: LocalSearches) -> None:
         self.searches = searches
         self.rows = WeightedRows(searches.data, searches.folds)
         self._squares: dict[int, NDArray[np.float32]] = {}  # squared lengths of columns over the training rows, by fold
@@ -605,12 +605,12 @@ class WorkingSets:
         yield from searches.map_folds(work)
 
 
-def make_fold_search(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
+def make_fold_search(searches: LocalSearches, fold: int, among: IntArray) -> FoldSearch:
     """Return a new search of a fold on some ascending columns, by their Gram matrix over its training rows.
 
     Parameters
     ----------
-    searches : FoldSearches
+    searches : LocalSearches
         Searches of all folds.
     fold : int
         Index of the fold.
@@ -754,7 +754,7 @@ def first_supports(
     (`WorkingSets`): O(n q) a residual. Supports are stored by size: beyond `sqrt(2^26 / (G k))` columns (668 for 15
     gammas and 10 folds) the largest of these sizes serves every larger tau.
     """
-    searches = FoldSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
+    searches = LocalSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
     for improved_paths in search_passes(searches, seeds):
         yield from improved_paths
         if searches.has_expired():
@@ -762,13 +762,13 @@ def first_supports(
 
 
 def search_passes(
-    searches: FoldSearches, seeds: Sequence[NDArray[np.integer]] = ()
+    searches: LocalSearches, seeds: Sequence[NDArray[np.integer]] = ()
 ) -> Iterator[Iterator[FoldPaths]]:  # fmt: skip
     """Yield passes over the folds, each better than the one before; a pass runs while it is iterated over.
 
     Parameters
     ----------
-    searches : FoldSearches
+    searches : LocalSearches
         Empty searches, which the passes fill.
     seeds : sequence of int arrays
         Supports to try in every fold, at every gamma.
@@ -778,7 +778,7 @@ def search_passes(
     return WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
 
 
-def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
+def _passes(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
     """Yield passes over the folds by Gram matrices of all columns, each better than the one before."""
     yield _quick(searches, seeds)
     yield searches.walk()
@@ -787,7 +787,7 @@ def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
         yield searches.exchange(thorough=False)
 
 
-def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
+def _quick(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
     """Yield the first paths of every fold; they are computed even if the time is over."""
     data, folds = searches.data, searches.folds
     starts = make_seed_table(

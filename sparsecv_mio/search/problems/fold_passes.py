@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
+from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearch, LocalSearches, search_passes
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
 from sparsecv_mio.search.state.cells import ALL_ROWS, NO_COLUMN, fill_support
@@ -49,7 +49,7 @@ class FoldPasses:
     def clear(self) -> None:
         """Remove all stored results."""
         self._request: Request | None = None
-        self._searches: FoldSearches | None = None
+        self._searches: LocalSearches | None = None
         self._passes: Iterator[Iterator[FoldPaths]] = iter(())
         self._n_done = 0
 
@@ -97,7 +97,7 @@ class FoldPasses:
         gammas, taus = (np.array(indices, dtype=np.int64) for indices in request[:2])
         folds = self.folds if request[2] else self.folds.with_all_rows()
         grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
-        searches = FoldSearches(self.data, folds, grid, 1, Moment(), self.hands)
+        searches = LocalSearches(self.data, folds, grid, 1, Moment(), self.hands)
         self._request, self._searches, self._n_done = request, searches, 0
         self._passes = search_passes(searches)
 

@@ -16,7 +16,7 @@ from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
 from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.protocol import Enclosed, Fits, IsExpired
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS
 
@@ -57,12 +57,12 @@ def _relaxed_rows(
     return relaxed.FoldBounds(problem, *(problem.own or data).rows(scored), near, data.root_of(scored))
 
 
-def narrow_by_relaxations(bounds: FoldBounds, fits: Fits, ball: Enclosed, numbers: FloatArray) -> None:
+def narrow_by_relaxations(bounds: SubproblemBounds, fits: Fits, ball: Enclosed, numbers: FloatArray) -> None:
     """Narrow the bounds of one fold by the numbers of its relaxations; a single remaining support is optimal.
 
     Parameters
     ----------
-    bounds : FoldBounds
+    bounds : SubproblemBounds
         Bounds from the incumbents; they are changed.
     fits : Fits
         Fits of the incumbents.

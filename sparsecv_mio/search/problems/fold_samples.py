@@ -24,7 +24,7 @@ from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether,
 from sparsecv_mio.search.problems.protocol import SupportsFound
 from sparsecv_mio.search.state.cells import make_support_table
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.thresholds import FEW_FOLDS, QUICK_WORK
 
 FullSupports = Sequence[Sequence[IntArray]]  # supports of the full data, by gamma and size
@@ -73,7 +73,9 @@ class FoldSample:
         moments = training_moments(self.data, self.folds, sorted(folds))
         return list(run_folds(moments, search_fold, self.n_threads))
 
-    def score_left_out(self, fit_of: Callable[[int], FullFit | None]) -> Iterator[tuple[int, Iterator[FoldBounds]]]:
+    def score_left_out(
+        self, fit_of: Callable[[int], FullFit | None]
+    ) -> Iterator[tuple[int, Iterator[SubproblemBounds]]]:
         """Yield the position of each gamma with the supports of a sample, scored in all folds at once.
 
         Parameters
@@ -130,7 +132,7 @@ class FoldSample:
         return make_support_table([support for _, support in known], self.top), gammas
 
 
-def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator[FoldBounds]:
+def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator[SubproblemBounds]:
     candidates = ScoredTogether(root, supports, taus)
     return root.left_out.map_chunks(
         lambda lo, hi: show_scores(root, candidates.scores(lo, hi), candidates.supports, (lo, hi))

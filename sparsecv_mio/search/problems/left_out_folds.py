@@ -29,7 +29,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.state.context import BestOnAllRows
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.normal_form import NormalForm
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
@@ -469,7 +469,7 @@ class ScoredTogether:
         return left_out.score(self.listing.after(self.first), left_out.rows(lo, hi), limit, leverage, self.first, mine)
 
 
-def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[FoldBounds]:
+def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[SubproblemBounds]:
     """Bound every fold by its incumbents, in closed form.
 
     The held-out losses of the incumbents are the estimates that order a search. Their objectives u are feasible in the
@@ -486,7 +486,7 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[FoldBounds]:
     """
     form, lower = root.form, full_lower - root.form.slack
 
-    def bound(lo: int, hi: int) -> FoldBounds:
+    def bound(lo: int, hi: int) -> SubproblemBounds:
         scores, cutoffs = root.scores(lo, hi), root.cutoffs(lo, hi)
         well = is_well_known(root, scores)
         bounds = show_scores(root, scores, root.supports, (lo, hi), ("objective_upper",))
@@ -505,7 +505,7 @@ SHOWN = "best", "held_out", "objective", "lower", "upper", "is_solved", "is_bran
 
 def show_scores(
     root: FullFit, scores: BestByFold, supports: Sequence[IntArray], part: tuple[int, int], also: tuple[str, ...] = ()
-) -> FoldBounds:
+) -> SubproblemBounds:
     """Return the best support of every size and fold of a chunk, without any proof of optimality.
 
     Parameters
@@ -522,7 +522,7 @@ def show_scores(
         Names of further arrays that will be filled.
     """
     well, n_sizes = is_well_known(root, scores), len(root.left_out.taus)
-    bounds = FoldBounds.unknown(
+    bounds = SubproblemBounds.unknown(
         root.g, tuple(range(n_sizes)), slice(*part), part[1] - part[0], supports, (*SHOWN, *also)
     )
     bounds.best[...] = np.where(well, scores.which, -1)
@@ -531,14 +531,16 @@ def show_scores(
     return bounds
 
 
-def solve_sure_subproblems(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> None:
+def solve_sure_subproblems(
+    bounds: SubproblemBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray
+) -> None:
     """Solve the subproblems whose best support is certainly optimal.
 
     A subproblem whose held-out loss is not accurate enough stays open.
 
     Parameters
     ----------
-    bounds : FoldBounds
+    bounds : SubproblemBounds
         Bounds whose arrays are changed.
     scores : BestByFold
         Best supports with their scores.

@@ -33,7 +33,7 @@ from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.problems import left_out_folds
 from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds, ScoredTogether
-from sparsecv_mio.search.steps import FoldBounds, NodeCount
+from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
 from sparsecv_mio.trees.listing import list_supports_by_size
 from sparsecv_mio.trees.subsets import MOST_TRIED
 
@@ -46,7 +46,7 @@ IsExpired = Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class RequestedFolds:
     """The subproblems that one tree is to solve.
 
     Attributes
@@ -74,14 +74,14 @@ def is_usable(root: FullFit) -> bool:
     return float(np.mean(root.leverage < left_out_folds.WIDEST_LEVERAGE)) >= LEAST_SHARE
 
 
-def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> Iterator[FoldBounds | NodeCount]:
+def solve_folds(root: FullFit, wanted: RequestedFolds, n_nodes: int) -> Iterator[SubproblemBounds | NodeCount]:
     """Solve the subproblems that one tree for all folds can solve; yield bounds by chunk of folds, and node counts.
 
     Parameters
     ----------
     root : FullFit
         Fit of the full data.
-    wanted : Wanted
+    wanted : RequestedFolds
         Subproblems to solve.
     n_nodes : int
         Number of nodes that a tree on the full data costs.
@@ -91,30 +91,30 @@ def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> Iterator[FoldBou
     budget = one_tree if is_shared else one_tree * max(folds.k // 4, 1)
     is_open = wanted.is_open.copy() if is_shared else wanted.is_open
     for known in list_below_thresholds(root, wanted, budget, EVERY_FOLD):
-        if isinstance(known, FoldBounds):
+        if isinstance(known, SubproblemBounds):
             n_solved += int(known.is_solved.sum())
             if is_shared:
                 is_open[:, known.folds] &= ~known.is_solved
         yield known
     if is_shared and is_open[list(wanted.taus)].any():
-        rest = Wanted(wanted.taus, is_open, wanted.is_expired)
+        rest = RequestedFolds(wanted.taus, is_open, wanted.is_expired)
         for known in grow_alive_folds(root, rest, folds.k * one_tree):
-            n_solved += int(known.is_solved.sum()) if isinstance(known, FoldBounds) else 0
+            n_solved += int(known.is_solved.sum()) if isinstance(known, SubproblemBounds) else 0
             yield known
     if not n_solved:
         yield from list_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
 
 
 def list_below_thresholds(
-    root: FullFit, wanted: Wanted, budget: int, levels: tuple[float, ...]
-) -> Iterator[FoldBounds | NodeCount]:
+    root: FullFit, wanted: RequestedFolds, budget: int, levels: tuple[float, ...]
+) -> Iterator[SubproblemBounds | NodeCount]:
     """Solve the subproblems of one gamma that thresholds can solve.
 
     Parameters
     ----------
     root : FullFit
         Fit of the full data.
-    wanted : Wanted
+    wanted : RequestedFolds
         Subproblems to solve.
     budget : int
         Node limit of each level.
@@ -188,8 +188,8 @@ def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[in
 
 
 def _score_candidates(
-    root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted
-) -> Iterator[FoldBounds]:
+    root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: RequestedFolds
+) -> Iterator[SubproblemBounds]:
     """Score the candidates in every fold, and yield the bounds that result.
 
     Thresholds are computed again, fold by fold. Those of all folds were released before, because the bounds take as
@@ -198,7 +198,7 @@ def _score_candidates(
     left_out = root.left_out
     value_error = candidates.listing.left_out_error(len(left_out.taus))[:, None]
 
-    def solve(lo: int, hi: int) -> FoldBounds:
+    def solve(lo: int, hi: int) -> SubproblemBounds:
         leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
         limit = _thresholds(root, incumbents, lo, hi)
         scores = candidates.scores(lo, hi, limit, leverage, incumbents)
@@ -220,14 +220,14 @@ def can_share(left_out: LeftOutFolds, n_columns: int) -> bool:
     return bool(folds.sizes.max() == 1) and left_out.one_chunk and alive_folds.memory(n_columns, folds.k) <= STORE_BYTES
 
 
-def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> Iterator[FoldBounds | NodeCount]:
+def grow_alive_folds(root: FullFit, wanted: RequestedFolds, budget: int) -> Iterator[SubproblemBounds | NodeCount]:
     """Solve the open subproblems of one gamma by trees that each serve many folds.
 
     Parameters
     ----------
     root : FullFit
         Fit of the full data.
-    wanted : Wanted
+    wanted : RequestedFolds
         Subproblems to solve.
     budget : int
         Node limit of a tree; a tree that costs more solves nothing.
@@ -250,7 +250,7 @@ def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> Iterator[Fol
 
 
 def _grow(
-    root: FullFit, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, wanted: Wanted, budget: int
+    root: FullFit, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, wanted: RequestedFolds, budget: int
 ) -> tuple[int, alive_folds.AliveState | None]:
     """Grow one tree for a group of folds; return its number of nodes, and its state if it has finished."""
     left_out, form = root.left_out, root.form
@@ -306,7 +306,7 @@ class _Winners:
         return self._numbers[key]
 
 
-def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> FoldBounds:
+def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: RequestedFolds) -> SubproblemBounds:
     """Fit the winners on the full data, hold every fold out in closed form, and solve subproblems where both agree."""
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
     winners = _Winners(root)
@@ -326,7 +326,7 @@ def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> Fold
     with np.errstate(invalid="ignore"):
         sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
     sure &= root.leverage < left_out_folds.LARGEST_LEVERAGE
-    bounds = FoldBounds.unknown(
+    bounds = SubproblemBounds.unknown(
         root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports, left_out_folds.SHOWN
     )
     left_out_folds.solve_sure_subproblems(bounds, scores, sure, root.inner)

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.problems.protocol import Fits, FoldProblem, IsExpired
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL
 
@@ -16,7 +16,7 @@ from sparsecv_mio.units import TIE_RTOL
 def bound_subproblems(
     problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, subsets: Sequence[BestSubset],
     is_finished: bool, is_expired: IsExpired,
-) -> FoldBounds:  # fmt: skip
+) -> SubproblemBounds:  # fmt: skip
     """Return the bounds on one fold that follow from the outcomes of trees of some sizes.
 
     If a tree has listed every support that can be optimal, all of them are fitted. Supports are optimal if their
@@ -50,7 +50,7 @@ def bound_subproblems(
     agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(problem, fits, subsets, listed), first)
     is_accurate = np.logical_and.reduceat(fits.is_accurate | ~is_tied, first)
 
-    bounds = FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
+    bounds = SubproblemBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
     best = first.copy()
     for i in np.flatnonzero(counts > 1).tolist():
         places = first[i] + np.flatnonzero(is_tied[first[i] : first[i] + counts[i]])
@@ -79,7 +79,7 @@ def bound_subproblems(
 def show_supports(
     problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray],
     fits: Fits | None = None,
-) -> FoldBounds:  # fmt: skip
+) -> SubproblemBounds:  # fmt: skip
     """Return the fits of one support for each of some sizes in one fold, without any other bounds.
 
     Parameters
@@ -95,7 +95,10 @@ def show_supports(
     fits : Fits, optional
         Fits of the supports, if they are known.
     """
-    fits, bounds = fits or problem.score(supports), FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
+    fits, bounds = (
+        fits or problem.score(supports),
+        SubproblemBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports),
+    )
     bounds.best[:, 0], bounds.held_out[:, 0] = np.arange(len(supports)), fits.held_out
     upper = fits.objective_upper * (1.0 + TIE_RTOL)
     bounds.objective[:, 0], bounds.objective_upper[:, 0] = fits.objective, np.where(np.isfinite(upper), upper, np.inf)
@@ -120,7 +123,11 @@ def _agree_with_trees(
 
 
 def _enclose_open(
-    problem: FoldProblem, bounds: FoldBounds, subsets: Sequence[BestSubset], is_open: BoolArray, is_expired: IsExpired
+    problem: FoldProblem,
+    bounds: SubproblemBounds,
+    subsets: Sequence[BestSubset],
+    is_open: BoolArray,
+    is_expired: IsExpired,
 ) -> None:
     """Enclose the held-out losses of the sizes for which only an incumbent is known."""
     places = np.flatnonzero(is_open)

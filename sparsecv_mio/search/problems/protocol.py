@@ -14,7 +14,7 @@ from sparsecv_mio.trees.subsets import BestSubsets
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.pairs import Pair
-    from sparsecv_mio.search.steps import FoldBounds, NodeCount
+    from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 IsExpired = Callable[[], bool]
@@ -165,13 +165,13 @@ class FoldProblem(ABC):
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
-    ) -> Iterator[FoldBounds] | None:
+    ) -> Iterator[SubproblemBounds] | None:
         """Bound all folds by full-data fits of supports for sizes by index; None if impossible (LEFT_OUT_FITS)."""
         raise MissingCapability(Capability.LEFT_OUT_FITS)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
-    ) -> Iterator[FoldBounds | NodeCount]:
+    ) -> Iterator[SubproblemBounds | NodeCount]:
         """Solve the subproblems that one tree for all folds can solve (LEFT_OUT_FITS)."""
         raise MissingCapability(Capability.LEFT_OUT_FITS)
 
@@ -194,7 +194,7 @@ class FoldProblem(ABC):
 
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
-    ) -> FoldBounds:
+    ) -> SubproblemBounds:
         """Bound the optima of some sizes, also given by index, and their held-out losses (FOLD_RELAXATIONS)."""
         raise MissingCapability(Capability.FOLD_RELAXATIONS)
 
@@ -226,7 +226,7 @@ class Problems(Protocol):
     def sample_folds(
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int],
         full_supports: Sequence[Sequence[IntArray]], n_threads: int, is_expired: IsExpired,
-    ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
+    ) -> Iterator[SubproblemBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
         """Yield the results of a sample of folds: bounds, or supports of each fold at some gammas (FOLD_SEARCHES)."""
         raise MissingCapability(Capability.FOLD_SEARCHES)
 

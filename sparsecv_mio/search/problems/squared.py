@@ -34,14 +34,14 @@ from sparsecv_mio.search.problems.protocol import (
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.state.pairs import Grid, Pair
-from sparsecv_mio.search.steps import FoldBounds, NodeCount
+from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
 from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
 
 FULL_TREE_BYTES = STORE_BYTES // 8  # memory of the trees of the full data at one gamma that a later call continues
-FOLDS_AT_ONCE = 32  # folds whose training moments are computed together: one costs nearly as much as all of them
+MOMENTS_AT_ONCE = 32  # folds whose training moments are computed together: one costs nearly as much as all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class SquaredProblem(FoldProblem):
 
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
-    ) -> FoldBounds:
+    ) -> SubproblemBounds:
         """Bound the optima of some sizes, also given by index, and their held-out losses by relaxations of the fold."""
         numbers, incumbents = relax_sizes(self.fold_data, sizes, supports, self.store.diagonal(self.gamma), is_expired)
         known = [i for i, support in enumerate(incumbents) if support is not None]
@@ -181,19 +181,19 @@ class SquaredProblem(FoldProblem):
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
-    ) -> Iterator[FoldBounds] | None:
+    ) -> Iterator[SubproblemBounds] | None:
         """Bound all folds by fits of the full data with each fold held out; None if such a fit cannot be used."""
         root = self.fit_all_columns(supports, taus)
         return None if root is None else left_out_folds.bound_folds(root, full_lower)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
-    ) -> Iterator[FoldBounds | NodeCount]:
+    ) -> Iterator[SubproblemBounds | NodeCount]:
         """Solve the subproblems that one tree for all folds can solve; no bounds if full-data fits cannot be used."""
         root = None if is_expired() else self.fit_all_columns(supports, taus)
         if root is None:
             return iter(())
-        wanted = one_tree_for_folds.Wanted(sorted(set(taus)), is_open, is_expired)
+        wanted = one_tree_for_folds.RequestedFolds(sorted(set(taus)), is_open, is_expired)
         return one_tree_for_folds.solve_folds(root, wanted, n_nodes)
 
     def fit_all_columns(self, supports: Sequence[IntArray], taus: Sequence[int]) -> left_out_folds.FullFit | None:
@@ -292,7 +292,7 @@ class SquaredProblems:
 
     def _compute_moments(self, fold: int) -> None:
         """Compute the training moments of a fold and its neighbours along a tree of additions."""
-        n_folds = min(FOLDS_AT_ONCE, max(self._most // 2, 1))
+        n_folds = min(MOMENTS_AT_ONCE, max(self._most // 2, 1))
         first = fold - fold % n_folds
         wanted = [
             other for other in range(first, min(first + n_folds, self.context.folds.k)) if other not in self._folds
@@ -312,7 +312,7 @@ class SquaredProblems:
     def sample_folds(
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int], full_supports: FullSupports,
         n_threads: int, is_expired: IsExpired,
-    ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
+    ) -> Iterator[SubproblemBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
         """Yield the results of a sample of folds: bounds of all folds, or supports of each open fold at some gammas."""
         grid = Grid(self.context.grid.gammas[list(gammas)], self.context.grid.taus[list(taus)])
         sample = FoldSample(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 
 
 class Enclosures:
@@ -39,14 +39,14 @@ class Enclosures:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Enclose the held-out losses, gamma by gamma; O(q^3) a gamma."""
         assert step.wanted is not None and step.cutoffs is not None
-        (fold,), found = step.folds, list[FoldBounds]()
+        (fold,), found = step.folds, list[SubproblemBounds]()
         for g, supports in step.starts.items():
             if is_expired():
                 return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
             taus = np.flatnonzero(step.wanted[g])
             sizes, uppers = [step.sizes[t] for t in taus.tolist()], step.cutoffs[g, taus]
             ends = problems.fold(fold, g).enclose(sizes, uppers, supports, is_expired, relaxes=False)
-            bounds = FoldBounds.unknown(
+            bounds = SubproblemBounds.unknown(
                 g, tuple(taus.tolist()), slice(fold, fold + 1), 1, (), ("lower", "upper", "objective_lower")
             )  # fmt: skip
             bounds.lower[:, 0], bounds.upper[:, 0] = ends.lower, ends.upper

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 
 
 class FoldRelaxations:
@@ -51,7 +51,7 @@ class FoldRelaxations:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the folds of a step one after the other."""
         assert step.wanted is not None
-        found = list[FoldBounds]()
+        found = list[SubproblemBounds]()
         for fold in step.folds:
             for g, starts in step.starts.items():
                 if is_expired():
@@ -64,5 +64,5 @@ class FoldRelaxations:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the folds that were relaxed."""
         for known in findings.statements:
-            assert isinstance(known, FoldBounds)
+            assert isinstance(known, SubproblemBounds)
             state.tried.is_fold_relaxed[known.gamma, known.folds] = True

@@ -15,7 +15,7 @@ from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas_of_step
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 
 
 class FoldRoots:
@@ -37,7 +37,7 @@ class FoldRoots:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the first nodes from the largest gamma on; enclose subproblems still open by the ridge ball alone."""
-        (fold,), bounds, n_nodes = step.folds, list[FoldBounds](), 0
+        (fold,), bounds, n_nodes = step.folds, list[SubproblemBounds](), 0
         for g, taus, starts in gammas_of_step(step):
             if is_expired():
                 return Findings(step, tuple(bounds), n_nodes, len(bounds), was_stopped=True)
@@ -51,7 +51,7 @@ class FoldRoots:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the folds that have roots."""
         for known in findings.statements:
-            assert isinstance(known, FoldBounds)
+            assert isinstance(known, SubproblemBounds)
             state.tried.has_root[known.gamma, known.folds] = True
 
 

@@ -15,7 +15,7 @@ from sparsecv_mio.search.sources.protocol import StepClock
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -127,7 +127,7 @@ class FoldSamples:
         statements, by_fold = list[Statement](), list[SupportsFound]()
         rest: tuple[int, ...] = ()
         for found in problems.sample_folds(gammas, step.taus, step.folds, supports, step.n_threads, is_over):
-            if isinstance(found, FoldBounds):
+            if isinstance(found, SubproblemBounds):
                 statements.append(found)
             else:
                 rest = found[0]
@@ -158,11 +158,11 @@ def _make_subsets(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSu
     return BestSubsets(subsets, 0, False)
 
 
-def _make_bounds(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> FoldBounds:
+def _make_bounds(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> SubproblemBounds:
     """Return the supports found in folds at one gamma, given by its place and index; inner folds may be missing."""
     first, last = folds[0].fold, folds[-1].fold
     numbers, supports = dict[bytes, int](), list[IntArray]()
-    bounds = FoldBounds.unknown(gamma, taus, slice(first, last + 1), last + 1 - first, supports)
+    bounds = SubproblemBounds.unknown(gamma, taus, slice(first, last + 1), last + 1 - first, supports)
     for found in folds:
         place = found.fold - first
         for t, support in enumerate(found.supports[at]):

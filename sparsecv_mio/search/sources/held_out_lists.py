@@ -15,7 +15,7 @@ from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Proble
 from sparsecv_mio.search.state.attempts import BOUNDED, DONE, RAISED, SOLVED
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair
-from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
 
@@ -151,13 +151,13 @@ def _enclose(
 
 def _state_pair(
     near_best: NearBestHeldOut, step: Step, least: FloatArray, most: FloatArray, solves: bool
-) -> FoldBounds:  # fmt: skip
+) -> SubproblemBounds:  # fmt: skip
     """Return the bounds on all folds of the pair."""
     folds = near_best.bound_folds(least, most)
     is_solved = folds.is_listed & (folds.upper - folds.lower - WORST_ROUNDING * folds.held_out <= folds.tie)
     supports = tuple(tried.support for tried in near_best.tried)
     n_folds = len(folds.best)
-    bounds = FoldBounds.unknown(step.gamma, step.taus, slice(0, n_folds), n_folds, supports)
+    bounds = SubproblemBounds.unknown(step.gamma, step.taus, slice(0, n_folds), n_folds, supports)
     bounds.best[0], bounds.held_out[0], bounds.tie[0] = folds.best, folds.held_out, folds.tie
     bounds.objective[0] = bounds.objective_upper[0] = folds.objective
     bounds.lower[0], bounds.upper[0] = folds.lower, folds.upper

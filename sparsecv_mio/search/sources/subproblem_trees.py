@@ -16,7 +16,7 @@ from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 
 
 class SubproblemTrees:
@@ -96,7 +96,7 @@ class SubproblemTrees:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the trees from the largest gamma on, and compute certified bounds from their outcomes."""
         (fold,), done = step.folds, Findings(step, ())
-        bounds, before = list[FoldBounds](), tuple[IntArray, ...]()
+        bounds, before = list[SubproblemBounds](), tuple[IntArray, ...]()
         for g, taus, starts in gammas_of_step(step):
             if is_expired():
                 return replace(done, statements=tuple(bounds), was_stopped=True)
@@ -128,9 +128,9 @@ class SubproblemTrees:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that were spent on the subproblems."""
         step = findings.step
-        n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, FoldBounds))
+        n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, SubproblemBounds))
         for known in findings.statements:
-            assert isinstance(known, FoldBounds)
+            assert isinstance(known, SubproblemBounds)
             state.tried.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
             tries = np.where(known.is_final | findings.is_finished, DONE, step.tries + 1)
             for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):

@@ -12,7 +12,7 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_supports
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 
 
 class SupportFits:
@@ -43,7 +43,7 @@ class SupportFits:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Fit the supports, gamma by gamma."""
         assert step.wanted is not None
-        (fold,), found = step.folds, list[FoldBounds]()
+        (fold,), found = step.folds, list[SubproblemBounds]()
         for g, supports in step.starts.items():
             if is_expired():
                 return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
@@ -54,6 +54,6 @@ class SupportFits:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the supports that were fitted."""
         for known in findings.statements:
-            assert isinstance(known, FoldBounds)
+            assert isinstance(known, SubproblemBounds)
             numbers = state.cells.pool.numbers(known.supports)
             state.tried.fitted[known.gamma, list(known.taus), known.folds.start] = numbers

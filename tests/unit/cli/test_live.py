@@ -23,7 +23,7 @@ from sparsecv_mio.cli import live, run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.deadline import StopRequest
+from sparsecv_mio.search.deadline import StopSignal
 from sparsecv_mio.search.observers import COMPILING, Progress, TauProgress
 
 SERVO = str(INSTANCES / "servo.csv")
@@ -37,7 +37,7 @@ STATE = Progress(
 
 def drawn(state: Progress | None, height: int = 50, stopping: bool = False, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
-    stop = StopRequest()
+    stop = StopSignal()
     if stopping:
         stop.set()
     view = live.View(stop, console)
@@ -124,10 +124,10 @@ def test_progress_counts_every_cell_once(method: str) -> None:
 def test_plain_lines_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with live.progress_view(True, StopRequest()) as nobody:
+    with live.progress_view(True, StopSignal()) as nobody:
         assert nobody is None
     monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
-    with live.progress_view(False, StopRequest(), note="a sentence") as lines:
+    with live.progress_view(False, StopSignal(), note="a sentence") as lines:
         assert lines is not None
         err = wait_for("starting", capsys)
         assert err.startswith("sparsecv: note: a sentence\n") and err.count("sentence") == 1
@@ -141,7 +141,7 @@ def test_plain_lines_where_there_is_no_terminal(
 
 
 def test_that_kernels_are_compiled_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with live.progress_view(False, StopRequest()) as lines:
+    with live.progress_view(False, StopSignal()) as lines:
         assert lines is not None
         for stage in ("", f"{COMPILING}: about 10 s", ""):
             lines(replace(STATE, stage=stage))
@@ -198,7 +198,7 @@ def test_a_file_of_progress_that_fails_costs_the_file_alone(capsys: pytest.Captu
 def test_a_step_is_written_while_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
     place = tmp_path / "p.jsonl"
-    with live.progress_view(True, StopRequest(), live.Steps(str(place), "solve")) as progress:
+    with live.progress_view(True, StopSignal(), live.Steps(str(place), "solve")) as progress:
         assert progress is not None
         progress(STATE)
         limit = time.monotonic() + 60.0

@@ -17,11 +17,11 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds
-from sparsecv_mio.search.problems.one_tree_for_folds import Wanted
+from sparsecv_mio.search.problems.one_tree_for_folds import RequestedFolds
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import FoldBounds, NodeCount
+from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import is_never_expired
 
@@ -92,9 +92,9 @@ class Enumerated:
         """The fit of all columns on the full data, with the best subsets of some sizes as incumbents."""
         return FullFit(self.left_out, 0, *self.incumbents(taus))
 
-    def wanted(self, taus: Sequence[int]) -> Wanted:
+    def wanted(self, taus: Sequence[int]) -> RequestedFolds:
         """The open subproblems of some sizes."""
-        return Wanted(list(taus), self.is_open, is_never_expired)
+        return RequestedFolds(list(taus), self.is_open, is_never_expired)
 
     @cached_property
     def problem(self) -> SquaredProblem:
@@ -136,7 +136,7 @@ class Enumerated:
         """Every support of a size, as arrays."""
         return [np.array(s) for s in self.of_size(size)]
 
-    def check(self, statements: Iterable[FoldBounds | NodeCount]) -> Checked:
+    def check(self, statements: Iterable[SubproblemBounds | NodeCount]) -> Checked:
         """Assert that every interval holds the truth, and every solved subproblem shows its optimal support."""
         found = Checked(np.zeros((len(self.taus), self.folds.k), dtype=bool), np.zeros(self.is_open.shape, dtype=bool))
         for known in statements:
@@ -146,7 +146,7 @@ class Enumerated:
                 self._check_bounds(known, found)
         return found
 
-    def _check_bounds(self, known: FoldBounds, found: Checked) -> None:
+    def _check_bounds(self, known: SubproblemBounds, found: Checked) -> None:
         truth, folds = self.truth(), list(range(self.folds.k))[known.folds]
         for at in np.ndindex(known.best.shape):
             t, fold = known.taus[at[0]], folds[at[1]]

@@ -17,7 +17,7 @@ from sparsecv_mio.search.problems import first_supports as fold_searches
 from sparsecv_mio.search.problems import first_supports as module
 from sparsecv_mio.search.problems.first_supports import (
     FoldSearch,
-    FoldSearches,
+    LocalSearches,
     WorkingSets,
     columns_to_add,
     first_supports,
@@ -113,9 +113,9 @@ def test_a_search_on_more_columns_takes_over_what_was_found() -> None:
     np.testing.assert_allclose(large.value, small.value, rtol=1e-9)
 
 
-def begun(late: bool = False) -> FoldSearches:
+def begun(late: bool = False) -> LocalSearches:
     data = random_data(1, p=12)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
+    searches = LocalSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
     for fold, moments in training_moments(data, FOLDS):
         problem = moments.problem(data, 1.0)
         searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), make_seed_table([], searches.top))
@@ -169,7 +169,7 @@ def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, W
     rows = WeightedRows(data, FOLDS)
     forward = ForwardSelection(rows, [fold], *rows.squares_and_slopes([fold]), 0.05, TOP)
     forward.pick_columns(lambda: False)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, Moment(), Hands())
+    searches = LocalSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, Moment(), Hands())
     search = make_fold_search(searches, fold, np.sort(forward.picked[0]))
     search.sweep([0], lambda: False)
     return search, rows, forward
@@ -207,7 +207,7 @@ def test_residuals_are_those_of_plain_refits(seed: int) -> None:
 
 def test_a_pass_never_makes_a_fold_worse_and_sets_grow() -> None:
     data = random_data(2)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, Moment(), Hands())
+    searches = LocalSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, Moment(), Hands())
     best: dict[int, float] = {}
     sizes = []
     for improved in WorkingSets(searches).passes([]):

@@ -31,7 +31,7 @@ from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import Context, SearchState
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import FoldBounds, FullDataBounds, Step
+from sparsecv_mio.search.steps import FullDataBounds, Step, SubproblemBounds
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.slices import Clock
 from sparsecv_mio.trees.subsets import is_never_expired
@@ -123,7 +123,7 @@ def test_estimates_leave_the_full_data_and_bounds_alone(by_rows: bool, monkeypat
     state, source = new_state(), FoldSearches()
     (step,) = source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool), are_estimates=True)
     found = source.run(step, problems_of(state), is_never_expired)
-    assert all(isinstance(one, FoldBounds) and np.isinf(one.objective_upper).all() for one in found.statements)
+    assert all(isinstance(one, SubproblemBounds) and np.isinf(one.objective_upper).all() for one in found.statements)
     Writer(state, PLAN, Accounts(state)).take([found])
     assert not state.has_supports.any() and np.isfinite(state.cells.nominal).all()
 
@@ -141,7 +141,7 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
         there = source.run(pickle.loads(pickle.dumps(one)), problems_of(state), is_never_expired)
         assert here.is_finished == there.is_finished and len(here.statements) == len(there.statements) == 4
         for mine, other in zip(here.statements, there.statements, strict=True):
-            if isinstance(mine, FoldBounds):
+            if isinstance(mine, SubproblemBounds):
                 for name in ("best", "held_out", "objective", "objective_upper"):
                     assert np.array_equal(getattr(mine, name), getattr(other, name))
             else:
@@ -169,7 +169,7 @@ def test_part_of_a_grid_is_searched_alone() -> None:
     wanted[1, 1:] = True
     (step,) = source.steps(state, PLAN, wanted)
     found = source.run(step, problems_of(state), is_never_expired)
-    bounds = [statement for statement in found.statements if isinstance(statement, FoldBounds)]
+    bounds = [statement for statement in found.statements if isinstance(statement, SubproblemBounds)]
     assert [(part.gamma, part.taus, part.best.shape) for part in bounds] == [(1, (1, 2), (2, 4))]
     source.count_tries(state, found)
     assert np.array_equal(state.tried.is_pair_searched, wanted)

@@ -34,7 +34,7 @@ from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss
 
@@ -123,7 +123,7 @@ def test_the_writer_refuses_a_contradiction() -> None:
     turns_of(search)
     solved = tuple(int(i) for i in np.argwhere(np.asarray(search.state.cells.decided))[0])
     upper = float(search.state.cells.upper[solved])
-    known = FoldBounds.unknown(solved[0], solved[1:2], slice(solved[2], solved[2] + 1), 1, [np.array([0])])
+    known = SubproblemBounds.unknown(solved[0], solved[1:2], slice(solved[2], solved[2] + 1), 1, [np.array([0])])
     known.lower[...], known.upper[...] = 1.9 * upper, 2.1 * upper
     step = Step("subproblem trees", solved[0], (solved[1],), (solved[2],), (1,))
     with pytest.raises(Contradiction):

@@ -34,7 +34,7 @@ from sparsecv_mio.search.problems.protocol import (
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 N, P, GAMMAS, MARGIN = 18, 4, [0.1, 2.0], 1e-9
@@ -156,7 +156,9 @@ class EnumeratedProblem(FoldProblem):
             for fold in np.flatnonzero(is_open[t]).tolist():
                 problem = self.store.fold(fold, self.gamma)
                 objective, loss, support = problem.fits_of(size)[0]
-                bounds = FoldBounds.unknown(self.gamma, (t,), every, every.stop, [np.array(support, dtype=np.int64)])
+                bounds = SubproblemBounds.unknown(
+                    self.gamma, (t,), every, every.stop, [np.array(support, dtype=np.int64)]
+                )
                 bounds.best[0, fold], bounds.held_out[0, fold] = 0, loss
                 bounds.objective[0, fold] = bounds.objective_upper[0, fold] = objective * (1.0 + MARGIN)
                 bounds.lower[0, fold], bounds.upper[0, fold] = loss * (1.0 - MARGIN), loss * (1.0 + MARGIN)

@@ -13,7 +13,7 @@ from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, SOLVED
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 
 from .enumerated import drawn
 from .judged import check_state, do, grow_full_data, patch_all, random_search
@@ -68,7 +68,7 @@ def test_folds_streamed_or_together_say_the_same() -> None:
     object.__setattr__(step, "streams", False)
     together = LeftOutTrees().run(step, search.problems, lambda: False)
     solved = [
-        [known.is_solved.sum() for known in found.statements if isinstance(known, FoldBounds)]
+        [known.is_solved.sum() for known in found.statements if isinstance(known, SubproblemBounds)]
         for found in (streamed, together)
     ]
     assert solved[0] == solved[1] and isinstance(together.statements, tuple)

@@ -17,7 +17,7 @@ from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.every_size import FIRST_LOOK, STORED_TREES, solve_path
 from sparsecv_mio.trees.subsets import BestSubset, is_never_expired
 
@@ -60,7 +60,7 @@ def complete(problem: SparseProblem, supports: Sequence[tuple[int, ...]]) -> Bes
     return BestSubset(len(supports[0]), listed[0], min(values), max(values), listed, values, 1e9, True, True)
 
 
-def held(bounds: FoldBounds, place: int) -> list[int]:
+def held(bounds: SubproblemBounds, place: int) -> list[int]:
     """The support that a subproblem shows."""
     return sorted(bounds.supports[int(bounds.best[place, 0])].tolist())
 
