@@ -73,7 +73,7 @@ def solve_common(
             search.progress = progress
             record = search.run()
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, brief=quiet, full=full),
+        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, quiet, full, dataset),
         json=json, record=record.pieces, warnings=() if quiet else record.warnings,
     )  # fmt: skip
 

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 
 SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table that fits on a screen, and rows shown of a longer one
+MAX_COEFFICIENTS = 40  # coefficients printed without --full
 MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
+AT_LEAST = ">="  # mark of a certified lower bound
 NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened table
 MEANING = {  # by status: title of the answer, reason why it is not certified, and colour
     "proved": ("certified answer", "", "green"),
@@ -75,6 +77,7 @@ def print_answer(
         Data of the record, for odds and rate ratios per standard deviation and for the dispersion of counts.
     """
     _print_pair(console, record)
+    layout.say(console, record_words.data_line(record, data))
     print_restrictions(console, record)
     for line in _error_lines(record):
         layout.say(console, line)
@@ -90,9 +93,11 @@ def print_answer(
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
     layout.say(console, best_gamma_title(record), "bold")
-    rows = _print_taus(console, record, full)
-    for line in _explain_marks(record, rows):
-        layout.say(console, line, "dim")
+    if full or not _is_settled_table(record):
+        for line in _explain_marks(record, _print_taus(console, record, full)):
+            layout.say(console, line, "dim")
+    else:
+        _print_settled_taus(console, record)
     if full:
         layout.say(console, methods_line(record.work.engine))
         print_plan(console, record)
@@ -489,8 +494,9 @@ def print_model(
     rows: list[tuple[object, ...]] = [
         (name, value, *beside.get(name, ())) for name, value in coefficients.items() if name not in adjusted
     ]
-    hidden = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
-    rows, empty = rows[: len(rows) - hidden], [""] * len(heads)
+    shown = set(coefficients) if full else _largest_effects(dict.fromkeys(row[0] for row in rows), coefficients, data)
+    hidden, rows = len(rows), [row for row in rows if row[0] in shown]
+    hidden, empty = hidden - len(rows), [""] * len(heads)
     styles = [""] * len(rows)
     if adjusted:
         rows += [
@@ -500,13 +506,24 @@ def print_model(
         styles += ["dim", *[""] * len(adjusted)]
     rows, styles = [*rows, ("(intercept)", intercept, *empty)], [*styles, "dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
-    _say_left_out(console, hidden, "coefficient")
+    if hidden:
+        smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"
+        layout.say(console, f"{several(hidden, 'more coefficient')} {smaller}: --full shows all", "dim")
+
+
+def _largest_effects(names: Collection[object], coefficients: Mapping[str, float], data: Dataset | None) -> set[object]:
+    """Return the names of the coefficients to print: all, or those with the largest effects per standard deviation."""
+    if len(names) <= MAX_COEFFICIENTS:
+        return set(names)
+    scales = {} if data is None else dict(zip(data.names, data.X.std(axis=0).tolist(), strict=True))
+    effects = {name: abs(coefficients[str(name)]) * scales.get(str(name), 1.0) for name in names}
+    return set(sorted(effects, key=lambda name: -effects[name])[:MAX_COEFFICIENTS])
 
 
 def _say_left_out(console: Console, count: int, what: str) -> None:
     """Print the number of omitted rows of a table, if any, and the options that print them."""
     if count:
-        layout.say(console, f"{several(count, 'more ' + what)}: add --full, or --json FILE", "dim")
+        layout.say(console, f"{several(count, 'more ' + what)}: --full shows all", "dim")
 
 
 def _explain_marks(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
@@ -577,6 +594,38 @@ def select_sizes(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
         for tau in taus[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
     }
     return [tau for tau in taus if tau in near or not tau & (tau - 1) or tau in (taus[0], taus[-1])]
+
+
+def _is_settled_table(record: records.Record) -> bool:
+    """Return True if every pair is solved, or excluded by a certified lower bound."""
+    if record.status != "proved" or record.estimate or not record.is_settled or record_words.n_unsolved_pairs(record):
+        return False
+    return all(not row.estimate or row.lower > 0.0 for row in best_by_tau(record))
+
+
+def _print_settled_taus(console: Console, record: records.Record) -> None:
+    """Print the CV error of the best row of each tau, or its certified lower bound if the pair is excluded by it."""
+    every = best_by_tau(record)
+    kept = set(select_sizes([row.tau for row in every], {record.tau, record.certificate.tau}))
+    rows = [row for row in every if row.tau in kept]
+    digits = interval_digits((row.lower, row.upper) for row in rows if not row.estimate)
+    errors = [
+        f"{AT_LEAST} {format_with_zeros(row.lower, digits)}"
+        if row.estimate
+        else format_with_zeros(row.cv_error, digits)
+        for row in rows
+    ]
+    lines = [(row.tau, row.gamma, error) for row, error in zip(rows, errors, strict=True)]
+    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for row in rows]
+    layout.print_table(console, ("tau", "gamma", "CV error"), lines, styles=styles)
+    _say_left_out(console, len(every) - len(rows), "size")
+    if any(row.estimate for row in rows):
+        layout.say(
+            console, f"{AT_LEAST} a certified lower bound: the search excluded this pair without its exact error", "dim"
+        )
+    seconds, threads = record.work.seconds, record.request.threads
+    on = "" if threads is None else f" on {several(threads, 'thread')}"
+    layout.say(console, f"{seconds:.2f} s{on}", "dim")
 
 
 def _print_taus(console: Console, record: records.Record, full: bool) -> list[records.TableRow]:
@@ -830,7 +879,13 @@ def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.Com
     return [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
 
 
-def print_common(console: Console, record: fit_records.CommonRecord, brief: bool = False, full: bool = False) -> None:
+def print_common(
+    console: Console,
+    record: fit_records.CommonRecord,
+    brief: bool = False,
+    full: bool = False,
+    data: Dataset | None = None,
+) -> None:
     """Print the best common subset: the pair, its certified CV error, its model, and the best of every size.
 
     Parameters
@@ -841,10 +896,13 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
         True to print only the answer, without the table by tau and the work.
     full : bool
         True to print every coefficient, even if they do not fit on a screen.
+    data : Dataset, optional
+        Data of the record, for the numbers of rows of a class and the sum of counts.
     """
     word, colour = meaning(record)
     word = f"certified choice ({gap_in_words(record.request.gap)})" if record.status == "proved" else word
     console.print(Text.assemble((f"{word}: ", f"bold {colour}"), layout.pair(record.tau, record.gamma)))
+    layout.say(console, record_words.data_line(record, data))
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])
     layout.say(

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
+from sparsecv_mio.certificate.parts import FoldInfo, Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, interval_digits, quoted_name, several
-from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
+from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Model, Within
@@ -142,6 +143,60 @@ def _estimate(reported: float, best: float) -> str:
     return f"their smallest estimate is {shown}% larger" if worse >= 0.01 else "their smallest estimate is the same"
 
 
+def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str:
+    """Return a line on the rows, the features and the folds of a record.
+
+    Parameters
+    ----------
+    data : Dataset, optional
+        Data of the record, for the number of rows of the positive class, or the sum of the counts.
+    """
+    about, limits = record.data, record.request.restrictions or NONE
+    rows = f"{about.n:,} rows"
+    if about.reading is not None and about.reading.left_out:
+        rows += f" ({about.reading.left_out:,} more left out for missing values)"
+    if about.weights is not None:
+        rows += f", weighted by {quoted_name(about.weights)}"
+    if record.classes is not None and data is not None:
+        rows += f", {int((data.y > 0.0).sum()):,} with {quoted_name(about.target)} = {record.classes.positive}"
+    if record.counts is not None and data is not None:
+        rows += f" with a total count of {data.y.sum():,.0f}"
+    features = several(limits.n_selectable_features(about.p), "feature")
+    adjusted = f" and {several(len(limits.adjust), 'adjustment column')}" if limits.adjust else ""
+    return f"{rows}; {features}{adjusted}; {describe_folds(record.folds)}"
+
+
+def describe_folds(folds: FoldInfo) -> str:
+    """Return the number, the kind and the seed of folds.
+
+    Examples
+    --------
+    >>> describe_folds(FoldInfo("10", 0, 10, "")), describe_folds(FoldInfo("groups:who", None, 60, ""))
+    ('10 random folds (seed 0)', "60 folds, one for each value of 'who'")
+    """
+    kind, _, value = folds.spec.removesuffix(WEIGHTED).partition(":")
+    kind, count = kind.lower(), several(folds.k, "fold")
+    seed = "" if folds.seed is None else f" (seed {folds.seed})"
+    if kind == "loo":
+        return f"{count} of one row (leave-one-out)"
+    if kind == "forward":
+        gap = f", with a gap of {value.partition(':')[2]} rows" if ":" in value else ""
+        return f"{count} in the order of the rows, each predicted from the rows before it{gap}"
+    if kind == "groups" and folds.seed is None:
+        return f"{count}, one for each value of {value!r}"
+    if kind == "groups":
+        return f"{count} of whole groups of {value.rpartition(':')[0]!r}{seed}"
+    if kind in ("column", "file"):
+        return f"{count} from the {kind} {value!r}"
+    if folds.seed is None:
+        return f"{count} given in Python"
+    kind = kind.partition("x")[2] or kind
+    words = {"stratified": " random folds, stratified by the target", "blocks": f" random blocks of {value} rows",
+             "holdout": f" random part of {value} of the rows, held out"}  # fmt: skip
+    once, repeats = folds.k // folds.repeats, f", {folds.repeats} times" if folds.repeats > 1 else ""
+    return f"{once:,}{words.get(kind, ' random folds')}{repeats}{seed}"
+
+
 def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
     """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not.
 
@@ -185,8 +240,11 @@ def common_stability(record: CommonRecord) -> str:
 
 def _selection_lines(record: Record) -> list[str]:
     """Return lines on how many folds choose each feature of the model, and on other features that folds choose."""
-    counts, k = record.chosen_in(), record.folds.k
-    model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
+    k, factors = record.folds.k, (record.request.restrictions or NONE).count  # columns of a factor are one feature
+    counts = {words_of_terms([name], factors)[0]: count for name, count in reversed(record.chosen_in().items())}
+    counts = dict(reversed(counts.items()))
+    model = set(words_of_terms(record.support, factors))
+    everywhere = [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
     rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
     fitted = f"{k:,} fold models (each fitted {rows})"

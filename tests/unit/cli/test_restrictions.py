@@ -28,7 +28,7 @@ def solved(place: Path, *options: str, data: str = DIABETES, target: str = "y", 
 
 
 def test_groups_and_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = solved(tmp_path, "--at-most", "1:bmi,s5", "--at-most", "1:s1,s2", "--nonnegative", "s3,s4")
+    record = solved(tmp_path, "--at-most", "1:bmi,s5", "--at-most", "1:s1,s2", "--nonnegative", "s3,s4", "--full")
     told = capsys.readouterr().out
     assert "models compared: at most 1 of bmi, s5; at most 1 of s1, s2; s3, s4 not below 0" in told
     assert record.status == "proved" and record.request.method_used == "algorithm1"

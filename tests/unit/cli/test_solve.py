@@ -62,7 +62,14 @@ def test_the_answer_is_the_brute_force_minimum(solve: Solve, capsys: pytest.Capt
     assert list(record["coefficients"].values()) == pytest.approx(model.beta.tolist(), rel=1e-7)
     shown = capsys.readouterr().out
     assert shown.startswith(f"certified choice (gap 0): tau = {best[1]} features, gamma = {best[0]:g}")
-    for text in ("CV error", "on held-out rows RMSE ", "lcavol", "(intercept)", "best gamma for each tau", " nodes, "):
+    for text in (
+        "CV error",
+        "on held-out rows RMSE ",
+        "lcavol",
+        "(intercept)",
+        "best gamma for each tau",
+        "97 rows; 8 features; ",
+    ):
         assert text in shown
 
 

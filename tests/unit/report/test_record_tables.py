@@ -16,11 +16,11 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.digits import format_interval, format_number
+from sparsecv_mio.digits import format_interval, format_number, format_with_zeros
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_tables import describe_model_space, error_lines, print_answer
-from sparsecv_mio.report.record_words import hints
+from sparsecv_mio.report.record_words import data_line, hints
 from sparsecv_mio.search.api import solve
 
 from .printing import check, data, printed
@@ -40,9 +40,10 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     minimum = f"{format_number(least.cv_error)} at {pair(least.tau, least.gamma)}"
     assert lines[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
     assert lines[1] == f"reported by the one-standard-error rule (certified): {pair(simplest.tau, simplest.gamma)}"
-    assert lines[2].startswith(f"CV error {format_number(simplest.cv_error)} ")
+    assert lines[2] == data_line(simplest) and lines[2].startswith(f"{simplest.data.n} rows; ")
+    assert lines[3].startswith(f"CV error {format_number(simplest.cv_error)} ")
     ends = format_interval(least.lower, least.upper)
-    assert lines[3].startswith(f"minimum CV error over the grid: in {ends} (certified, relative gap ")
+    assert lines[4].startswith(f"minimum CV error over the grid: in {ends} (certified, relative gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
     assert lines[at + 1] == "model refitted on all rows (subset certified optimal)"
     assert f"best gamma for each tau (for tau = {simplest.tau} the reported one)" in lines
@@ -71,6 +72,9 @@ def test_estimates_are_marked(record: Record) -> None:
     )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
+    assert f" {row.tau} " in text and f" >= {format_with_zeros(row.lower, 6)} " in text and "~" not in text
+    assert "\n>= a certified lower bound: the search excluded this pair without its exact error" in text
+    text = printed(lambda console: print_answer(console, other, full=True), 200)
     assert (
         "\n~ an estimate, likely too low: folds that are not solved use" in text
         and "; lower and upper are certified" in text
@@ -168,19 +172,24 @@ def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -
             estimate=not known, folds_decided=5 if known else 0,
         )  # fmt: skip
 
-    many = {f"x{number}": 1.0 + number for number in range(30)}
+    many = {f"x{number}": 1.0 + number for number in range(60)}
     table = tuple(row(tau) for tau in range(1, 31))
     long = replace(record, tau=30, table=table, coefficients=many, support=tuple(many), one_se=None)
     text = printed(lambda console: print_answer(console, long), 200)
-    assert "20 more coefficients: add --full, or --json" in text and "22 more sizes: add --full, or --json" in text
+    assert (
+        "20 more coefficients with smaller values: --full shows all" in text
+        and "\n x0 " not in text
+        and "\n x59 " in text
+    )
+    assert "22 more sizes: --full shows all" in text
 
     def printed_sizes(text: str) -> list[int]:
-        lines = [line.split() for line in text.splitlines()]
-        return [int(line[0]) for line in lines if line[-1:] in (["5/5"], ["0/5"])]
+        lines = [line.split() for line in text.partition("best gamma for each tau")[2].splitlines()]
+        return [int(line[0]) for line in lines if line and line[0].isdigit() and line[1] == format_number(long.gamma)]
 
     assert printed_sizes(text) == [1, 2, 4, 8, 16, 28, 29, 30]  # powers of two, and the neighbours of the chosen size
     full = printed(lambda console: print_answer(console, long, full=True), 200)
-    assert "add --full" not in full and all(f" {name} " in full for name in many)
+    assert "--full shows" not in full and all(f" {name} " in full for name in many)
     assert printed_sizes(full) == list(range(1, 31))
     inside = replace(long, tau=7)
     assert printed_sizes(printed(lambda console: print_answer(console, inside), 200)) == [
@@ -219,3 +228,15 @@ def test_errors_of_new_rows_are_said_to_count_alike_beside_a_weighted_cross_vali
     found, weighted = FitQuality(1.0, 0.5, 0.25), replace(record, data=replace(record.data, weights="w"))
     assert error_lines(record, found)[0] == "errors: RMSE 1, MAE 0.5, R^2 0.2500"
     assert error_lines(weighted, found)[0].endswith("0.2500 (without weights: every row counts the same here)")
+
+
+def test_engine_words_are_printed_only_on_request_or_after_a_limit(record: Record) -> None:
+    words = (" lower ", " upper ", "folds solved", "subproblem", "branch and bound", "node")
+    text = printed(lambda console: print_answer(console, record), 200)
+    assert not any(word in text for word in words) and " s on " in text
+    ended = replace(record, status="limit")
+    for text in (
+        printed(lambda console: print_answer(console, record, full=True), 200),
+        printed(lambda console: print_answer(console, ended), 200),
+    ):
+        assert all(word in text for word in words)

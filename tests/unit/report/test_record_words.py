@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.parts import ChosenFolds, FoldInfo
 from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.digits import format_number
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import open_sentences, report_of
 from sparsecv_mio.report.record_tables import coverage_lines, print_answer
 from sparsecv_mio.report.record_words import (
     average_lines,
     choice_lines,
+    data_line,
+    describe_folds,
     describe_region,
     hints,
     open_rows,
@@ -333,3 +336,51 @@ def test_what_is_certified_so_far_is_told() -> None:
     none = replace(part, so_far=replace(part.so_far, region=None))
     assert any(line.endswith("the choice is not yet certified within 1% at any gamma") for line in region_lines(none))
     assert record("rounds").so_far is None
+
+
+def test_the_line_on_the_data_states_rows_features_and_folds() -> None:
+    given = data()
+    classes = as_two_classes(replace(given, y=np.asarray(given.y > np.median(given.y), dtype=float)))
+    record = solve(classes, folds="3", gammas=1.0, taus=1, loss="logistic", threads=1)
+    rows = f"{given.n} rows, {int(classes.y.sum())} with {given.target} = 1"
+    folds = "3 random folds, stratified by the target (seed 0)"
+    assert data_line(record, classes) == f"{rows}; {several(given.p, 'feature')}; {folds}"
+    counts = replace(given, y=np.arange(given.n) % 4.0)
+    record = solve(counts, folds="3", gammas=1.0, taus=1, loss="poisson", threads=1)
+    assert data_line(record, counts).startswith(f"{given.n} rows with a total count of {counts.y.sum():.0f}; ")
+
+
+@pytest.mark.parametrize(
+    ("spec", "seed", "words"),
+    [
+        ("2x5", 3, "5 random folds, 2 times (seed 3)"),
+        ("loo", None, "10 folds of one row (leave-one-out)"),
+        ("stratified:10 weighted", 1, "10 random folds, stratified by the target (seed 1)"),
+        ("groups:who:10", 0, "10 folds of whole groups of 'who' (seed 0)"),
+        ("forward:10:2", None, "10 folds in the order of the rows, each predicted from the rows before it, with a gap"),
+        ("holdout:0.2", 0, "1 random part of 0.2 of the rows, held out (seed 0)"),
+        ("labels", None, "10 folds given in Python"),
+        ("column:f", None, "10 folds from the column 'f'"),
+    ],
+)
+def test_folds_are_described_by_kind_and_seed(spec: str, seed: int | None, words: str) -> None:
+    k = 1 if spec.startswith("holdout") else 10
+    assert describe_folds(FoldInfo(spec, seed, k, "", 2 if "2x" in spec else 1)).startswith(words)
+
+
+def test_columns_of_a_factor_are_one_feature_in_the_line_on_stability() -> None:
+    """The choice and this line count the same: tau = 2 features are four columns here."""
+    rng = np.random.default_rng(1)
+    level = np.arange(60) % 3
+    X = np.column_stack([np.eye(3)[level], rng.normal(size=(60, 2))])
+    names = ["city=a", "city=b", "city=c", "x", "z"]
+    given = Dataset.from_arrays(X, 3.0 * level + X[:, 3] + 0.1 * rng.normal(size=60), names=names)
+    record = solve(given, folds="5", gammas=0.1, taus=2, count="factors", threads=1)
+    assert record.support == ("city=a", "city=b", "city=c", "x")
+    moved = replace(record, support=(*record.support[:3], "z"))
+    assert (
+        "select 1 of the 2 features of this model; the other features are selected less often: z in 0"
+        in (stability_lines(moved)[0])
+    )
+    assert "select the features of this model" in stability_lines(record)[0]
+    assert data_line(record, given) == "60 rows; 3 features; 5 random folds (seed 0)"
