@@ -13,17 +13,16 @@ from sparsecv_mio.model_space import NONE, Restrictions
 SUPPORTS = ("support", "always")  # fields that hold the features of one support
 
 
-def adjustment_columns(record: Any) -> tuple[str, ...]:
-    """Return the adjustment columns of a record.
-
-    Parameters
-    ----------
-    record : record of any kind
-        Record.
-    """
+def restrictions_of(record: Any) -> Restrictions:
+    """Return the restrictions of a record of any kind."""
     holder = getattr(record, "request", None) or getattr(record, "side", None)
-    restrictions: Restrictions = getattr(holder, "restrictions", None) or NONE
-    return restrictions.adjust
+    restrictions: Restrictions | None = getattr(holder, "restrictions", None)
+    return restrictions or NONE
+
+
+def adjustment_columns(record: Any) -> tuple[str, ...]:
+    """Return the adjustment columns of a record of any kind."""
+    return restrictions_of(record).adjust
 
 
 def check_supports(record: Any) -> None:

@@ -9,10 +9,9 @@ from itertools import zip_longest
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.averaged_fits import PairFits, RowLosses, linear_predictors
-from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import find_row
-from sparsecv_mio.certificate.enumeration import UnitColumns, least_objective
+from sparsecv_mio.certificate.design import Design, Model, RowLosses, Support
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
 from sparsecv_mio.certificate.refits import (
@@ -23,7 +22,7 @@ from sparsecv_mio.certificate.refits import (
     check_optimum,
     check_signs,
 )
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.problem.glm_objective import approximate_by_squares, weighted_losses
 from sparsecv_mio.problem.objective import (
     RidgeFit,
@@ -44,35 +43,37 @@ from sparsecv_mio.units import (
 
 OFFSET_RTOL = 20.0 * ROUNDING  # rounding of a predictor, relative to the part of the column centres
 
-Known = dict[int, tuple[int, ...]]  # supports that are only read, by position
+AVERAGE_OPERATIONS = 4e9  # operations of refits; beyond it only pairs of the average are refitted
+
+Known = dict[int, Support]  # supports that are only read, by position
 
 
-def check_average(checks: Checks, record: Record, fits: PairFits, level: EnumerationLevel) -> None:
+def check_average(checks: Checks, record: Record, design: Design, level: EnumerationLevel) -> None:
     """Check the averaged model from the supports of the record, if it has one.
 
     Parameters
     ----------
-    fits : PairFits
-        Fits on all columns that may be in a support.
+    design : Design
+        Columns, folds and fits.
     level : EnumerationLevel
         Extent of the enumeration of supports.
     """
-    average, requested, design, plan = record.average, record.request.model == "average", fits.design, fits.plan
+    average, requested = record.average, record.request.model == "average"
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
         checks.require(not needed, "average", "is null though it was asked for")
         return
     if not checks.require(requested, "average", "is given though it was not asked for"):
         return
-    if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
+    if not _check_pairs(checks, record, average, design) or not _supports(checks, average, design):
         return
     supports = {i: design.positions(names) or () for i, names in enumerate(average.supports)}
-    _distances(checks, record, average, fits, supports)
-    _check_projection(checks, record, average, design, _averaged_target(checks, average, fits, supports), level)
-    _check_fold_averages(checks, record, average, fits, supports)
+    _distances(checks, record, average, design, supports)
+    _check_projection(checks, record, average, design, _averaged_target(checks, average, design, supports), level)
+    _check_fold_averages(checks, record, average, design, supports)
 
 
-def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
+def _check_pairs(checks: Checks, record: Record, average: Average, design: Design) -> bool:
     """Check that pairs are those of the table and of all columns, with the weights of their distances."""
     said = [(pair.gamma, pair.tau) for pair in average.pairs]
     table = [(row.gamma, row.tau) for row in record.table]
@@ -88,7 +89,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
     for i, (pair, row, weight) in enumerate(zip_longest(average.pairs, record.table, weights.tolist())):
         path = f"average.pairs[{i}]."
         checks.close(f"{path}weight", pair.weight, weight, ACCURATE_RTOL * weight)
-        _check_named_fits(checks, average, pair, path, plan, used=bool(near[i]))
+        _check_named_fits(checks, average, pair, path, design.folds.k, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
         checks.require(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
     checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
@@ -96,25 +97,23 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
     return checks.end_part("weights of the averaged pairs, from their distances")
 
 
-def _check_named_fits(
-    checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool
-) -> None:
+def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path: str, k: int, *, used: bool) -> None:
     """Check that a pair names a support for every fold and a full-data support, if it must."""
     checks.require((pair.fit is not None) == used, f"{path}fit", "must be given exactly for a distance with a weight")
-    right = len(pair.folds) == plan.k or (not used and not pair.folds)
-    checks.require(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
+    right = len(pair.folds) == k or (not used and not pair.folds)
+    checks.require(right, f"{path}folds", f"are {len(pair.folds)} for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
     checks.require(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
-    missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, plan)
+    missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, k)
     checks.require(not missing, f"{path}folds", "are missing")
 
 
-def _may_omit_folds(average: Average, plan: FoldPlan) -> bool:
+def _may_omit_folds(average: Average, k: int) -> bool:
     """Return True if the record may omit the folds of pairs outside the average."""
-    return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * plan.k > 1000
+    return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * k > 1000
 
 
-def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
+def _supports(checks: Checks, average: Average, design: Design) -> bool:
     """Check that every support of a pair is an allowed one."""
     largest: dict[int, int] = {}
     for pair in average.pairs:
@@ -137,18 +136,18 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
     return checks.end_part("supports of the averaged pairs, features of the data")
 
 
-def _pairs_to_refit(checks: Checks, average: Average, fits: PairFits) -> list[int]:
+def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[int]:
     """Return the pairs whose folds are refitted: all pairs with supports, or only those of the average."""
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
-    if fits.may_fit([average.pairs[i].tau + 1.0 for i in places]):
+    if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
     checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
-def _distances(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
+def _distances(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
     """Refit the folds of pairs, and compare the distances of their errors from those of the reported pair."""
-    places = _pairs_to_refit(checks, average, fits)
+    places = _pairs_to_refit(checks, average, design)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
     if not checks.require(here >= 0, "average.pairs", "hold no folds of the reported pair"):
         return
@@ -158,18 +157,18 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
     checks.require(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
 
     def losses(pair: AveragedPair) -> RowLosses:
-        return fits.losses([known[place] for place in pair.folds], pair.gamma, pair.tau)
+        return design.held_out_rows([known[place] for place in pair.folds], pair.gamma, pair.tau)
 
     best, best_noise = losses(average.pairs[here])
-    least = fits.mean(best)
+    least = design.average_scored(best)
     for done, i in enumerate(places):
         checks.tell(done, len(places))
         pair = average.pairs[i]
         errors, noise = losses(pair)
-        distance = float(distances_of_pairs(errors[None, :], best, fits.times, fits.heft)[0])
-        mean, row = fits.mean(errors), find_row(pair, record.table)  # type: ignore[arg-type]
+        distance = float(distances_of_pairs(errors[None, :], best, design.times, design.dataset.row_weights)[0])
+        mean, row = design.average_scored(errors), find_row(pair, record.table)  # type: ignore[arg-type]
         room = FOLLOWS_RTOL * distance
-        spread = float(changes_of_pairs(errors[None, :], best, fits.times, fits.heft)[1][0])
+        spread = float(changes_of_pairs(errors[None, :], best, design.times, design.dataset.row_weights)[1][0])
         off = noise + best_noise
         if spread > 0.0 and mean - least + 2.0 * off > TIE_RTOL * least:  # below rounding the distance is 0
             room += 2.0 * (FOLLOWS_RTOL * mean + off) / spread
@@ -180,21 +179,33 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
     checks.end_part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
 
 
-def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Known) -> tuple[FloatArray, float]:
+def _may_fit(design: Design, sizes: list[float]) -> bool:
+    """Return True if pairs of these sizes are few enough to be fitted in every fold."""
+    n, k = design.dataset.n, design.folds.k
+    few = isinstance(design, RidgeDesign) or k * len(sizes) <= MOST_FITS
+    return few and k * n * sum(size * min(size, n) for size in sizes) <= AVERAGE_OPERATIONS
+
+
+def _predict_linearly(model: Model, X: FloatArray) -> FloatArray:
+    """Return the (m,) linear predictors of rows: predictions of squared-error fits, log odds, or log rates."""
+    return model.predict(X) if isinstance(model, RidgeFit) else model.predictors(X)
+
+
+def _averaged_target(checks: Checks, average: Average, design: Design, known: Known) -> tuple[FloatArray, float]:
     """Return (n,) linear predictors of the average of the full-data fits, and a bound on those of a search."""
-    design, dataset = fits.design, fits.dataset
+    dataset = design.dataset
     target, offset = np.zeros(dataset.n), 0.0
     exact = design.allowed is None
     for i, pair in enumerate(average.pairs):
         if pair.fit is None:
             continue
         support, path = known[pair.fit], f"average.pairs[{i}].fit"
-        model = fits.fit(support, pair.gamma, None)
-        right = not exact or _is_as_large(fits, support, pair, model.objective)
+        model = design.refit(support, pair.gamma, None)
+        right = not exact or _is_as_large(design, support, pair, model.objective)
         checks.require(right, path, f"is not of {pair.tau} features")
         if isinstance(model, RidgeFit):
             check_signs(checks, design, support, model, f"{path}.")
-        target += pair.weight * linear_predictors(model, dataset.X)
+        target += pair.weight * _predict_linearly(model, dataset.X)
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
     checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
@@ -203,18 +214,17 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
 
 
-def _is_as_large(fits: PairFits, support: tuple[int, ...], pair: AveragedPair, objective: float) -> bool:
+def _is_as_large(design: Design, support: Support, pair: AveragedPair, objective: float) -> bool:
     """Return True if a support has all features of its pair, or no further feature lowers its objective."""
-    design = fits.design
     if len(support) >= design.most_columns(pair.tau):
         return len(support) == design.most_columns(pair.tau)
-    least = objective * (1.0 - 2.0 * TIE_RTOL) - design.rounding(objective)
+    least = objective * (1.0 - 2.0 * TIE_RTOL) - design.refit_rounding(objective)
     larger = (tuple(sorted((*support, j))) for j in range(design.q) if j not in support)
-    return all(fits.fit(more, pair.gamma, None).objective >= least for more in larger)
+    return all(design.refit(more, pair.gamma, None).objective >= least for more in larger)
 
 
 def _check_projection(
-    checks: Checks, record: Record, average: Average, whole: UnitColumns, aimed: tuple[FloatArray, float],
+    checks: Checks, record: Record, average: Average, whole: Design, aimed: tuple[FloatArray, float],
     level: EnumerationLevel,
 ) -> None:  # fmt: skip
     """Check the best subset for the averaged predictions: its fit, its size, and the bound on smaller ones."""
@@ -229,7 +239,7 @@ def _check_projection(
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
     checks.require(near, "average.missed", "is more than is allowed though the grid has larger sizes")
     aim = approximate_by_squares(dataset, record.loss, aimed[0])
-    design = UnitColumns.from_restricted_dataset(aim, whole.scale, whole.intercept, record.request.restrictions)
+    design = RidgeDesign.from_restrictions(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
     fit = check_fit(checks, design, model, model, path)
     if fit is None:
@@ -249,15 +259,9 @@ def _check_projection(
         checks.end_part("bounds of the averaged model, and of every one with fewer features")
 
 
-def _check_fold_averages(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
+def _check_fold_averages(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
-    within, path, design, plan, dataset = (
-        average.within_folds,
-        "average.within_folds.",
-        fits.design,
-        fits.plan,
-        fits.dataset,
-    )
+    within, path, plan, dataset = average.within_folds, "average.within_folds.", design.folds, design.dataset
     requested = checks.require(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
     if (
         within is None
@@ -275,9 +279,9 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, fits:
         train, rows = plan.train_rows(fold), dataset.take(plan.scored_rows(fold))
         here, target = dataset.take(train), np.zeros(len(train))
         for pair in average.used:
-            target += pair.weight * linear_predictors(fits.fit(known[pair.folds[fold]], pair.gamma, train), here.X)
+            target += pair.weight * _predict_linearly(design.refit(known[pair.folds[fold]], pair.gamma, train), here.X)
         aim = approximate_by_squares(here, record.loss, target)
-        training = UnitColumns.from_restricted_dataset(aim, design.scale, design.intercept, record.request.restrictions)
+        training = RidgeDesign.from_restrictions(aim, design.scale, design.intercept, record.request.restrictions)
         support, size = training.positions(average.supports[place]), training.most_columns(most)
         if not checks.require(
             support is not None and len(support) <= size, f"{path}folds[{fold}]", "is no model of it"
@@ -297,7 +301,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, fits:
     checks.end_part("error of the averaged model within every fold")
 
 
-def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:
+def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
     smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
     if (
@@ -312,6 +316,6 @@ def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow
         value = min(values, default=math.inf)
         checks.leaves("beyond models with a feature less it is read", "average.fewer")
     else:
-        value = least_objective(design, model.gamma, model.tau - 1)
+        value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0
     checks.require_at_most("average.fewer", average.fewer, value, f"{value!r}, which is reached", slack)

@@ -125,7 +125,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     scored = Scored.of(dataset, plan)
     check_requested_grid(checks, record.request, record.data.p)
     _method(checks, record.request)
-    _words(checks, record.request)
+    _words(checks, record)
     _table(checks, record)
     _check_headline(checks, record)
     _check_statuses(checks, record)
@@ -183,16 +183,16 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     checks.mark_bounded_fields("request.method")
 
 
-def _words(checks: Checks, request: SearchRequest) -> None:
+def _words(checks: Checks, record: records.Record) -> None:
     """Check the requested keywords, if the record has them; older records have None."""
-    of_classes = request.loss == Loss.LOGISTIC
-    checks.require(request.loss is None or request.loss in set(Loss), "request.loss", _list_allowed_values(Loss))
+    request = record.request
+    requested = (request.loss or Loss.SQUARED) == record.loss
+    checks.require(requested, "request.loss", f"is {request.loss!r}, the record is of loss {record.loss}")
     checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
     checks.require(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
-    checks.require(
-        of_classes or request.positive is None, "request.positive", "is given though nothing has two classes"
-    )
+    of_classes = record.classes is not None or request.positive is None
+    checks.require(of_classes, "request.positive", "is given though nothing has two classes")
     checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
     checks.mark_bounded_fields("request.loss", "request.model")
 

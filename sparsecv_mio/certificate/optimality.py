@@ -1,4 +1,4 @@
-"""Checks of optimal supports: by enumeration if there are few supports, otherwise by their neighbours."""
+"""Checks of optimal supports: against all supports if the design can compare them, otherwise by their neighbours."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate import enumeration, fit_records, records
-from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_against_table, find_row, rows_in_region
+from sparsecv_mio.certificate.design import Design, FoldOptima, Pair, Support
+from sparsecv_mio.certificate.fit_records import PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.records import Continuous, GammaPiece, Least, Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TIE_RTOL, TINY
 
-Supports = list[tuple[int, ...]]
-
 
 class TruePair(NamedTuple):
-    """The truth about one (gamma, tau): h over the tied optima, and over all supports that may count as tied."""
+    """Bounds on h of one (gamma, tau): those that no interval may exceed, and those of all possible ties."""
 
     low: float
     high: float
     loose_low: float
     loose_high: float
-    optima: enumeration.FoldOptima
+    optima: FoldOptima
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class ReportedPair:
     `name` is the field of the folds; `path` is the prefix of the fields of the pair in messages.
     """
 
-    known: records.Record | records.Least
+    known: Record | Least
     folds: ChosenFolds
     name: str = "chosen_folds"
     path: str = ""
@@ -54,7 +53,7 @@ class ReportedPair:
         return " of the pair with the least CV error" if self.path else ""
 
 
-def reported_pairs(record: records.Record) -> list[ReportedPair]:
+def reported_pairs(record: Record) -> list[ReportedPair]:
     """Return the pairs whose folds a record stores."""
     pairs = [ReportedPair(record, record.chosen_folds)]
     if record.least is not None and record.least_folds is not None:
@@ -62,73 +61,83 @@ def reported_pairs(record: records.Record) -> list[ReportedPair]:
     return pairs
 
 
-def choose_enumeration_level(
-    record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan
-) -> tuple[EnumerationLevel, str]:
-    """Return the extent of the enumeration and its reason.
-
-    Parameters
-    ----------
-    design : UnitColumns
-        Design of all columns that may be in a support.
-
-    Returns
-    -------
-    level : EnumerationLevel
-        Extent of the enumeration.
-    reason : str
-        Reason why not everything is enumerated; empty if everything is.
-    """
-    if reason := design.enumeration_obstacle([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
-        return EnumerationLevel.NEIGHBOURS, reason
-    if design.terms > ENUMERATE_GRID:
-        return EnumerationLevel.PAIR, f"p > {ENUMERATE_GRID}"
-    gammas = len(record.request.gammas) + len(record.descent) + (record.refined is not None)
-    if reason := design.enumeration_obstacle(list(record.request.taus), gammas, plan.k):
-        return EnumerationLevel.PAIR, f"{reason} of every pair"
-    return EnumerationLevel.GRID, ""
-
-
 class Optimality:
-    """Enumerations for one record; each pair is enumerated once.
+    """Comparisons with all supports for one record; each pair is compared once.
 
     Parameters
     ----------
     supports : list of (ReportedPair, list of tuple of int)
-        Pairs whose folds the record stores, with the support of every fold as positions in the data set.
+        Pairs whose folds the record stores, with the support of every fold.
     """
 
     def __init__(
-        self, checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan,
-        supports: list[tuple[ReportedPair, Supports]],
-    ) -> None:  # fmt: skip
-        self.checks, self.record, self.design, self.plan = checks, record, design, plan
+        self, checks: Checks, record: Record, design: Design, supports: list[tuple[ReportedPair, list[Support]]]
+    ) -> None:
+        self.checks, self.record, self.design, self.scored = checks, record, design, design.scored
         self.reported = {(pair.known.gamma, pair.known.tau): (pair, of_folds) for pair, of_folds in supports}
-        self.scored = Scored.of(design.dataset, plan)
-        self._known: dict[tuple[float, int], TruePair] = {}
+        self._known: dict[Pair, TruePair] = {}
+
+    def choose_level(self) -> tuple[EnumerationLevel, str]:
+        """Return the extent of the comparison with all supports, and the reason why it is not complete."""
+        record = self.record
+        rows = [*record.table, *record.descent, *(() if record.refined is None else (record.refined,))]
+        grid = list(dict.fromkeys((row.gamma, row.tau) for row in rows))
+        ends = {(row.gamma, row.tau): None for row in (self._least_lower, self._least_upper) if row is not None}
+        if reason := self._obstacle([*self.reported, *(pair for pair in ends if pair not in self.reported)]):
+            return EnumerationLevel.NEIGHBOURS, reason
+        if reason := self._obstacle(grid, of_grid=True):
+            return EnumerationLevel.PAIR, reason
+        return EnumerationLevel.GRID, ""
+
+    def _obstacle(self, pairs: list[Pair], of_grid: bool = False) -> str:
+        reported = {pair: of_folds for pair, (_, of_folds) in self.reported.items()}
+        model = self.design.positions(self.record.support) or ()
+        start = tuple(sorted(model, key=lambda j: (j not in self.design.forced, j)))
+        return self.design.optima_obstacle(pairs, reported, start, self.checks.tell, of_grid)
+
+    @property
+    def _least_lower(self) -> TableRow | None:
+        return min(self.record.table, key=lambda row: row.lower, default=None)
+
+    @property
+    def _least_upper(self) -> TableRow | None:
+        return min(self.record.table, key=lambda row: row.upper, default=None)
 
     def truth(self, gamma: float, tau: int) -> TruePair:
-        """Return the enumerated truth about one pair."""
+        """Return the truth about one pair."""
         if (gamma, tau) not in self._known:
             reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
-            optima = enumeration.fold_optima(self.design, self.plan, gamma, tau, reported)
+            optima = self.design.fold_optima(gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
             low, high, loose_low, loose_high = (float(end.sum()) / self.scored.total for end in ends)
             self._known[gamma, tau] = TruePair(low, high, loose_low, loose_high, optima)
         return self._known[gamma, tau]
 
-    # -- enumeration ------------------------------------------------------------------------------------------------
+    # -- all supports -----------------------------------------------------------------------------------------------
 
     def enumerate(self, level: EnumerationLevel) -> None:
-        """Check all claims that follow from enumerating the supports of the folds."""
-        checks, record = self.checks, self.record
-        least = min(record.table, key=lambda row: row.lower, default=None)
-        ceiling = min(record.table, key=lambda row: row.upper, default=None)
+        """Check all claims that follow from comparing with all supports of the folds."""
+        checks, record, how = self.checks, self.record, self.design.how
+        least, ceiling = self._least_lower, self._least_upper
         for i, row in enumerate(record.table):
             checks.tell(i, len(record.table))
             chosen = row is least or row is ceiling or (row.gamma, row.tau) in self.reported
             if level is EnumerationLevel.GRID or chosen:
                 self._row(i, row)
+        if self.design.bounds_ties:
+            self._all_widths(least, level)
+        if level is EnumerationLevel.GRID:
+            checks.end_part(f"lower and upper of all {len(record.table)} pairs, by {how} all supports")
+        else:
+            some = "the reported pair and those of the least lower and the least upper bound"
+            self._only_read("that are not enumerated")
+            checks.end_part(f"{some}, by {how} all supports")
+        self._supports()
+        self._moves()
+
+    def _all_widths(self, least: TableRow | None, level: EnumerationLevel) -> None:
+        """Check ties and rounding of the certificate, of the reported pair and of regions."""
+        record = self.record
         if least is not None:
             self._widths(record.certificate, least, "" if record.least is None else "least.")
         own = record.own_row
@@ -140,16 +149,8 @@ class Optimality:
                 covered = rows_in_region(region, record.table)
                 if covered:
                     self._widths(region, min(covered, key=lambda row: row.lower), path)
-        if level is EnumerationLevel.GRID:
-            checks.end_part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports")
-        else:
-            some = "the reported pair and those of the least lower and the least upper bound"
-            self._only_read("that are not enumerated")
-            checks.end_part(f"{some}, by enumeration of all supports")
-        self._supports()
-        self._moves()
 
-    def _row(self, i: int, row: records.TableRow) -> None:
+    def _row(self, i: int, row: TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
         if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
@@ -158,12 +159,12 @@ class Optimality:
         right = self.record.certificate.lower <= truth.low + self.design.refit_slack(truth.high) + TINY
         self.checks.require(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
-    def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
+    def _interval(self, row: TableRow | Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Check that an interval contains h; for a pair with all folds solved every number must equal h up to ties."""
         slack = self.design.refit_slack(truth.high) + TINY
         self.checks.require_at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
         self.checks.require_at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
-        if not decided:
+        if not decided or not self.design.bounds_ties:
             return
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         low, high = truth.loose_low - room, truth.loose_high + room
@@ -172,21 +173,21 @@ class Optimality:
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
             self.checks.require(low <= said <= high, f"{place}{name}", words)
 
-    def _standard_error(self, row: records.TableRow, said: float, place: str, optima: enumeration.FoldOptima) -> None:
+    def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
         """Check the standard error of a solved pair by the true errors of its folds, up to ties and rounding."""
         sizes, low, high = self.scored.by_fold, optima.loose_low, optima.loose_high
+        if not np.isfinite(high).all():
+            return
         times = self.scored.times
         spread = standard_error((low + high) / 2.0, sizes, times)
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
-        room = ties + self.design.slack(float(level), row.gamma, row.tau, FOLLOWS_RTOL)
+        room = ties + self.design.slack(float(level), row.gamma, row.tau, self.design.loss_rtol)
         words = f"is {said!r}, the folds of a decided pair give {spread!r}"
-        self.checks.require(abs(said - spread) <= room / math.sqrt(self.plan.k / times - 1), place, words)
+        self.checks.require(abs(said - spread) <= room / math.sqrt(len(sizes) / times - 1), place, words)
 
-    def _widths(
-        self, claim: records.Record | records.Least | records.Region, row: records.TableRow, path: str = ""
-    ) -> None:
+    def _widths(self, claim: Record | Least | Region, row: TableRow, path: str = "") -> None:
         """Check ties and rounding of a certificate: those of the pair with the smallest lower bound."""
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
@@ -209,7 +210,7 @@ class Optimality:
             worst = float(own.max())
             words = f"is {said!r}, the model of some fold exceeds the least training objective by {worst!r}"
             self.checks.require(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
-        self.checks.end_part("optimality of the support of every decided fold, by enumeration")
+        self.checks.end_part(f"optimality of the support of every decided fold, by {self.design.how.split()[0]}")
 
     def _moves(self) -> None:
         """Check pairs outside the grid: the moves of a descent, and the refined gamma."""
@@ -243,8 +244,10 @@ class Optimality:
         """Check that one-column exchanges and other supports of the record improve no more supports than are open."""
         record, claim = self.record, self.record.certificate
         path = "" if record.least is None else "least."
-        least = min(record.table, key=lambda row: row.lower, default=None)
-        self._allowance(claim, least, path)
+        if not isinstance(self.design, RidgeDesign):
+            self._only_read("of the table")
+            return
+        self._allowance(claim, self._least_lower, path)
         if record.least is not None:
             self._allowance(record, record.own_row, "")
         self.checks.end_part("allowance: no more than what rounding can do to the CV error")
@@ -253,14 +256,14 @@ class Optimality:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
             return
         for pair, supports in self.reported.values():
-            self._exchanges(pair, supports)
+            self._exchanges(self.design, pair, supports)
 
     def _only_read(self, which: str) -> None:
         """Record which parts of the rows of the table nothing bounds."""
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
         self.checks.leaves(f"how far it is from the true one is read, of pairs {which}", *names)
 
-    def _allowance(self, claim: records.Record | records.Least, row: records.TableRow | None, path: str) -> None:
+    def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
         """Check the rounding allowance of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
@@ -268,9 +271,9 @@ class Optimality:
                 f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}"
             )
 
-    def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:
+    def _exchanges(self, design: RidgeDesign, pair: ReportedPair, supports: list[Support]) -> None:
         """Compare the supports of the solved folds of a pair with their neighbours."""
-        exchanges = Exchanges(self.design, pair.known.gamma)
+        exchanges = Exchanges(design, pair.known.gamma)
         cost = exchanges.cost(supports)
         if cost > EXCHANGE_LIMIT:
             self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
@@ -280,7 +283,7 @@ class Optimality:
         if refit is not None and len(refit) == size and refit not in others:
             others.insert(0, refit)
         decided = np.flatnonzero(pair.folds.decided).tolist()
-        improvable = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)
+        improvable = improvable_folds(exchanges.design, pair.known.gamma, supports, others, decided)
         for fold, words in islice(improvable, 3):
             self.checks.require(False, f"{pair.name}[{fold}].support", words)
         if decided:
@@ -292,7 +295,7 @@ class Optimality:
             self.checks.reread.append(f"supports{which}: none of its folds is decided")
 
 
-def check_refined_pair(checks: Checks, record: records.Record) -> None:
+def check_refined_pair(checks: Checks, record: Record) -> None:
     """Check the claims that need no enumeration: tau of the answer, an error within its interval and no worse."""
     refined = record.refined
     if refined is None:
@@ -314,10 +317,10 @@ def check_refined_pair(checks: Checks, record: records.Record) -> None:
 
 ENUMERATED_FITS = 2e5  # fits of supports, about 20 seconds; beyond it fewer gammas are tried
 
-Numbered = tuple[int, records.GammaPiece]
+Numbered = tuple[int, GammaPiece]
 
 
-def check_partition(checks: Checks, record: records.Record) -> None:
+def check_partition(checks: Checks, record: Record) -> None:
     """Check that the pieces cover the interval for every tau, and that their bounds are those of the record."""
     continuous = record.continuous
     if continuous is None:
@@ -345,10 +348,8 @@ def check_partition(checks: Checks, record: records.Record) -> None:
     checks.end_part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
-def _check_cover(
-    checks: Checks, found: records.Continuous | fit_records.Surface, taus: Sequence[int], name: str
-) -> None:
-    by_tau: dict[int, list[records.GammaPiece | fit_records.SurfacePiece]] = {}
+def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
+    by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
     section = name.partition(".")[0]
@@ -362,14 +363,12 @@ def _check_cover(
         checks.require(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
 
 
-def check_surface(
-    checks: Checks, record: fit_records.PathRecord, design: enumeration.UnitColumns, enumerated: bool
-) -> None:
+def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enumerated: bool) -> None:
     """Check the best subsets of every size as functions of gamma, if the record has them.
 
     Parameters
     ----------
-    design : UnitColumns
+    design : RidgeDesign
         Design of all varying columns.
     enumerated : bool
         True if all supports can be enumerated at the midpoint of every piece.
@@ -397,22 +396,18 @@ def check_surface(
 
 
 def _check_best(
-    checks: Checks,
-    design: enumeration.UnitColumns,
-    piece: fit_records.SurfacePiece,
-    supports: Sequence[Sequence[str]],
-    place: str,
+    checks: Checks, design: RidgeDesign, piece: SurfacePiece, supports: Sequence[Sequence[str]], place: str
 ) -> None:
     middle = math.sqrt(piece.low) * math.sqrt(piece.high)
-    best = enumeration.least_objective(design, middle, piece.tau)
+    best = design.best_fit(middle, piece.tau).objective
     for support in supports:
         objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
         words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
-        right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.rounding(best)
+        right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.refit_rounding(best)
         checks.require(right, f"{place}supports", words)
 
 
-def _check_piece(checks: Checks, found: records.Continuous, piece: records.GammaPiece, place: str) -> None:
+def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
     checks.require(piece.low < piece.high, f"{place}low", "is not below high")
     least = min(piece.at_low, piece.at_high)
     checks.require(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
@@ -424,14 +419,13 @@ def _check_piece(checks: Checks, found: records.Continuous, piece: records.Gamma
 
 
 def check_by_enumeration(
-    checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan,
-    truth: Callable[[float, int], TruePair],
-) -> None:  # fmt: skip
+    checks: Checks, record: Record, design: RidgeDesign, truth: Callable[[float, int], TruePair]
+) -> None:
     """Check bounds and supports of the pieces at their ends and midpoints, by enumeration.
 
     Parameters
     ----------
-    design : UnitColumns
+    design : RidgeDesign
         Design of all varying columns.
     truth : callable
         Method `Optimality.truth` of the record.
@@ -439,7 +433,7 @@ def check_by_enumeration(
     continuous = record.continuous
     if continuous is None or any(failure.field.startswith("continuous") for failure in checks.failures):
         return
-    tried = _pieces_to_try(continuous.pieces, design, plan)
+    tried = _pieces_to_try(continuous.pieces, design)
     for done, (i, piece) in enumerate(tried):
         checks.tell(done, len(tried))
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
@@ -453,12 +447,12 @@ def check_by_enumeration(
             checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
             listed = [continuous.supports[number] for number in piece.supports]
-            for fold in _find_unlisted_folds(design, plan, (middle, piece.tau), listed):
+            for fold in _find_unlisted_folds(design, (middle, piece.tau), listed):
                 words = f"lack the optimum of fold {fold + 1} at gamma {middle!r}"
                 checks.require(False, f"{place}supports", words)
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))
-    if len(curve) * _work(design, plan, record.tau) > ENUMERATED_FITS:
+    if len(curve) * _work(design, record.tau) > ENUMERATED_FITS:
         checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
         curve = []
     elif curve:
@@ -473,11 +467,9 @@ def check_by_enumeration(
     checks.end_part(words)
 
 
-def _pieces_to_try(
-    pieces: Sequence[records.GammaPiece], design: enumeration.UnitColumns, plan: FoldPlan
-) -> list[Numbered]:
+def _pieces_to_try(pieces: Sequence[GammaPiece], design: RidgeDesign) -> list[Numbered]:
     """Return the pieces to check: all, or those with the smallest bounds and a regular sample of the others."""
-    cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
+    cost = {tau: 4.0 * _work(design, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
     whole = sum(cost[piece.tau] for piece in pieces)
     stride = max(1, math.ceil(2.0 * whole / ENUMERATED_FITS)) if whole > ENUMERATED_FITS else 1
@@ -485,31 +477,29 @@ def _pieces_to_try(
     return order[:first] + order[first::stride]
 
 
-def _work(design: enumeration.UnitColumns, plan: FoldPlan, tau: int) -> float:
+def _work(design: RidgeDesign, tau: int) -> float:
     """Return the approximate number of fits for all supports of one pair; large ones count as several."""
-    large = design.cost([tau], 1, plan.k) / 2e4
+    large = design.cost([tau], 1, design.folds.k) / 2e4
     return large + math.comb(design.q, min(tau, design.q))
 
 
-def _find_unlisted_folds(
-    design: enumeration.UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
-) -> Iterator[int]:
+def _find_unlisted_folds(design: RidgeDesign, pair: Pair, listed: Sequence[Sequence[str]]) -> Iterator[int]:
     """Yield the folds whose optimum no listed support attains."""
     gamma, tau = pair
     supports = design.supports(tau)
     place = {tuple(row): i for i, row in enumerate(supports.tolist())}
     rows = [place.get(tuple(sorted(design.index.get(name, -1) for name in support)), -1) for support in listed]
     rows_listed: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
-    for fold, objective, *_ in enumeration.all_objectives(design, plan, gamma, supports):
+    for fold, objective, *_ in design.all_objectives(gamma, supports):
         objective = np.maximum(objective, 0.0)
         best = float(objective[rows_listed].min(initial=np.inf))
-        room = 2.0 * TIE_RTOL * float(objective.min()) + TIE_RTOL * float(design.t @ design.t)
+        room = 2.0 * TIE_RTOL * float(objective.min()) + TIE_RTOL * float(design.unit.t @ design.unit.t)
         if best <= float(objective.min()) + room:
             continue
         # moments lose digits of a nearly perfect fit, so the rows decide
-        train = plan.train_rows(fold)
+        train = design.folds.train_rows(fold)
         least = design.minimum_objective(supports[objective <= best], gamma, train)
         if not len(rows_listed) or design.minimum_objective(supports[rows_listed], gamma, train) > (
-            least * (1.0 + 2.0 * TIE_RTOL) + design.rounding(least)
+            least * (1.0 + 2.0 * TIE_RTOL) + design.refit_rounding(least)
         ):
             yield fold

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.allowed_supports import positions
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
-from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective, positions
-from sparsecv_mio.certificate.fit_records import CommonRecord
+from sparsecv_mio.certificate.design import Design, Model, Support
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.coordinates import size_of_target
-from sparsecv_mio.problem.objective import RidgeFit
-from sparsecv_mio.units import CROSSING_RTOL, PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
+from sparsecv_mio.certificate.unit_columns import SINGULAR
+from sparsecv_mio.units import TIE_RTOL
 
 EXCHANGE_LIMIT = 2e10  # maximum number of operations of exchanges
 
@@ -32,26 +32,26 @@ class Exchanges:
 
     Parameters
     ----------
-    design : UnitColumns
+    design : RidgeDesign
         Design of all varying columns.
     """
 
-    def __init__(self, design: UnitColumns, gamma: float) -> None:
+    def __init__(self, design: RidgeDesign, gamma: float) -> None:
         self.design, self.gamma = design, gamma
-        self.penalty = gamma / 2.0 * design.weight
-        Z, t = design.Z, design.t
-        root = design.root
+        self.unit = design.unit
+        Z, t, root = self.unit.Z, self.unit.t, self.unit.root
+        self.penalty = gamma / 2.0 * self.unit.weight
         self.sums, self.total, self.weight = root @ Z, float(root @ t), float(root @ root)
         self.moment, self.squares = Z.T @ t, np.einsum("ij,ij->j", Z, Z)
-        self._rows: dict[tuple[int, ...], FloatArray] = {}
+        self._rows: dict[Support, FloatArray] = {}
 
-    def cost(self, supports: list[tuple[int, ...]]) -> float:
+    def cost(self, supports: list[Support]) -> float:
         """Return the approximate number of operations for all folds."""
         size = max((len(s) for s in supports), default=0) + 1.0
-        n, q = self.design.Z.shape
+        n, q = self.unit.Z.shape
         return q * size * (len(set(supports)) * n + n + len(supports) * 4.0 * size)
 
-    def has_better_fit(self, train: IntArray, other: tuple[int, ...], support: tuple[int, ...]) -> bool:
+    def has_better_fit(self, train: IntArray, other: Support, support: Support) -> bool:
         """Return True if another support fits the training rows better, by more than a tie.
 
         Parameters
@@ -63,16 +63,16 @@ class Exchanges:
         """
         mine = self.design.refit(support, self.gamma, train).objective
         theirs = self.design.refit(other, self.gamma, train).objective
-        return theirs * (1.0 + 2.0 * TIE_RTOL) + self.design.rounding(theirs) < mine
+        return theirs * (1.0 + 2.0 * TIE_RTOL) + self.design.refit_rounding(theirs) < mine
 
-    def best(self, test: IntArray, support: tuple[int, ...]) -> tuple[int, ...] | None:
+    def best(self, test: IntArray, support: Support) -> Support | None:
         """Return the best support one column away without the rows `test`; None if no such support is better."""
         S = np.array(support, dtype=np.int64)
-        Z, t = self.design.Z[test], self.design.t[test]
+        Z, t = self.unit.Z[test], self.unit.t[test]
         cross = self._full_rows(support) - Z[:, S].T @ Z
         c, d = self.moment - Z.T @ t, self.squares - np.einsum("ij,ij->j", Z, Z)
         if self.design.intercept == "fold":
-            root = self.design.root[test]
+            root = self.unit.root[test]
             n = self.weight - float(root @ root)
             s, y = self.sums - root @ Z, self.total - float(root @ t)
             cross, c, d = cross - np.outer(s[S], s) / n, c - s * (y / n), d - s * s / n
@@ -94,27 +94,22 @@ class Exchanges:
         j, i = np.unravel_index(int(np.argmin(change)), change.shape)
         return tuple(sorted({*support, int(i)} - {int(S[j])}))
 
-    def _full_rows(self, support: tuple[int, ...]) -> FloatArray:
+    def _full_rows(self, support: Support) -> FloatArray:
         if support not in self._rows:
             if len(self._rows) > 8:
                 self._rows.clear()
-            self._rows[support] = self.design.Z[:, list(support)].T @ self.design.Z
+            self._rows[support] = self.unit.Z[:, list(support)].T @ self.unit.Z
         return self._rows[support]
 
 
 def improvable_folds(
-    design: UnitColumns,
-    folds: FoldPlan,
-    gamma: float,
-    supports: list[tuple[int, ...]],
-    others: list[tuple[int, ...]],
-    wanted: list[int],
+    design: RidgeDesign, gamma: float, supports: list[Support], others: list[Support], wanted: list[int]
 ) -> Iterator[tuple[int, str]]:
     """Yield folds whose support is worse than a neighbour or another given support, and what beats it.
 
     Parameters
     ----------
-    design : UnitColumns
+    design : RidgeDesign
         Design of all varying columns.
     supports : list of tuple of int
         Supports by fold, as sorted positions in `design.columns`.
@@ -128,10 +123,10 @@ def improvable_folds(
     fold, words
         Index of a fold, and a description of what beats its support.
     """
-    exchanges = Exchanges(design, gamma)
+    exchanges, folds = Exchanges(design, gamma), design.folds
     others = others[: max(1, MOST_FITS // folds.k)]
     names = design.names
-    least = _best_other_supports(design, folds, gamma, others, wanted)
+    least = _best_other_supports(design, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
@@ -145,12 +140,13 @@ def improvable_folds(
 
 
 def _best_other_supports(
-    design: UnitColumns, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
-) -> dict[int, tuple[int, ...]]:
+    design: RidgeDesign, gamma: float, others: list[Support], wanted: list[int]
+) -> dict[int, Support]:
     """Return, for every fold, the given support with the minimum training objective, by refits."""
+    folds = design.folds
     if len(others) < 2:
         return dict.fromkeys(range(folds.k), others[0]) if others else {}
-    best: dict[int, tuple[int, ...]] = {}
+    best: dict[int, Support] = {}
     for fold in wanted:
         train = folds.train_rows(fold)
         values = [design.refit(support, gamma, train).objective for support in others]
@@ -161,7 +157,7 @@ def _best_other_supports(
 def checked_support(
     checks: Checks, names: Iterable[str], index: Mapping[str, int], size: int, path: str, exact: bool = False,
     what: str = "of the data", adjusted: Sequence[str] = (),
-) -> tuple[int, ...] | None:  # fmt: skip
+) -> Support | None:  # fmt: skip
     """Return the positions of the columns of a model; None, with a failure, if they are invalid.
 
     Parameters
@@ -189,12 +185,12 @@ def checked_support(
     return support
 
 
-def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...], tau: int, path: str) -> bool:
+def check_allowed(checks: Checks, design: Design, support: Support, tau: int, path: str) -> bool:
     """Check that a support has every forced column and satisfies the other restrictions; return the result.
 
     Parameters
     ----------
-    design : UnitColumns
+    design : Design
         Design of all columns that may be in a support.
     support : tuple of int
         Positions in `design.columns`.
@@ -208,7 +204,7 @@ def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...],
     return checks.require(not lacking, f"{path}support", f"lacks {design.join_names(lacking)}, forced in")
 
 
-def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], model: RidgeFit, path: str) -> bool:
+def check_signs(checks: Checks, design: Design, support: Support, model: Model, path: str) -> bool:
     """Check that the coefficients of a fit satisfy the sign constraints; return the result.
 
     Parameters
@@ -225,19 +221,14 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
 
 
 def check_fit(
-    checks: Checks,
-    design: UnitColumns,
-    said: Record | PathRow | CommonRecord,
-    row: Refit | PathRow | CommonRecord,
-    path: str = "",
-) -> RidgeFit | None:
+    checks: Checks, design: Design, said: Record | PathRow | FitRecord | CommonRecord,
+    row: Refit | PathRow | CommonRecord, path: str = "",
+) -> Model | None:  # fmt: skip
     """Refit a support to all rows, and compare names, coefficients and intercept.
 
     Parameters
     ----------
-    design : UnitColumns
-        Design of all varying columns.
-    said : Record, PathRow or CommonRecord
+    said : Record, PathRow, FitRecord or CommonRecord
         Part of the record with the model; its objective is in `row`.
     row : Refit, PathRow or CommonRecord
         Part of the record with gamma and tau.
@@ -246,101 +237,90 @@ def check_fit(
 
     Returns
     -------
-    RidgeFit or None
+    RidgeFit, GlmModel or None
         The refit; None if the support is invalid.
     """
-    dataset, adjusted = design.dataset, [design.dataset.names[j] for j in design.free]
-    exact = design.allowed is None  # with other restrictions a smaller support may be optimal
+    exact, size = design.allowed is None, design.most_columns(row.tau)  # otherwise a smaller support may be optimal
     support = checked_support(
-        checks, said.support, design.index, design.most_columns(row.tau), f"{path}support", exact, adjusted=adjusted
+        checks, said.support, design.index, size, f"{path}support", exact, adjusted=design.adjusted_names
     )
     if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
-    model = design.refit(support, row.gamma, None)
+    model: Model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)
-    names, columns = [design.names[j] for j in support], dataset.X[:, design.columns[list(support)]]
+    names = [design.names[j] for j in support]
     if not checks.require(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
         return model
-    target = size_of_target(dataset, design.intercept)
-    spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
-    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * CROSSING_RTOL + 1e-12 * target
-    slack += design.target_noise
-    moved = design.noise_effects(support, row.gamma)
-    for name, value, reach, more in zip(names, model.beta.tolist(), spread.tolist(), moved.tolist(), strict=True):
-        checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, slack / reach + more)
+    rooms = design.coefficient_rooms(support, row.gamma, model)
+    for name, value, room in zip(names, model.beta.tolist(), rooms.tolist(), strict=True):
+        checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, room)
     beta = np.array([said.coefficients[name] for name in names])
-    # with the coefficients of the record: their error is tolerated above, and must not be multiplied by the centre
-    # again
-    expected = float(model.y_center - model.x_center @ beta)
-    offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
-    # means that are 0 up to the rounding of their sums
-    rounded = 1e-15 * (target + float(spread @ np.abs(beta))) + design.target_noise
-    checks.close(f"{path}intercept", said.intercept, expected, 1e-13 * offset + 1e-12 * slack + rounded)
+    checks.close(f"{path}intercept", said.intercept, *design.expected_intercept(model, beta))
+    checks.mark_recomputed_fields(f"{path}coefficients")
     return model
 
 
-def check_objective(
-    checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, gap: float, path: str
-) -> None:
+def check_objective(checks: Checks, design: Design, row: Refit | PathRow, model: Model, gap: float, path: str) -> None:
     """Compare the objective with its refit, with its bounds, and `proved` with the width of the bounds.
 
     Parameters
     ----------
-    model : RidgeFit
+    model : RidgeFit or GlmModel
         Refit of the support.
     gap : float
         Requested relative gap.
     path : str
         Prefix of the fields in messages.
     """
-    slack = design.objective_slack(model.objective)
+    slack, wanted = design.rounding(model), max(gap, design.proved_rtol)
     checks.close(f"{path}objective", row.objective, model.objective, slack)
     checks.require_at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
     checks.require_at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
-    width = max(gap, PROVED_RTOL) * row.upper + 2.0 * slack
-    closed = math.isfinite(row.upper) and row.upper - row.lower <= width
+    closed = math.isfinite(row.upper) and row.upper - row.lower <= wanted * row.upper + 2.0 * slack
     checks.require(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
-    wide = row.upper == math.inf or row.upper - row.lower > max(gap, PROVED_RTOL) * row.upper * (1.0 - 1e-9)
+    wide = row.upper == math.inf or row.upper - row.lower > wanted * row.upper * (1.0 - 1e-9)
     checks.require(row.proved or wide, f"{path}proved", "is false though upper - lower is within the requested gap")
 
 
-def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> bool:
+def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model: Model, path: str) -> bool:
     """Compare the lower bound of a full-data fit with the best support one column away, if all are allowed.
 
     Parameters
     ----------
-    design : UnitColumns
-        Design of all varying columns.
-    model : RidgeFit
+    model : RidgeFit or GlmModel
         Refit of the support.
     path : str
         Prefix of the fields in messages.
     """
-    if design.allowed is not None:  # a neighbour may violate the restrictions
+    if not isinstance(design, RidgeDesign) or design.allowed is not None:  # a neighbour may violate the restrictions
         return False
     support = tuple(np.searchsorted(design.columns, model.support).tolist())
-    better = Exchanges(design, row.gamma).best(np.zeros(0, dtype=np.int64), support)
-    if better is None:
-        return True
-    value = design.refit(better, row.gamma, None).objective
-    slack = design.objective_slack(value)
-    checks.require_at_most(
-        f"{path}lower", row.lower, value, f"{value!r}, reached by {design.join_names(better)}", slack
-    )
+    better = Exchanges(design, row.gamma).best(NO_ROWS, support)
+    if better is not None:
+        value = design.refit(better, row.gamma, None).objective
+        words = f"{value!r}, reached by {design.join_names(better)}"
+        checks.require_at_most(f"{path}lower", row.lower, value, words, design.objective_slack(value))
     return True
 
 
-def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, path: str) -> None:
-    """Compare the bounds of a full-data fit with the enumerated minimum.
+def check_optimum(
+    checks: Checks, design: Design, row: Refit | PathRow, path: str, start: Support = (), most: int = MOST_FITS
+) -> bool:
+    """Compare the bounds of a full-data fit with the minimum over all supports; return False if it is unknown.
 
     Parameters
     ----------
-    design : UnitColumns
-        Design of all varying columns.
     path : str
         Prefix of the fields in messages.
+    start : tuple of int
+        A good support.
+    most : int
+        Maximum number of fits.
     """
-    least = least_objective(design, row.gamma, row.tau)
-    slack = design.objective_slack(least)
-    checks.require_at_most(f"{path}lower", row.lower, least, f"the true minimum {least!r}", slack)
-    checks.require_at_least(f"{path}upper", row.upper, least, f"the true minimum {least!r}", slack)
+    best = design.best_fit(row.gamma, row.tau, start, most)
+    if best is None:
+        return False
+    words, slack = f"the true minimum {best.objective!r}", design.rounding(best)
+    checks.require_at_most(f"{path}lower", row.lower, best.objective, words, slack)
+    checks.require_at_least(f"{path}upper", row.upper, best.objective, words, slack)
+    return True

@@ -14,8 +14,8 @@ The package has three implementations of this fit. They differ in their input an
   were obtained. It also returns a bound on the excess over the optimum.
 
 The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and calls
-this module if a bound is too wide. `certificate.enumeration` and `certificate.refits` compare supports by closed forms;
-`problem.objective.fit` decides all close comparisons.
+this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare supports by closed
+forms; `problem.objective.fit` decides all close comparisons.
 """
 
 from __future__ import annotations

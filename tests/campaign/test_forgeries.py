@@ -14,13 +14,11 @@ from forged import Forgery, forgery
 from remember import remembering
 from small import Small, shrunk
 
-from sparsecv_mio.certificate import enumeration, stable_models
-from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.read_back import AnyRecord
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
@@ -129,22 +127,16 @@ def immaterial(record: AnyRecord, sample: Dataset, made: Forgery) -> bool:
     return field in ("gap", "allowance", "tie_width", "region.allowance", "request.gap", "request.one_se")
 
 
-def _design(design: UnitColumns) -> tuple[str, str]:
+def _design(design: RidgeDesign) -> tuple[str, str]:
     return design.scale, design.intercept
-
-
-def _pair(design: UnitColumns, plan: FoldPlan, gamma: float, tau: int, mine: Any) -> tuple[Any, ...]:
-    return *_design(design), gamma, tau, repr(mine)
 
 
 # of one data set, its folds and its restrictions, which no alteration that is tried changes
 OF_THE_DATA: dict[tuple[Any, str], Callable[..., Any]] = {
-    (enumeration, "fold_optima"): _pair,
-    (stable_models.LossesOfModels, "optima"): lambda losses, left, train, pair, start: (
-        *_design(losses.design), left.tobytes(), pair
-    ),
-    (UnitColumns, "refit"): lambda design, support, gamma, rows: (
-        *_design(design), tuple(support), gamma, None if rows is None else rows.tobytes()
+    (RidgeDesign, "fold_optima"): lambda design, gamma, tau, mine: (*_design(design), gamma, tau, repr(mine)),
+    (RidgeDesign, "optimal_losses"): lambda design, fold, pair, start: (*_design(design), fold, pair),
+    (RidgeDesign, "refit"): lambda design, support, gamma, rows: (
+        *_design(design), design.dataset.n, tuple(support), gamma, None if rows is None else rows.tobytes()
     ),
 }  # fmt: skip
 

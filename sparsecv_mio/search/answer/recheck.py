@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, IntArray
-from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.refits import Exchanges
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error, ridge_weights
@@ -92,12 +92,12 @@ class _Recheck:
         self.data = self.context.data
         self._how = self.data.dataset, str(self.data.scale), str(self.data.intercept)
         self._exchanges: dict[int, Exchanges] = {}
-        self._last: UnitColumns | None = None
+        self._last: RidgeDesign | None = None
 
     @cached_property
-    def design(self) -> UnitColumns:
+    def design(self) -> RidgeDesign:
         """All columns that may be in a support; some copies of them, so made only where they are few numbers."""
-        return UnitColumns.from_restricted_dataset(*self._how, self.data.restrictions)
+        return RidgeDesign.from_restrictions(*self._how, self.data.restrictions)
 
     def objection(self, where: Where) -> str:
         """Return the objection of a refit to a solved subproblem; empty if there is none."""
@@ -123,10 +123,10 @@ class _Recheck:
         rival = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {rival} fit better than those said to be the best" if rival else ""
 
-    def _support_columns(self, columns: IntArray) -> UnitColumns:
+    def _support_columns(self, columns: IntArray) -> RidgeDesign:
         """Return the columns of a support; folds mostly share theirs."""
         if self._last is None or not np.array_equal(self._last.columns, columns):
-            self._last = UnitColumns.from_dataset(*self._how, columns, self.data.free)
+            self._last = RidgeDesign(*self._how, columns, tuple(self.data.free))
         return self._last
 
     def _objection_of_rows(self, where: Where, columns: IntArray) -> str:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate import glm_records
+from sparsecv_mio.certificate import glm_design
 from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.glm_single_rows import LeftOutAlone
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.verify import verify
@@ -48,7 +49,7 @@ def test_intervals_hold_the_losses_of_fits(seed: int, loss: Loss) -> None:
 
 @pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
 def test_records_of_many_rows_left_out_are_verified(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glm_records, "MANY_ALONE", 1)
+    monkeypatch.setattr(glm_design, "MANY_ALONE", 1)
     data = drawn(3, 40, loss)
     record = cross_validate(data, "loo", loss=loss, gammas=[0.1], taus=[1, 2], threads=1)
     assert verify(record, data).ok
@@ -60,16 +61,16 @@ def test_records_of_many_rows_left_out_are_verified(loss: Loss, monkeypatch: pyt
 
 
 def test_rows_that_steps_leave_open_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glm_records, "MANY_ALONE", 1)
+    monkeypatch.setattr(glm_design, "MANY_ALONE", 1)
     data = drawn(3, 40, Loss.LOGISTIC)
     record = cross_validate(data, "loo", loss=Loss.LOGISTIC, gammas=[0.1], taus=[1, 2], threads=1)
-    design = glm_records.GlmDesign(record, data)
-    supports = [tuple(sorted(map(data.names.index, fold.support))) for fold in record.chosen_folds]
-    plan = make_folds("loo", data)
-    by_steps = glm_records._refit_folds(Checks(), design, plan, record.gamma, supports)
-    monkeypatch.setattr(glm_records, "NARROW", 0.0)
-    by_fits = glm_records._refit_folds(Checks(), design, plan, record.gamma, supports)
-    assert by_steps.open > 0.0 and by_fits.open == 0.0
+    design = make_design(record, data, make_folds("loo", data))
+    supports = [design.positions(fold.support) for fold in record.chosen_folds]
+    given = supports, record.gamma, record.tau, Checks().tell
+    by_steps = design.held_out_losses(*given)
+    monkeypatch.setattr(glm_design, "NARROW", 0.0)
+    by_fits = design.held_out_losses(*given)
+    assert by_steps.mean_room > by_fits.mean_room
     assert by_fits.losses == pytest.approx(by_steps.losses, rel=1e-6)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.refits import Exchanges
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 
@@ -18,7 +18,7 @@ def test_the_best_exchange_is_that_of_trying_all(intercept: str) -> None:
     small = Dataset.from_arrays(X, X @ rng.normal(size=9) + 5.0)
     plan = make_folds("5", small)
     for gamma in (0.01, 1.0):
-        design = UnitColumns.from_dataset(small, "length", intercept)
+        design = RidgeDesign.from_restrictions(small, "length", intercept, None)
         for fold in range(5):
             support, train = tuple(sorted(rng.permutation(9)[:3].tolist())), plan.train_rows(fold)
             found = Exchanges(design, gamma).best(plan.scored_rows(fold), support)

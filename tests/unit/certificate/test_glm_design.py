@@ -13,14 +13,16 @@ from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
+from sparsecv_mio.certificate.designs import has_proof, make_design
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_records import GlmDesign, _uncertain_order_share, check_quality, fit_limit_message
+from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.target_checks import _uncertain_order_share, check_quality
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.errors import BadInput, SparseCVError
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
@@ -72,10 +74,10 @@ def test_a_proof_is_named_where_one_can_be_written(weighted: bool, how: dict[str
     record = cross_validate(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic", **how)
     try:
         refuse_unsupported_record(record, data)
-    except BadInput:
-        assert "--proof" not in fit_limit_message(record)
+    except (BadInput, OutOfTime):
+        assert not has_proof(record) and "--proof" not in make_design(record, data).limit_words
     else:
-        assert not weighted and not how and "--proof" in fit_limit_message(record)
+        assert not weighted and not how and "--proof" in make_design(record, data).limit_words
 
 
 @pytest.mark.parametrize("gamma", [1e-60, 1e-100, 1e-290, 1e42, 1e100])
@@ -123,10 +125,11 @@ def test_the_supports_that_branching_leaves_are_those_of_enumeration(seed: int) 
         10.0 ** rng.uniform(-8, 2),
         int(rng.integers(1, p + 1)),
     )
-    design, rows = GlmDesign(RECORD, data), np.arange(n - 3)
-    values = {S: design.fit(S, gamma, rows).objective for S in combinations(range(p), tau)}
+    design, other, rows = make_design(RECORD, data), make_design(RECORD, data), np.arange(n - 3)
+    assert isinstance(other, GlmDesign)
+    values = {S: design.refit(S, gamma, rows).objective for S in combinations(range(p), tau)}
     least = min(values.values()) * (1.0 + NEWTON_RTOL)
-    best = GlmDesign(RECORD, data).best(tau, gamma, rows, tuple(range(tau)), MOST_FITS)
+    best = other.best(gamma, tau, rows, tuple(range(tau)), MOST_FITS)
     assert best is not None and set(best) >= {S for S, value in values.items() if value <= least}
     assert all(values[S] <= least * (1.0 + NEWTON_RTOL) for S in best)
 

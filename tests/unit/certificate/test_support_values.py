@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio import Dataset, near_optimal, verify
-from sparsecv_mio.certificate import class_values, glm_records
-from sparsecv_mio.certificate.enumeration import UnitColumns
+from sparsecv_mio.certificate import glm_design, support_values
+from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import NearRecord
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.near.common_subset import best_common_subset
@@ -63,7 +63,7 @@ def test_altered_common_subsets_are_refused(data: Dataset) -> None:
 
 
 def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (class_values, glm_records):
+    for module in (support_values, glm_design):
         monkeypatch.setattr(module, "MOST_FITS", 3)
     report = verify(record, data)
     assert report.ok and "more than 3 fits" in report.caveat
@@ -75,11 +75,11 @@ def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch:
 def test_branching_finds_the_least_error_of_a_size(data: Dataset, folds: str, gamma: float, tau: int) -> None:
     """As the values of all supports have it; a level that is below all is returned."""
     found = best_common_subset(data, "4", gammas=[0.1], taus=[2], loss="logistic")
-    classes = glm_records.GlmDesign(found, data)
-    design = UnitColumns.from_restricted_dataset(data, "length", "fold", None)
-    values = class_values.RefittedValues(design, gamma, make_folds(folds, data), classes)
+    design = make_design(found, data, make_folds(folds, data))
+    assert isinstance(design, glm_design.GlmDesign)
+    values = support_values.make_values(design, gamma, design.plan)
     least = values.evaluate_all(design.supports(tau)).min()
-    classes.fits = 0
+    design.store.count = 0
     assert values.lowest(tau, 1.2 * least) == pytest.approx(least, rel=1e-12)
     assert values.lowest(tau, 0.999 * least) == 0.999 * least
 
@@ -88,6 +88,6 @@ def test_common_subsets_of_many_fits_are_not_verified_to_be_the_best(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = best_common_subset(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic")
-    monkeypatch.setattr(class_values, "FITS_OF_FOLDS", 0)
+    monkeypatch.setattr(support_values, "FITS_OF_FOLDS", 0)
     report = verify(found, data)
     assert report.ok and "many fits of every fold" in report.caveat

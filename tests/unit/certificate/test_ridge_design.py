@@ -12,18 +12,11 @@ import pytest
 from every_support import brute_force_cv_error
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.enumeration import (
-    CANDIDATE_RTOL,
-    CANDIDATE_SHARE,
-    AllowedSupports,
-    UnitColumns,
-    fold_optima,
-    gram_fits,
-    held_out_errors,
-    moments,
-)
+from sparsecv_mio.certificate.allowed_supports import AllowedSupports
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
+from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHARE, gram_fits, moments
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -142,9 +135,10 @@ def test_sizes_that_no_model_can_have_are_named(restrictions: Restrictions) -> N
 def test_enumeration_equals_brute_force(spec: str, intercept: str) -> None:
     for seed in range(4):
         data = small(seed, n=29 if spec == "blocks:13" else 14)
-        plan, design = make_folds(spec, data, seed), UnitColumns.from_dataset(data, "length", intercept)
+        plan = make_folds(spec, data, seed)
+        design = RidgeDesign.from_restrictions(data, "length", intercept, None, plan=plan)
         for gamma, tau in ((1e-4, 3), (0.3, 2), (1e4, 1)):
-            optima = fold_optima(design, plan, gamma, tau)
+            optima = design.fold_optima(gamma, tau)
             found = optima.low.sum() / plan.n, optima.high.sum() / plan.n
             expected = brute_force_cv_error(data.X, data.y, plan.labels, tau, gamma, intercept=intercept)
             assert found == pytest.approx(expected, rel=1e-9)
@@ -167,7 +161,8 @@ def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
     data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
     plan = make_folds("loo", data)
     supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
-    errors, absolute, how = held_out_errors(UnitColumns.from_dataset(data, "length", "fold"), plan, supports, 0.5)
+    design = RidgeDesign.from_restrictions(data, "length", "fold", None, plan=plan)
+    errors, absolute, how = design.held_out_errors(supports, 0.5)
     assert how == "leave-out identity" and absolute is None
     for fold in (0, 1, 777, 7999):
         model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
@@ -183,14 +178,14 @@ def test_fits_of_nearly_dependent_columns_are_as_exact_as_their_doubt_says() -> 
         offset = 10.0 ** rng.uniform(2, 7)
         X = rng.normal(size=(n, q)) + offset * rng.choice([-1.0, 1.0, 3.0], size=q)
         data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=n) + offset * (case % 2))
-        design, gamma = UnitColumns.from_dataset(data, "variance", "none"), float(10.0 ** rng.uniform(-6, 1))
-        train, out = moments(design, np.array([0])), design.dataset.X.shape[0]
+        design, gamma = RidgeDesign.from_restrictions(data, "variance", "none", None), float(10.0 ** rng.uniform(-6, 1))
+        train, out = moments(design.unit, np.array([0])), design.dataset.X.shape[0]
         for size in range(1, q + 1):
             supports = np.array(list(combinations(range(q), size)))
-            for part in gram_fits(design, train, gamma, supports):
+            for part in gram_fits(design.unit, train, gamma, supports):
                 by_rows += int((part.by_rows & np.isfinite(part.objective)).sum())
                 exact = [design.refit(support, gamma, np.arange(1, out)) for support in supports]
-                objective = np.array([model.objective for model in exact]) / design.y_unit**2
+                objective = np.array([model.objective for model in exact]) / design.unit.y_unit**2
                 room = (CANDIDATE_RTOL * objective + CANDIDATE_SHARE * float(train.moment[-1])) / 2.0
                 assert np.all(np.abs(part.objective - objective) <= room, where=np.isfinite(part.objective))
                 beta = np.stack([model.beta for model in exact])
@@ -208,18 +203,18 @@ def test_few_supports_are_refitted_where_columns_are_nearly_dependent(monkeypatc
     rng, count = np.random.default_rng(0), [0]
     X = rng.normal(size=(24, 6)) + 1e6 * np.array([1.0, -0.3, 2.0, 0.5, -1.0, 0.1])
     data = Dataset.from_arrays(X, rng.normal(size=24))
-    plan, refit = make_folds("loo", data), UnitColumns.refit
+    plan, refit = make_folds("loo", data), RidgeDesign.refit
 
-    def counted(self: UnitColumns, *arguments: Any) -> RidgeFit:
+    def counted(self: RidgeDesign, *arguments: Any) -> RidgeFit:
         count[0] += 1
         return refit(self, *arguments)
 
-    monkeypatch.setattr(UnitColumns, "refit", counted)
+    monkeypatch.setattr(RidgeDesign, "refit", counted)
     for asked in (None, Restrictions(nonnegative=("x0", "x2"), nonpositive="x4")):
-        design = UnitColumns.from_restricted_dataset(data, "variance", "none", asked)
+        design = RidgeDesign.from_restrictions(data, "variance", "none", asked, plan=plan)
         count[0] = 0
         for tau in (1, 2, 3, 4):
-            fold_optima(design, plan, 0.1, tau)
+            design.fold_optima(0.1, tau)
         assert count[0] < 4 * 24 * 3  # of up to 57 supports in each of 24 folds
 
 
@@ -231,8 +226,9 @@ def test_nearly_perfect_fits_at_an_offset_are_enumerated_without_a_refit_of_ever
     X = rng.normal(size=(27, 3)) + 1e4 * rng.choice([-1.0, 0.5, 1.0], size=3)
     y = X @ [1.0, -0.5, 0.3] + noise * rng.normal(size=27)
     data = Dataset.from_arrays(X, y)
-    plan, design = make_folds("loo", data), UnitColumns.from_dataset(data, "variance", "none")
-    count, refit = [0], UnitColumns.refit
+    plan = make_folds("loo", data)
+    design = RidgeDesign.from_restrictions(data, "variance", "none", None, plan=plan)
+    count, refit = [0], RidgeDesign.refit
 
     def counted(*given: Any) -> RidgeFit:
         count[0] += 1
@@ -240,8 +236,8 @@ def test_nearly_perfect_fits_at_an_offset_are_enumerated_without_a_refit_of_ever
 
     for gamma, tau in ((0.001, 3), (0.3, 3), (10.0, 2), (0.01, 1)):
         with monkeypatch.context() as patch:
-            patch.setattr(UnitColumns, "refit", counted)
-            optima = fold_optima(design, plan, gamma, tau)
+            patch.setattr(RidgeDesign, "refit", counted)
+            optima = design.fold_optima(gamma, tau)
         for fold in range(0, 27, 5):
             fits = [refit(design, s, gamma, plan.train_rows(fold)) for s in combinations(range(3), tau)]
             best = min(fits, key=lambda model: model.objective)

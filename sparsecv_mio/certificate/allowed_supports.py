@@ -1,0 +1,163 @@
+"""The sets of columns that restrictions allow as supports of a record, checked without code of the search.
+
+Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With sign
+constraints, the fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum
+over plain ridge fits with these signs: one for each set of columns that an allowed support contains, if a sign
+constraint may force the other columns of this support to zero (docs/theory.md, "Restrictions"). No constrained fit is
+made here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.model_space import Restrictions, Term
+from sparsecv_mio.units import ACCURATE_RTOL
+
+NO_EFFECT = ACCURATE_RTOL  # share of the target; a smaller effect may have either sign
+
+
+@dataclass(frozen=True, eq=False)
+class AllowedSupports:
+    """The sets of columns that restrictions allow as supports, as positions.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    asked : Restrictions
+        Restrictions by names of the data.
+    together : tuple of tuples of str
+        Groups of features that enter together.
+    """
+
+    names: tuple[str, ...]
+    asked: Restrictions
+    together: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """Terms of models, by positions; the terms of adjusted columns have the count 0."""
+        place = {name: j for j, name in enumerate(self.names)}
+        return tuple(term.convert_to_positions(place) for term in self.asked.terms(self.names, self.together))
+
+    @cached_property
+    def selectable(self) -> tuple[Term, ...]:
+        """The terms that count as features."""
+        return tuple(term for term in self.terms if term.count)
+
+    @cached_property
+    def adjusted_columns(self) -> tuple[int, ...]:
+        """Positions of the adjusted columns, which every model has."""
+        return tuple(j for term in self.terms if not term.count for j in term.columns)
+
+    def columns(self, tau: int) -> int:
+        """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
+        more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
+        return min(tau + sum(more[:tau]) + len(self.adjusted_columns), len(self.names))
+
+    def count(self, support: Iterable[int]) -> int:
+        """Return the number of features that a support counts as."""
+        chosen = set(support)
+        return sum(min(len(chosen.intersection(term.columns)), term.count) for term in self.terms)
+
+    @cached_property
+    def _possible(self) -> frozenset[int]:
+        return frozenset(j for term in self.terms for j in term.columns)
+
+    @cached_property
+    def sign(self) -> IntArray:
+        """(q,) 1 for columns with a nonnegative coefficient, -1 for a nonpositive one, else 0."""
+        up, down = (np.isin(self.names, list(some)) for some in (self.asked.nonnegative, self.asked.nonpositive))
+        return up.astype(np.int64) - down.astype(np.int64)
+
+    def allows(self, support: Iterable[int]) -> bool:
+        """Return True if a model may have exactly these columns, apart from signs and size."""
+        places, restrictions = set(support), self.asked
+        chosen = {self.names[j] for j in places}
+        return (
+            chosen.issuperset(restrictions.forced_columns)
+            and self._possible.issuperset(places)
+            and all(places.issuperset(term.columns) or places.isdisjoint(term.columns) for term in self.terms)
+            and all(len(chosen.intersection(group.features)) <= group.count for group in restrictions.at_most)
+            and all(
+                chosen.issuperset(rule.parents) if rule.every else not chosen.isdisjoint(rule.parents)
+                for rule in restrictions.hierarchy
+                if rule.feature in chosen
+            )
+        )
+
+    def holds(self, active: tuple[int, ...], tau: int, slope: FloatArray | None = None) -> bool:
+        """Return True if an allowed support of up to tau has these columns, and others that signs force to zero.
+
+        Parameters
+        ----------
+        slope : (q,) array, optional
+            Decrease of the objective by increasing each coefficient; without it, every sign constraint may be active.
+        """
+        stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NO_EFFECT)
+        others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
+        return any(self.allows((*active, *more)) for more in _subsets(others, tau - self.count(active)))
+
+    def support_tables(self, tau: int) -> dict[int, IntArray]:
+        """Return the sets that `holds` accepts for up to tau features, one table for each number of columns."""
+        signed, by_size = set(np.flatnonzero(self.sign).tolist()), defaultdict[int, set[tuple[int, ...]]](set)
+        for terms in _subsets(self.selectable, tau):
+            columns = {j for term in terms for j in term.columns}.union(self.adjusted_columns)
+            if sum(term.count for term in terms) <= tau and self.allows(columns):
+                for at_zero in _subsets(sorted(columns & signed), len(columns)):
+                    by_size[len(columns) - len(at_zero)].add(tuple(sorted(columns.difference(at_zero))))
+        return {
+            size: np.array(sorted(by_size[size]), dtype=np.int64).reshape(len(by_size[size]), size)
+            for size in sorted(by_size)
+        }
+
+    def exactly(self, tau: int) -> list[IntArray]:
+        """Return the allowed supports of exactly tau features, one table for each number of columns."""
+        of_size = (
+            rows[[self.count(row) == tau for row in rows.tolist()]] for rows in self.support_tables(tau).values()
+        )
+        return [rows for rows in of_size if len(rows)]
+
+    def has_required_signs(self, support: Iterable[int], effect: FloatArray) -> bool:
+        """Return True if coefficients have the required signs, apart from negligible ones.
+
+        Parameters
+        ----------
+        effect : (s,) array
+            Coefficients times the lengths of their columns, divided by the length of the target.
+        """
+        return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
+
+
+def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable[str] = ()) -> tuple[int, ...] | None:
+    """Return the sorted positions of the features of a support, and of the adjusted columns, which it does not name.
+
+    None if a name is unknown or there twice.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The features.
+    index : mapping of str to int
+        Positions by name.
+    adjusted : iterable of str
+        Names of the adjusted columns.
+    """
+    columns = [index.get(name) for name in (*names, *adjusted)]
+    if None in columns or len(set(columns)) < len(columns):
+        return None
+    return tuple(sorted(j for j in columns if j is not None))
+
+
+def _subsets(things: Sequence[Any], most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the subsets with at most `most` elements, smaller ones first."""
+    return chain.from_iterable(combinations(things, size) for size in range(min(most, len(things)) + 1))

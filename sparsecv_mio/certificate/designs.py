@@ -1,0 +1,38 @@
+"""The design of a record: that of its loss, with the columns, restrictions and folds of the record."""
+
+from __future__ import annotations
+
+from sparsecv_mio.certificate.adjusted import restrictions_of
+from sparsecv_mio.certificate.design import Design
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.certificate.read_back import StoredRecord
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.model_space import NONE
+
+WRITE_PROOF = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
+TRY_LESS = "fewer features, sizes or gammas take fewer"
+
+
+def make_design(record: StoredRecord, dataset: Dataset, plan: FoldPlan | None = None) -> Design:
+    """Return the design of a record for its data in the form of its loss, and its folds."""
+    how = dataset, record.data.scale, record.data.intercept, restrictions_of(record)
+    if record.loss.is_quadratic:
+        return RidgeDesign.from_restrictions(*how, plan=plan)
+    advice = WRITE_PROOF if has_proof(record) else TRY_LESS
+    return GlmDesign.from_restrictions(*how, plan=plan, loss=record.loss, advice=advice)
+
+
+def has_proof(record: StoredRecord) -> bool:
+    """Return True if `--proof` covers the command of a record without restrictions."""
+    if record.loss.target.proof_restrictions is None or not isinstance(record, Record | PathRecord | FitRecord):
+        return False
+    if isinstance(record, Record) and (
+        record.request.na_within or record.request.scale_within or record.status != "proved"
+    ):
+        return False
+    weighted = record.data.weights is not None or record.data.class_weight is not None
+    return not weighted and restrictions_of(record) == NONE

@@ -1,0 +1,373 @@
+"""Fits and optima with logistic or Poisson loss: fits by the definition, and optimality by branching.
+
+All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a lower
+objective. The proof uses one rule: adding columns never raises the minimum objective, so no subset of a set of columns
+is better than the whole set. Starting from all columns, branching removes or includes one column at a time until the
+bound of every remaining part is above the best support found. It needs few features and few fits (`MOST_FITS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.checked_fields import MOST_FITS
+from sparsecv_mio.certificate.design import Design, FoldOptima, HeldOut, Pair, RowLosses, Support, Tell
+from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.problem import glm_objective
+from sparsecv_mio.problem.glm_objective import GlmModel
+from sparsecv_mio.problem.objective import ridge_weights
+from sparsecv_mio.units import (
+    CROSSING_RTOL,
+    FOLLOWS_RTOL,
+    LOSS_ROUNDING,
+    LOSS_SLACK,
+    MARGINS_OFF,
+    NEWTON_RTOL,
+    ROUNDING,
+    TINY,
+)
+
+SLOPE_ROUNDING = 64.0 * ROUNDING  # rounding of a gradient, relative to the terms of its sum
+SAME_OBJECTIVE = 4.0 * ROUNDING  # relative difference below which objectives are equal
+MANY_ALONE = 200  # single-row folds; fewer folds are fitted one by one, a few ms each
+UNEVEN = 2  # multiple of its share of fits that the first fold may use
+EXACT_DEVIANCE = 1e-26  # half deviance of a fit through all counts, per row and count: rates are right to 1e-13
+
+FitKey = tuple[Support, float, bytes]  # support, gamma, and a digest of the rows
+
+
+class TooManyFits(Exception):
+    """The comparison of supports takes more fits than allowed."""
+
+
+@dataclass(eq=False)
+class FitStore:
+    """Fits made so far, exact ones and those near the minimum, and the results that follow from them.
+
+    Attributes
+    ----------
+    count : int
+        Number of different fits.
+    optima : dict
+        Optima of the folds of pairs.
+    doubt : float
+        Largest rounding error of the sum of the losses of all rows under one fit.
+    """
+
+    exact: dict[FitKey, GlmModel] = field(default_factory=dict)
+    rough: dict[FitKey, GlmModel] = field(default_factory=dict)
+    count: int = 0
+    optima: dict[Pair, FoldOptima] = field(default_factory=dict)
+    doubt: float = 0.0
+
+
+def objective_lower_bound(model: GlmModel) -> float:
+    """Return a lower bound on the minimum objective of a support, from a nearby model and its decrement."""
+    return model.objective - model.decrement**2
+
+
+@dataclass(frozen=True, eq=False)
+class GlmDesign(Design):
+    """Columns of a data set, and fits with logistic or Poisson loss.
+
+    Attributes
+    ----------
+    advice : str
+        Alternatives to a verification that takes too many fits.
+    store : FitStore
+        Fits made so far.
+    """
+
+    advice: str = ""
+    store: FitStore = field(default_factory=FitStore, repr=False)
+
+    how = "branching over"
+    proved_rtol = 2.0 * LOSS_SLACK
+    loss_rtol = 2.0 * CROSSING_RTOL
+    bounds_ties = False
+
+    @property
+    def error_name(self) -> str:
+        """Name of a held-out loss."""
+        return self.loss.target.row_loss
+
+    @property
+    def n_fits(self) -> int:
+        """Number of fits that branching has made."""
+        return self.store.count
+
+    @property
+    def limit_words(self) -> str:
+        """Reason that verifying optimality takes too many fits."""
+        return f"it takes more than {MOST_FITS:,} fits; {self.advice}"
+
+    # -- fits of one support ----------------------------------------------------------------------------------------
+
+    def refit(
+        self, support: Sequence[int] | IntArray, gamma: float, rows: IntArray | None = None, near: bool = False,
+        start: GlmModel | None = None,
+    ) -> GlmModel:  # fmt: skip
+        """Return the fit of a support to some rows or to all rows; `store.count` counts each fit once.
+
+        With `near`, a point near the minimum is enough, from which `objective_lower_bound` gives a bound. `start` is a
+        model of these rows.
+        """
+        key = tuple(map(int, support)), gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
+        known, rough = self.store.exact, self.store.rough
+        if key in known or (near and key in rough):
+            return known.get(key) or rough[key]
+        self.store.count += key not in rough
+        kept = rough if near and self.intercept != "none" else known  # steps in double precision end near the minimum
+        if len(kept) == MOST_FITS:  # a few kilobytes for each fit
+            kept.clear()
+        columns = self.columns[list(key[0])].tolist()
+        kept[key] = glm_objective.fit_of_data(
+            self.dataset, self.loss, columns, ridge_weights(columns, self.free, gamma), scale=self.scale,
+            intercept=self.intercept, rows=rows, near=near, start=rough.get(key, start),
+        )  # fmt: skip
+        return kept[key]
+
+    def held_out(self, model: GlmModel, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:
+        """Return the loss of some rows, and a bound on its rounding error; see `Design`."""
+        loss, doubt = model.held_out(dataset or self.dataset, rows, MARGINS_OFF)
+        return loss, CROSSING_RTOL * loss + doubt + TINY
+
+    def coefficient_rooms(self, support: Support, gamma: float, model: GlmModel) -> FloatArray:
+        """Return (s,) tolerances for coefficients: some may be 0, and differ by the rounding of gradients. O(n s)."""
+        y, v = glm_objective.encode_all_targets(self.dataset, model.loss)
+        margins = model.loss.signs(y) * model.predictors(self.dataset.X)
+        slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, y, v)))
+        rounding = slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :]
+        return np.asarray((FOLLOWS_RTOL * self._largest_effect(model) + rounding) / model.unit)
+
+    def _largest_effect(self, model: GlmModel) -> float:
+        return float(np.abs(model.beta * model.unit).max(initial=0.0))
+
+    def expected_intercept(self, model: GlmModel, beta: FloatArray) -> tuple[float, float]:
+        """Return the intercept of a full-data fit, and its tolerance."""
+        offset = float(np.abs(model.center) @ np.abs(model.beta))
+        return model.intercept, FOLLOWS_RTOL * (1.0 + abs(model.intercept) + offset + self._largest_effect(model))
+
+    # -- rounding ---------------------------------------------------------------------------------------------------
+
+    def rounding(self, model: GlmModel) -> float:
+        """Return the rounding error of an objective; it is larger for columns far from 0 relative to their spread."""
+        level = np.abs(self.dataset.X[:, list(model.support)].mean(axis=0))
+        offset = float(level @ np.abs(model.beta))
+        return NEWTON_RTOL * model.objective + LOSS_ROUNDING * self.total_weight * offset + TINY
+
+    def objective_slack(self, objective: float) -> float:
+        """Return a bound on the rounding error of the objective of a listed support."""
+        return CROSSING_RTOL * objective
+
+    def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
+        """Return a bound on the rounding error of a mean held-out loss of a search."""
+        return relative * h
+
+    def refit_slack(self, h: float) -> float:
+        """Return a bound on the rounding error of a mean held-out loss of refits."""
+        return CROSSING_RTOL * h
+
+    # -- branching --------------------------------------------------------------------------------------------------
+
+    def best(self, gamma: float, tau: int, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
+        """Return all optimal supports of at most tau features; None if this takes too many fits."""
+        if most <= 0:
+            return None
+        tried = [self.refit(tuple(sorted(start)), gamma, rows, near=True)]
+
+        def tie_threshold(models: list[GlmModel] = tried) -> float:
+            return min(model.objective for model in models) * (1.0 + NEWTON_RTOL) + TINY
+
+        try:
+            for leaf in self.leaves(gamma, tau, rows, tie_threshold, most):
+                tried.append(leaf)
+        except TooManyFits:
+            return None
+        few = {self.places(model) for model in tried if objective_lower_bound(model) <= tie_threshold()}
+        exact = [self.refit(support, gamma, rows) for support in few]
+        return sorted(self.places(model) for model in exact if model.objective <= tie_threshold(exact))
+
+    def places(self, model: GlmModel) -> Support:
+        """Return the positions in `columns` of the columns of a model."""
+        return tuple(np.searchsorted(self.columns, model.support).tolist())
+
+    def leaves(
+        self, gamma: float, tau: int, rows: IntArray | None, level: Callable[[], float], most: int
+    ) -> Iterator[GlmModel]:
+        """Yield models near the minimum objective of their supports, of tau features or all available ones.
+
+        All supports with an objective up to a level are among them.
+
+        Raises
+        ------
+        TooManyFits
+            If more than `most` fits are needed.
+        """
+        enough, size = self.store.count + most, self.most_columns(tau)
+        waiting: list[tuple[frozenset[int], frozenset[int], GlmModel | None]] = [
+            (frozenset(self.forced), frozenset(), None)
+        ]
+        while waiting:
+            if self.store.count > enough:
+                raise TooManyFits
+            inside, outside, above = waiting.pop()
+            available = tuple(j for j in range(self.q) if j not in outside)
+            support = tuple(sorted(inside)) if len(inside) >= size else available
+            whole = self.refit(support, gamma, rows, near=True, start=above)
+            if objective_lower_bound(whole) > level():
+                continue
+            if len(inside) >= size or len(available) <= size:
+                yield whole
+                continue
+            free = [i for i, j in enumerate(available) if j not in inside]
+            j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
+            waiting += [(inside | {j}, outside, whole), (inside, outside | {j}, whole)]
+
+    def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
+        """Return no reason, since the number of fits is not known before."""
+        return ""
+
+    def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> GlmModel | None:
+        """Return the full-data fit with the minimum objective; see `Design`."""
+        best = self.best(gamma, tau, None, start, MOST_FITS if most is None else most)
+        return None if best is None else self.refit(best[0], gamma, None)
+
+    def optima_obstacle(
+        self, pairs: Sequence[Pair], reported: Mapping[Pair, list[Support]], start: Support, tell: Tell,
+        of_grid: bool = False,
+    ) -> str:  # fmt: skip
+        """Compute the optima of some pairs, fold by fold; return a reason if this takes too many fits.
+
+        The first fold gets few fits, as it predicts those of the others.
+        """
+        begun, k = self.store.count, self.folds.k
+        optima: dict[Pair, list[list[Support]]] = {pair: [] for pair in pairs if pair not in self.store.optima}
+        for fold in range(k if optima else 0):
+            tell(fold, k)
+            most = MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)
+            for (gamma, tau), of_folds in optima.items():
+                given = reported.get((gamma, tau))
+                first = start[: self.most_columns(tau)] if given is None else given[fold]
+                fits_left = most - (self.store.count - begun)
+                best = self.best(gamma, tau, self.folds.train_rows(fold), first, fits_left)
+                if best is None:
+                    return self.limit_words
+                of_folds.append(best)
+        for pair, of_folds in optima.items():
+            self.store.optima[pair] = self._describe_optima(pair, of_folds, reported.get(pair))
+        return ""
+
+    def fold_optima(self, gamma: float, tau: int, reported: list[Support] | None = None) -> FoldOptima:
+        """Return the optima of a pair, which `optima_obstacle` has computed."""
+        return self.store.optima[gamma, tau]
+
+    def _describe_optima(self, pair: Pair, best: list[list[Support]], reported: list[Support] | None) -> FoldOptima:
+        k, (gamma, _) = self.folds.k, pair
+        low, high, good, excess = np.zeros(k), np.zeros(k), np.ones(k, dtype=bool), np.zeros(k)
+        for fold, supports in enumerate(best):
+            train, scored = self.folds.train_rows(fold), self.folds.scored_rows(fold)
+            held = [self.held_out(self.refit(support, gamma, train), scored) for support in supports]
+            ends = [(loss - off, loss + off) if np.isfinite(loss + off) else (0.0, np.inf) for loss, off in held]
+            low[fold], high[fold] = min(lower for lower, _ in ends), max(upper for _, upper in ends)
+            if reported is not None:
+                mine, least = (self.refit(support, gamma, train).objective for support in (reported[fold], supports[0]))
+                noise = TINY
+                if self.dataset.counts:
+                    noise = EXACT_DEVIANCE * self.dataset.weight_of(train) * float(self.dataset.y[train].max())
+                doubt = 2.0 * NEWTON_RTOL * least + noise
+                good[fold], excess[fold] = mine <= least + doubt, max(mine - least - doubt, 0.0) / max(least, TINY)
+        return FoldOptima(high, low, low, high, good, excess)
+
+    # -- held-out losses --------------------------------------------------------------------------------------------
+
+    def held_out_losses(self, supports: Sequence[Support], gamma: float, tau: int, tell: Tell) -> HeldOut:
+        """Fit the support of every fold, or use Newton steps for many single-row folds; see `Design`.
+
+        Rows whose loss these steps do not determine are fitted like others.
+        """
+        plan = self.folds
+        losses, room, wide = np.full(plan.k, np.nan), np.zeros(plan.k), np.zeros(plan.k)
+        predictors = np.full(plan.scored, np.nan)
+        alone = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1)
+        for support in sorted(set(supports)) if alone else ():
+            folds = np.array([fold for fold, other in enumerate(supports) if other == support])
+            rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())
+            single, off = self._hold_out_singly(support, gamma, rows, partial(_tell_after, tell, plan.k, begun))
+            narrow = single.upper - single.lower <= NARROW * single.upper
+            losses[folds], predictors[folds] = np.where(narrow, single.losses, np.nan), single.predictors
+            wide[folds] = np.maximum(single.upper - single.losses, single.losses - single.lower)
+            room[folds] = wide[folds] + off
+        for fold in np.flatnonzero(np.isnan(losses)).tolist():
+            tell(fold, plan.k)
+            model, scored = self.refit(supports[fold], gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+            losses[fold], room[fold] = self.held_out(model, scored)
+            predictors[plan.starts[fold] : plan.starts[fold + 1]] = model.predictors(self.dataset.X[scored])
+            wide[fold] = 0.0
+        mean_room = (2.0 * CROSSING_RTOL * float(losses.sum()) + float(wide.sum())) / self.scored.total + TINY
+        return HeldOut(losses, losses - room, losses + room, mean_room, predictors=predictors)
+
+    def _hold_out_singly(
+        self, support: Support, gamma: float, rows: IntArray, tell: Callable[[int], None]
+    ) -> tuple[SingleRows, FloatArray]:  # fmt: skip
+        """Return the held-out results of a support for single rows, and the rounding errors of the losses.
+
+        Values are nan if the Newton steps do not converge.
+        """
+        try:
+            alone = LeftOutAlone(self.refit(support, gamma, None), self.dataset)
+        except np.linalg.LinAlgError:
+            return SingleRows(*np.full((4, len(rows)), np.nan)), np.zeros(len(rows))
+        found = alone.held_out(rows, tell)
+        return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, MARGINS_OFF) + TINY
+
+    def held_out_rows(self, supports: Sequence[Support], gamma: float, tau: int) -> RowLosses:
+        """Return the held-out losses of rows; see `Design`."""
+        total, off, weights = np.zeros(self.dataset.n), 0.0, self.dataset.row_weights
+        for fold, support in enumerate(supports):
+            rows, model = self.folds.scored_rows(fold), self.refit(support, gamma, self.folds.train_rows(fold))
+            losses, doubt = model.compute_row_losses(self.dataset, rows, MARGINS_OFF)
+            total[rows] += losses if weights is None else losses / weights[rows]
+            off += float(doubt.sum())
+        return RowLosses(total / np.maximum(self.times, 1), off / self.scored.total)
+
+    # -- losses of all rows, for the instability --------------------------------------------------------------------
+
+    def row_losses(self, support: Support, gamma: float, train: IntArray | None) -> FloatArray:
+        """Return (n,) weighted losses; see `Design`."""
+        model = self.refit(support, gamma, train)
+        losses, doubt = model.compute_row_losses(self.dataset, slice(0, self.dataset.n))
+        self.store.doubt = max(self.store.doubt, float(doubt.sum()))
+        return losses
+
+    def change_noise(self, losses: FloatArray, level: float) -> float:
+        """Return a bound on the rounding of a mean change, from the errors of the fits of both models."""
+        return 2.0 * self.store.doubt / self.total_weight + 1e-12 * float(losses.sum()) / self.total_weight
+
+    def change_room(self, pair: Pair, largest: float) -> float:
+        """Return a bound on the rounding allowed in an interval; see `Design`."""
+        return 8.0 * self.store.doubt / self.total_weight + FOLLOWS_RTOL * largest
+
+    def optimal_losses(
+        self, fold: int | None, pair: Pair, start: Support
+    ) -> tuple[list[FloatArray], list[FloatArray]] | None:
+        """Return the losses of the optima; a search distinguishes fits that differ by more than its rounding."""
+        train = None if fold is None else self.folds.train_rows(fold)
+        best = self.best(*pair, train, start, MOST_FITS // (self.folds.k + 1))
+        if best is None:
+            return None
+        values = [self.refit(support, pair[0], train).objective for support in best]
+        losses = [self.row_losses(support, pair[0], train) for support in best]
+        least = min(values) * (1.0 + SAME_OBJECTIVE)
+        return [model for value, model in zip(values, losses, strict=True) if value <= least], losses
+
+
+def _tell_after(tell: Tell, total: int, begun: int, done: int) -> None:
+    tell(begun + done, total)

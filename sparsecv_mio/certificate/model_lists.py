@@ -1,0 +1,221 @@
+"""Checks of near-optimal lists and of the subset shared by all folds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.design import Design, Support
+from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, NearSize
+from sparsecv_mio.certificate.refits import check_allowed, checked_support
+from sparsecv_mio.certificate.support_values import Listed, SupportValues, make_values
+from sparsecv_mio.units import CROSSING_RTOL
+
+LISTED_REFITS = 200  # listed models of a size that are refitted, the best and the last ones
+
+
+def _can_enumerate(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
+    """Return True if the supports of some sizes can be enumerated; otherwise the caveat gives the reason."""
+    reason = values.enumeration_obstacle(taus, gammas)
+    checks.caveat = f"optimality not verified ({reason})" if reason else ""
+    return not reason
+
+
+def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -> None:
+    """Check the listed models, the claims about each size and, by enumeration, the completeness of the list.
+
+    Parameters
+    ----------
+    values : SupportValues
+        Values of models at the gamma of the record.
+    """
+    taus = [size.tau for size in record.sizes]
+    wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
+    checks.require(taus == wanted_sizes, "sizes", f"are {taus}, {wanted_sizes} were asked for")
+    checks.require(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
+    checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
+    done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
+    checks.require(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
+    checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
+    checks.leaves("within that it is read", "request.gap", "most")
+    if record.status != "proved":
+        checks.leaves("that a limit came is read", "status")
+    checks.end_part("sizes, gamma and status")
+    every = _can_enumerate(checks, values, taus, 1)
+    for i, size in enumerate(record.sizes):
+        checks.tell(i, len(record.sizes))
+        path = f"sizes[{i}]."
+        listed = _find_listed_models(checks, record, size.tau, values)
+        if listed is None:
+            return
+        _check_size(checks, record, size, path, values, listed)
+        if every and not values.check_completeness(checks, record, size, path, listed):
+            every = False
+    checks.mark_bounded_fields("by", "within", "most", "models[].tau")
+    if not every:
+        checks.leaves("that no model is missing is read", "sizes[].complete_to")
+    if any(size.models > LISTED_REFITS for size in record.sizes):
+        checks.leaves("that of other models is read", "models[].value")
+    checks.end_part(f"values of the {LISTED_REFITS} best models of a size, what is said of each size")
+    if every:
+        checks.end_part(f"that no model is missing, by {values.design.how} all supports")
+
+
+def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
+    """Return the models of a size as column positions, with their values; None if one is not a valid support."""
+    design, listed = values.design, Listed()
+    for i, model in enumerate(record.models):
+        if model.tau != tau:
+            continue
+        support = design.positions(model.support)
+        if (
+            support is None
+            or design.count(support) != tau
+            or not check_allowed(checks, design, support, tau, f"models[{i}].")
+        ):
+            checks.require(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
+            return None
+        checks.require(support not in listed, f"models[{i}].support", "is there twice")
+        last = max(listed.values(), default=-math.inf)
+        checks.require(model.value >= last, f"models[{i}].value", "is below that of the model before")
+        listed[support] = model.value
+        if len(listed) <= LISTED_REFITS:
+            truth = values.evaluate_support(support, exact=len(listed) == 1)
+            checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
+    return listed
+
+
+def _check_size(
+    checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
+) -> None:
+    """Check the claims about a size against its listed models."""
+    design = values.design
+    adjusted = set(design.adjusted_names)  # columns in no listed support
+    checks.require_equal(f"{path}models", size.models, len(listed))
+    if not listed:
+        nothing = math.isinf(size.best) and not size.never and adjusted.issuperset(size.always)
+        checks.require(nothing, f"{path}best", "has no model")
+        return
+    least, most = min(listed.values()), max(listed.values())
+    room = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau)
+    checks.close(f"{path}best", size.best, least, room)
+    checks.require(size.lower <= size.best + room, f"{path}lower", "exceeds best")
+    checks.close(f"{path}threshold", size.threshold, (1.0 + record.within) * least, 2.0 * (1.0 + record.within) * room)
+    wide = (1.0 + record.within) * room
+    checks.require(most <= size.threshold + 2.0 * wide, f"{path}models", "one of them is above the threshold")
+    checks.require(size.complete_to <= size.threshold + wide, f"{path}complete_to", "exceeds the threshold")
+    few = record.most is None or size.models <= record.most
+    checks.require(few, f"{path}models", f"are {size.models}, more than {record.most}")
+    certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
+    names = design.index
+    for field, wanted in (("always", True), ("never", False)):
+        right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
+        said = [name for name in getattr(size, field) if name not in adjusted]
+        checks.require(set(said) == right and len(said) == len(right), path + field, "does not agree with the models")
+    terms = () if design.allowed is None else design.allowed.terms
+    first_of = {j: term.columns[0] for term in terms for j in term.columns}
+    _replacements(checks, size, path, names, (listed, first_of))
+
+
+def _replacements(
+    checks: Checks, size: NearSize, path: str, names: Mapping[str, int], given: tuple[Listed, Mapping[int, int]]
+) -> None:
+    """Check the counts of replacements, and that no more frequent pair is missing.
+
+    Parameters
+    ----------
+    given : pair
+        Listed models, and the first column of the term of each column.
+    """
+    listed, first_of = given
+    joined: dict[Support, list[int]] = {}
+    for support in {tuple(sorted({first_of.get(j, j) for j in columns})) for columns in listed}:
+        for j in support:
+            joined.setdefault(tuple(i for i in support if i != j), []).append(j)
+    swaps = Counter(tuple(sorted(pair)) for inside in joined.values() for pair in combinations(inside, 2))
+    pairs = [tuple(sorted((names.get(swap.feature, -1), names.get(swap.other, -1)))) for swap in size.replacements]
+    fewest = min((swap.pairs for swap in size.replacements), default=0)
+    complete = len(set(pairs)) == len(pairs) and all(n <= fewest for pair, n in swaps.items() if pair not in pairs)
+    checks.require(complete, f"{path}replacements", "leaves out features that stand in each other's place")
+    for swap_said, pair in zip(size.replacements, pairs, strict=True):
+        checks.require_equal(f"{path}replacements.{swap_said.feature}", swap_said.pairs, swaps[pair])
+    checks.mark_recomputed_fields(f"{path}replacements")
+
+
+def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration if supports are few.
+
+    Parameters
+    ----------
+    design : Design
+        Columns, folds and fits.
+    """
+    own = make_values(design, record.gamma, design.plan)
+    taus = sorted({min(tau, own.design.terms) for tau in record.request.taus})
+    _check_bounds_of_common(checks, record, own, taus)
+    every = own.can_branch or _can_enumerate(checks, own, taus, len(record.request.gammas))
+    for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
+        if math.isfinite(row.cv_error):
+            _check_common_row(checks, record, i, make_values(design, row.gamma, design.plan))
+    grid = [(row.gamma, row.tau) for row in record.table]
+    checks.require((record.gamma, record.tau) in grid, "tau", "is not in the table")
+    checks.end_part("CV errors of the table, that of the answer by a refit of every fold")
+    for i, row in enumerate(record.table if every else ()):
+        checks.tell(i, len(record.table))
+        values = make_values(design, row.gamma, design.plan)
+        least = values.lowest(row.tau, max(row.lower, record.lower))
+        if least is None:
+            checks.caveat, every = "optimality not verified (it takes many fits of every fold)", False
+            break
+        room = CROSSING_RTOL * least + values.slack(least, row.tau)
+        checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
+        checks.require(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
+    if every:
+        checks.end_part(f"lower of every pair, by {own.design.how} all supports")
+
+
+def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: SupportValues, taus: list[int]) -> None:
+    """Check that the grid is the requested one, and that bounds, gap and status follow from the table."""
+    grid = [(row.gamma, row.tau) for row in record.table]
+    wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
+    checks.require(grid == wanted_grid or record.status != "proved", "table", "is not the requested grid, once")
+    lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
+    checks.require(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the least of the table")
+    checks.require(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
+    width = max(record.request.gap, CROSSING_RTOL) * record.upper
+    if math.isfinite(record.upper):
+        width += 2.0 * values.slack(record.upper, record.tau)
+    closed = record.upper - record.lower <= width
+    checks.require(closed or record.status != "proved", "status", "is proved, and upper - lower exceeds the gap")
+    gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
+    checks.close("gap", record.gap, gap, 1e-12)
+    checks.mark_bounded_fields("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
+    checks.leaves("within that it is read", "request.gap")
+    if record.status != "proved":
+        checks.leaves("that a limit came is read", "status")
+    checks.end_part("the requested grid, bounds and status agree with each other")
+
+
+def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
+    """Check the CV error of a row of the table, and of the answer if it is that row."""
+    row, design = record.table[i], values.design
+    most, adjusted = design.most_columns(row.tau), design.adjusted_names
+    support = checked_support(checks, row.support, design.index, most, f"table[{i}].support", adjusted=adjusted)
+    if support is None:
+        return
+    if design.count(support) != row.tau:
+        checks.require(False, f"table[{i}].support", f"is not a set of {row.tau} features of the data")
+        return
+    check_allowed(checks, design, support, row.tau, f"table[{i}].")
+    best = (row.gamma, row.tau) == (record.gamma, record.tau)
+    truth = values.evaluate_support(support, exact=best)
+    slack = values.slack(truth, row.tau)
+    checks.close(f"table[{i}].cv_error", row.cv_error, truth, slack)
+    if best:
+        checks.require(set(row.support) == set(record.support), "support", "is not that of the table")
+        checks.close("cv_error", record.cv_error, row.cv_error, slack)
+        checks.close("upper", record.upper, truth, CROSSING_RTOL * truth + 2.0 * slack)

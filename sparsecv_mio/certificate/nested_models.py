@@ -1,0 +1,231 @@
+"""Checks of models chosen without an outer fold: nested cross-validation, and the weights that it compares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.adjusted import adjustment_columns
+from sparsecv_mio.certificate.allowed_supports import positions
+from sparsecv_mio.certificate.checked_fields import SAME, Checks
+from sparsecv_mio.certificate.designs import make_design
+from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel
+from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
+from sparsecv_mio.certificate.refits import check_allowed, checked_support
+from sparsecv_mio.certificate.target_checks import check_quality
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import outer_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.glm_objective import weighted_losses
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.units import CROSSING_RTOL
+
+
+def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Check the claims about outer folds, if the record has them.
+
+    Parameters
+    ----------
+    plan : FoldPlan
+        Folds of the record.
+    """
+    nested = record.nested
+    if nested is None:
+        return
+    outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
+    right = _are_ordered_folds(nested.folds, nested.outer.k)
+    if outer is None or not checks.require(right, "nested.folds", "are not outer folds in their order, each once"):
+        return
+    for i, outer_fold in enumerate(nested.folds):
+        checks.require(
+            outer_fold.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}"
+        )
+    errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
+    checks.close("nested.error", nested.error, error, SAME * error)
+    spread = standard_error(errors * weights, weights) if len(errors) > 1 else None
+    if checks.require((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
+        checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
+    _optimism(checks, record, nested, error)
+    _outer_classes(checks, record, (dataset, outer), nested)
+    checks.mark_bounded_fields("nested.folds[].fold")
+    checks.leaves("which of these words is read", "nested.folds[].status")
+    checks.end_part(f"error of the {len(errors)} models that were chosen without an outer fold")
+
+
+def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
+    """Check the claims about probabilities on outer folds, each row by the model without its fold."""
+    quality, of_classes = nested.classes, record.classes is not None
+    if not checks.require((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
+        return
+    dataset, outer = rows
+    scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
+    chances = []
+    for outer_fold in nested.folds:
+        if outer_fold.average is not None:
+            X = dataset.X[outer.scored_rows(outer_fold.fold)]
+            chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
+            continue
+        design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)))
+        model = design.refit(design.positions(outer_fold.support) or (), outer_fold.gamma, None)
+        chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
+    weights = None if dataset.row_weights is None else dataset.row_weights[scored]
+    check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
+    inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)
+    checks.require(inside, "nested.classes.lower", "the error lies outside of its interval")
+    checks.mark_bounded_fields("nested.classes.lower", "nested.classes.upper")
+
+
+def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """Return (m,) linear predictors of rows from the coefficients of an averaged model."""
+    columns = [names.index(name) for name in model.coefficients]
+    return np.asarray(model.intercept + X[:, columns] @ np.array(list(model.coefficients.values())))
+
+
+def _are_ordered_folds(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
+    """Return True if models are of consecutive outer folds, each once."""
+    numbers = [model.fold for model in models]
+    return len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < k
+
+
+def _outer_errors(
+    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], models: Sequence[NestedFold | OuterModel], path: str
+) -> tuple[FloatArray, FloatArray, float]:
+    """Check outer models, and return their errors, the weights of their rows, and the mean error."""
+    dataset, outer = rows
+    for i, model in enumerate(models):
+        check_outer_model(checks, record, rows, model, f"{path}folds[{i}].")
+    weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
+    errors = np.array([model.error for model in models])
+    return errors, weights, float(np.average(errors, weights=weights))
+
+
+def rebuild_outer_folds(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
+    """Return the outer folds, built again; None if they differ from those of the record.
+
+    Parameters
+    ----------
+    said : FoldInfo
+        Description of the outer folds in the record.
+    plan : FoldPlan
+        Folds of the record.
+    path : str
+        Prefix of the fields in messages.
+    """
+    drawn = replace(plan, given_seed=said.seed or 0)
+    try:
+        outer = outer_folds(said.k, drawn, dataset)
+        if outer.digest != said.digest and plan.spec.startswith("groups:"):
+            with suppress(BadInput):  # records of older versions kept folds of groups together
+                outer = outer_folds(said.k, drawn, dataset, by_fold=True)
+    except BadInput as error:
+        checks.require(False, path.rstrip("."), str(error))
+        return None
+    names = ("spec", "seed", "k", "repeats", "digest")
+    same_folds = [checks.require_equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
+    return outer if all(same_folds) else None
+
+
+def check_outer_model(
+    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], one: NestedFold | OuterModel, path: str
+) -> None:
+    """Fit the support of an outer model to its training rows, and score it on the held-out rows.
+
+    Parameters
+    ----------
+    rows : Dataset, FoldPlan
+        All rows, and the outer folds.
+    path : str
+        Prefix of the fields in messages.
+    """
+    (dataset, outer), request = rows, record.request
+    test, design = outer.scored_rows(one.fold), make_design(record, dataset.take(outer.train_rows(one.fold)))
+    support = checked_support(
+        checks, one.support, design.index, design.most_columns(one.tau), f"{path}support",
+        what="that vary on the training rows", adjusted=design.adjusted_names,
+    )  # fmt: skip
+    if support is None:
+        return
+    check_allowed(checks, design, support, one.tau, path)
+    default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
+    if not record.descent and not default_gammas:
+        checks.require(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
+    checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
+    checks.mark_bounded_fields(f"{path}tau")
+    checks.leaves("whether fewer features would do is read", f"{path}tau")
+    if isinstance(one, NestedFold) and one.average is not None:
+        _outer_average(checks, record, dataset.take(test), one, path)
+        return
+    loss, slack = design.held_out(design.refit(support, one.gamma, None), test, dataset)
+    total = dataset.weight_of(test)
+    checks.close(f"{path}error", one.error, loss / total, slack / total)
+
+
+def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFold, path: str) -> None:
+    """Score an averaged model on the held-out rows by its stored coefficients."""
+    model = one.average
+    assert model is not None
+    adjusted = adjustment_columns(record)
+    columns = positions(model.support, {name: j for j, name in enumerate(test.names)}, adjusted)
+    right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
+    if not checks.require(right, f"{path}average", "is not a model of features of the data") or columns is None:
+        return
+    predictors = _averaged_predictors(model, test.X, test.names)
+    error = float(weighted_losses(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
+    sizes = np.array([abs(model.coefficients[test.names[j]]) for j in columns])
+    level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
+    checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
+    checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
+    checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
+
+
+def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
+    chosen = record.cv_error
+    comparable = 0.0 < chosen < math.inf
+    if checks.require(comparable == (nested.optimism is not None), "nested.optimism", "is null or not") and comparable:
+        optimism = 100.0 * (error / chosen - 1.0)
+        checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
+
+
+def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Check the weights tried by nested cross-validation: every outer model is scored again, and the best is chosen.
+
+    Parameters
+    ----------
+    plan : FoldPlan
+        Folds of the record.
+    """
+    chosen = None if record.stability is None else record.stability.chosen
+    if chosen is None or (chosen.outer is None and not chosen.tried):
+        return
+    path = "stability.chosen."
+    compared = chosen.outer is not None and len(chosen.tried) > 0
+    if not checks.require(compared, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
+        return
+    outer = rebuild_outer_folds(checks, chosen.outer, dataset, plan, f"{path}outer.")
+    if outer is None:
+        return
+    for i, tried in enumerate(chosen.tried):
+        place, first = f"{path}tried[{i}].", [outer_model.fold for outer_model in chosen.tried[0].folds]
+        right = _are_ordered_folds(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
+        if not checks.require(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
+            return
+        *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
+        checks.close(f"{place}error", tried.error, error, SAME * error)
+    best = min(chosen.tried, key=lambda one: (one.error, one.weight))
+    checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
+    checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
+    distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
+    checks.require(distinct, f"{path}tried", "names a weight twice")
+    for j, weighed_error in enumerate(chosen.tried):
+        checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
+    words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
+    checks.require(chosen.weight == best.weight, f"{path}weight", words)
+    checks.end_part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")

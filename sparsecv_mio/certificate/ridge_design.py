@@ -1,0 +1,559 @@
+"""Fits and optima with squared-error loss: every support is tried by closed forms, and close ones are refitted.
+
+Folds with at most `IDENTITY_ROWS` rows use full-data fits corrected for the held-out rows, other folds the Gram matrix
+without their rows (:mod:`sparsecv_mio.certificate.unit_columns`). Both closed forms only select candidates: every
+close support is refitted by `problem.objective.fit` on the training rows before anything is decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from sparsecv_mio.arrays import BLOCK_NUMBERS, CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.allowed_supports import NO_EFFECT, AllowedSupports
+from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_GRID, ENUMERATE_PAIR
+from sparsecv_mio.certificate.design import Design, FoldOptima, HeldOut, Pair, RowLosses, Support, Tell
+from sparsecv_mio.certificate.unit_columns import (
+    CANDIDATE_RTOL,
+    CANDIDATE_SHARE,
+    TRUSTED,
+    FoldMoments,
+    UnitColumns,
+    gram_fits,
+    gram_objectives,
+    leave_out,
+    moments,
+)
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
+from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scaled_norms, squared_errors
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
+
+CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
+IDENTITY_ROWS = 12
+DIRECT_WORK = 5e8  # operations k n tau^2 of refits of all folds, beyond which the leave-out identity is used
+NOISE = ROUNDING / 2.0  # of the target and a residual: 1,000 ulps of a long double, for sums and factors
+RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest centred target
+LOOSE_TIES = 16.0 * TIE_RTOL  # tolerance within which a search may have treated supports as tied
+MAE_RTOL = 2.0 * FOLLOWS_RTOL  # tolerance of the mean absolute error, given the agreement of squares
+FOLD_RTOL = 1e-8  # share of the mean error, since the error of a single fold may be negligible
+NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+
+Fits = list[tuple[RidgeFit, bool]]  # fits, and whether each is certainly valid
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeDesign(Design):
+    """Columns of a data set, and fits with squared-error loss.
+
+    Attributes
+    ----------
+    target_noise : float
+        Error bound of each target, if targets are computed and not read from a file.
+    """
+
+    target_noise: float = 0.0
+    _eigenvalues: dict[Support, float] = field(default_factory=dict, repr=False)
+
+    how = "enumeration of"
+    proved_rtol = PROVED_RTOL
+    loss_rtol = FOLLOWS_RTOL
+    bounds_ties = True
+
+    @cached_property
+    def unit(self) -> UnitColumns:
+        """The columns in the coordinates of closed forms."""
+        return UnitColumns.from_dataset(self.dataset, self.scale, self.intercept, self.columns, self.free)
+
+    @property
+    def rows_by_weight(self) -> float:
+        """Number of scored rows divided by their weight."""
+        return 1.0 if self.plan is None else self.plan.scored / self.scored.total
+
+    # -- fits of one support ----------------------------------------------------------------------------------------
+
+    def refit(self, support: Sequence[int] | IntArray, gamma: float, rows: IntArray | None) -> RidgeFit:
+        """Return the fit of a support by `problem.objective.fit`; see `Design`."""
+        names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
+        return fit(
+            self.dataset.X, self.dataset.y, names, ridge_weights(names, self.free, gamma), scale=self.scale,
+            intercept=self.intercept, rows=rows, weights=self.dataset.row_weights,
+        )  # fmt: skip
+
+    def effects(self, support: Sequence[int] | IntArray, model: RidgeFit) -> FloatArray:
+        """Return coefficients of a fit times the lengths of their columns, divided by the length of the target.
+
+        Parameters
+        ----------
+        support : (s,) int array or tuple
+            Positions in `columns`.
+        model : RidgeFit
+            Fit of the support.
+        """
+        columns = self.dataset.X[:, self.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
+        unit, norms = scaled_norms(columns, self.unit.root)
+        return np.asarray(model.beta * unit * norms / (np.linalg.norm(self.unit.t) * self.unit.y_unit))
+
+    def has_required_signs(self, support: Sequence[int] | IntArray, model: RidgeFit) -> bool:
+        """Return True if the coefficients of a fit satisfy the sign constraints."""
+        return self.allowed is None or self.allowed.has_required_signs(support, self.effects(support, model))
+
+    def coefficient_rooms(self, support: Support, gamma: float, model: RidgeFit) -> FloatArray:
+        """Return (s,) tolerances for the coefficients of a full-data fit."""
+        columns = self.dataset.X[:, self.columns[list(support)]]
+        spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
+        return self._prediction_slack(model) / spread + self._noise_effects(support, gamma)
+
+    def _prediction_slack(self, model: RidgeFit) -> float:
+        """Return a bound on the rounding error of a predicted part of the target."""
+        spread = np.abs(self.dataset.X[:, list(model.support)] - model.x_center).max(axis=0, initial=0.0)
+        slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * CROSSING_RTOL
+        return slack + 1e-12 * size_of_target(self.dataset, self.intercept) + self.target_noise
+
+    def expected_intercept(self, model: RidgeFit, beta: FloatArray) -> tuple[float, float]:
+        """Return the intercept of a full-data fit with the coefficients of the record, and its tolerance.
+
+        The error of these coefficients is tolerated already, and must not be multiplied by the centre again.
+        """
+        spread = np.abs(self.dataset.X[:, list(model.support)] - model.x_center).max(axis=0, initial=0.0)
+        offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
+        # means that are 0 up to the rounding of their sums
+        size = size_of_target(self.dataset, self.intercept) + float(spread @ np.abs(beta))
+        room = 1e-13 * offset + 1e-12 * self._prediction_slack(model) + 1e-15 * size + self.target_noise
+        return float(model.y_center - model.x_center @ beta), room
+
+    def _noise_effects(self, support: Support, gamma: float) -> FloatArray:
+        """Return bounds on the effect of `target_noise` on full-data coefficients, in units of the file."""
+        if not self.target_noise or not support:
+            return np.zeros(len(support))
+        at, unit = list(support), self.unit
+        A = np.vstack([unit.Z[:, at], np.diag(np.sqrt(gamma / 2.0 * unit.weight[at]))])
+        inverse = np.abs(np.linalg.pinv(A, rcond=1e-15)[:, : len(unit.t)])
+        return np.asarray(inverse @ unit.root * self.target_noise / unit.x_unit[at])
+
+    # -- rounding ---------------------------------------------------------------------------------------------------
+
+    def residual_noise(self, h: float, gamma: float, tau: int) -> float:
+        """Return a bound on the rounding error of a held-out residual of a search, times the root of its weight.
+
+        Parameters
+        ----------
+        h : float
+            Mean square of such residuals, in units of the file.
+
+        Notes
+        -----
+        `r = 1e-16 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
+        largest centred target, and h is the mean square of the residuals. The condition number of a fit is at most
+        `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its smallest singular value. For
+        unpenalised columns the smallest eigenvalue of their correlations gives the bound.
+        """
+        unit = self.unit
+        penalty, tau = gamma / 2.0 * unit.weight, self.most_columns(tau)
+        paid = penalty > 0.0
+        with np.errstate(over="ignore"):
+            ratio = 1.0 + np.einsum("ij,ij->j", unit.Z[:, paid], unit.Z[:, paid]) / penalty[paid]
+        square = max(tau, 1) * float(ratio.max(initial=1.0))
+        if not paid.all():
+            square *= max(tau, 1) / max(self._least_eigenvalue(tuple(np.flatnonzero(~paid).tolist())), TINY)
+        condition = np.sqrt(min(square, 1e36))
+        size = float(np.abs(unit.t).max()) * unit.y_unit
+        reach = float(np.sqrt(self.dataset.n) * condition) * (size + float(condition) * float(np.sqrt(h)))
+        return NOISE * (100.0 * size + reach)
+
+    def _least_eigenvalue(self, columns: Support) -> float:
+        """Return the smallest eigenvalue of the correlations of some columns, over all rows and training rows."""
+        if columns not in self._eigenvalues:
+            every = [NO_ROWS]
+            if self.plan is not None and self.plan.k * self.dataset.n * len(columns) ** 2 <= CORRELATED_AT_ONCE:
+                every += [self.plan.left_out(fold) for fold in range(self.plan.k)]
+            grams = (moments(self.unit, rows).gram[np.ix_(columns, columns)] for rows in every)
+            self._eigenvalues[columns] = min(map(_least_correlation, grams))
+        return self._eigenvalues[columns]
+
+    def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
+        """Return `relative h + 2 r sqrt(h) + r^2`, with r the rounding error of a residual; see `Design`."""
+        noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
+        return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
+
+    def refit_slack(self, h: float) -> float:
+        """Return a bound on the rounding of a mean square of refits: `CROSSING_RTOL h + 2 r sqrt(h) + r^2`.
+
+        The rounding r of a residual matters if the fit is nearly perfect, so that h may be as small as `r^2`.
+
+        Parameters
+        ----------
+        h : float
+            Weighted mean square.
+        """
+        noise = RESIDUAL * float(np.abs(self.unit.t).max()) * self.unit.y_unit
+        return CROSSING_RTOL * h + noise * (2.0 * math.sqrt(h) + noise)
+
+    def rounding(self, model: RidgeFit) -> float:
+        """Return a bound on the difference between the objective of a full-data fit and that of a search."""
+        return self.objective_slack(model.objective)
+
+    def objective_slack(self, objective: float) -> float:
+        """Return a bound on the rounding error of a full-data objective of the search, in units of the file."""
+        noise = self.target_noise * math.sqrt(self.total_weight)
+        slack = objective_slack(objective, self.dataset, self.intercept)
+        return slack + noise * (2.0 * math.sqrt(objective) + noise)
+
+    def refit_rounding(self, objective: float) -> float:
+        """Return a bound on the rounding error of the objective of a refit.
+
+        It is 1e-12 relative to the objective plus, for a nearly perfect fit, the rounding of residuals relative to the
+        targets.
+        """
+        noise = RESIDUAL * self.unit.y_unit * float(np.linalg.norm(self.unit.root))
+        return OUTWARD * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
+
+    # -- enumeration ------------------------------------------------------------------------------------------------
+
+    def cost(self, taus: Sequence[int], gammas: int, k: int) -> float:
+        """Return the approximate number of operations of `fold_optima` for all pairs.
+
+        Parameters
+        ----------
+        gammas, k : int
+            Numbers of gammas and folds.
+        """
+        limited, q, total = self.allowed is not None, self.terms, 0.0
+        for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
+            count = comb(q, size)
+            blocks = 1.0 + k * count // BLOCK_NUMBERS
+            work = max(self.dataset.n, 400, 30 * k) * (self.most_columns(size) + 2.0)
+            total += count * (work * blocks + 500.0 * k * limited)
+        return gammas * total
+
+    def enumeration_obstacle(
+        self, taus: Sequence[int], gammas: int, k: int, most_features: int = ENUMERATE_PAIR
+    ) -> str:
+        """Return the reason why not all supports of some pairs are tried in every fold; empty if they are.
+
+        Parameters
+        ----------
+        gammas, k : int
+            Numbers of gammas and folds.
+        most_features : int
+            Maximum number of features.
+        """
+        if self.terms > most_features:
+            return f"p > {most_features}"
+        return "too many rows to try all supports" if self.cost(taus, gammas, k) > COST_LIMIT else ""
+
+    def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
+        """Return the reason why not all supports are tried on all rows; empty if they are."""
+        return self.enumeration_obstacle(taus, gammas, 1)
+
+    def optima_obstacle(
+        self, pairs: Sequence[Pair], reported: Mapping[Pair, list[Support]], start: Support, tell: Tell,
+        of_grid: bool = False,
+    ) -> str:  # fmt: skip
+        """Return the reason why not all supports are tried in every fold of some pairs; see `Design`."""
+        most = ENUMERATE_GRID if of_grid else ENUMERATE_PAIR
+        reason = self.enumeration_obstacle([tau for _, tau in pairs], 1, self.folds.k, most)
+        return f"{reason} of every pair" if of_grid and reason.startswith("too") else reason
+
+    def fold_optima(self, gamma: float, tau: int, reported: list[Support] | None = None) -> FoldOptima:
+        """Return the optima of every fold of one pair, found by enumeration; see `Design`.
+
+        `low` and `high` are over supports that are certainly tied.
+        """
+        X, y, weights, folds = self.dataset.X, self.dataset.y, self.dataset.row_weights, self.folds
+        ends, good, excess = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool), np.zeros(folds.k)
+        for fold, fits, optima in self._fits_by_fold(gamma, tau, reported):
+            if optima is not None:
+                ends[:, fold] = optima
+                continue
+            train, test = folds.train_rows(fold), folds.scored_rows(fold)
+            least = min(model.objective for model, _ in fits)
+            doubt = self.refit_rounding(least)
+            errors = [(m.objective, certain, held_out_error(m, X, y, test, weights)) for m, certain in fits]
+            tied = [error for value, certain, error in errors
+                    if value == least or (certain and value <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
+            near = [error for value, _, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
+            ends[:, fold] = min(tied), max(tied), min(near), max(near)
+            if reported is not None:
+                mine = self.refit(reported[fold], gamma, train)
+                best = mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+                excess[fold] = max(mine.objective - least - doubt, 0.0) / least if least > 0.0 else 0.0
+                good[fold] = best and self.has_required_signs(reported[fold], mine)
+        return FoldOptima(ends[0], ends[1], ends[2], ends[3], good, excess)
+
+    def _fits_by_fold(
+        self, gamma: float, tau: int, reported: list[Support] | None
+    ) -> Iterator[tuple[int, Fits, float | None]]:
+        """Yield (fold, fits that may be optimal, the held-out error if no fit is needed for it).
+
+        No fit is needed if only the reported support may be optimal and the identity gives its error.
+        """
+        sets, folds = self.sets(tau), self.folds
+        if self.allowed is not None:
+            for fold in range(folds.k):
+                yield fold, self.close_fits(sets, gamma, tau, folds.left_out(fold), folds.train_rows(fold)), None
+            return
+        supports = sets[0]
+        for fold, objective, error, sure in self.all_objectives(gamma, supports):
+            candidates = self._candidates(objective, sure)
+            first = candidates[0]
+            alone = candidates.size == 1 and (reported is None or tuple(reported[fold]) == tuple(supports[first]))
+            if alone and sure[first] and folds.scores_all_left_out[fold]:
+                yield fold, [], float(error[first]) * self.unit.y_unit * self.unit.y_unit
+            else:
+                train = folds.train_rows(fold)
+                yield fold, [(self.refit(s, gamma, train), True) for s in supports[candidates]], None
+
+    def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> RidgeFit:
+        """Return the full-data fit with the minimum objective; see `Design`."""
+        fits = self.close_fits(self.sets(tau), gamma, tau, NO_ROWS, None)
+        return min((model for model, _ in fits), key=lambda model: model.objective)
+
+    def minimum_objective(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
+        """Return the minimum objective over some supports.
+
+        Parameters
+        ----------
+        supports : (k, s) int array
+            Positions in `columns`.
+        rows : int array or None
+            Training rows; None: all rows.
+        """
+        return min(self.refit(s, gamma, rows).objective for s in supports)
+
+    def close_fits(
+        self, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray, train: IntArray | None
+    ) -> Fits:
+        """Return exact fits with the required signs of all sets that may be optimal, and whether each is certain.
+
+        A fit is uncertain if a coefficient near zero may have the other sign, or if a column that a sign constraint
+        forces to zero would improve the fit.
+
+        Parameters
+        ----------
+        sets : list of (C, size) int arrays
+            Column sets from `sets(tau)`.
+        gamma : float
+            Ridge weight.
+        tau : int
+            Maximum number of features.
+        left_out, train : int arrays
+            Held-out rows and training rows; None: all rows.
+        """
+        of_rows = moments(self.unit, left_out)
+        if self.allowed is not None:
+            return self._fit_signed_supports(self.allowed, sets, gamma, tau, of_rows, train)
+        objective = gram_objectives(self.unit, of_rows, gamma, sets[0])
+        return [(self.refit(support, gamma, train), True) for support in sets[0][self._candidates(objective)]]
+
+    def _candidates(self, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
+        """Return the supports that may be optimal: close to the best known objective, or with an unknown one (-inf).
+
+        The error of an objective that is not `sure` may be a share of the squares of the targets, in either direction.
+        """
+        finite, share = np.isfinite(objective), CANDIDATE_SHARE * float(self.unit.t @ self.unit.t)
+        room = share if sure is None else np.where(sure, 0.0, share)
+        most = np.where(finite, objective * (1.0 + CANDIDATE_RTOL) + room, np.inf)
+        return np.flatnonzero((objective - room <= float(most.min(initial=np.inf))) | ~finite)
+
+    def all_objectives(
+        self, gamma: float, supports: IntArray
+    ) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
+        """Yield (fold, objectives of all supports, their held-out errors, mask of those accurate to 1e-9).
+
+        Parameters
+        ----------
+        supports : (C, s) int array
+            Positions in `columns`.
+        """
+        folds, sizes = self.folds, self.folds.left_sizes
+        for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
+            members = np.flatnonzero(sizes == size)
+            step = max(1, BLOCK_NUMBERS // len(supports))
+            for start in range(0, len(members), step):
+                yield from self._evaluate_by_identity(gamma, supports, members[start : start + step])
+        unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
+        for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
+            train = moments(self.unit, folds.left_out(fold))
+            yield fold, gram_objectives(self.unit, train, gamma, supports), unknown, none
+
+    def _evaluate_by_identity(
+        self, gamma: float, supports: IntArray, members: IntArray
+    ) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
+        rows = np.stack([self.folds.left_out(fold) for fold in members.tolist()])
+        objective, error, trust = np.empty((3, len(supports), len(members)))
+        n, size = self.dataset.n, supports.shape[1]
+        step = max(1, CHUNK_ELEMENTS // ((n + size) * (size + 2) + rows.size * (size + 2 * rows.shape[1])))
+        for start in range(0, len(supports), step):
+            some = slice(start, start + step)
+            objective[some], error[some], trust[some] = leave_out(self.unit, supports[some], gamma, rows)
+        doubtful = trust < TRUSTED
+        for j, fold in enumerate(members.tolist()):
+            if doubtful[:, j].any():
+                train = moments(self.unit, self.folds.left_out(fold))
+                objective[doubtful[:, j], j] = gram_objectives(self.unit, train, gamma, supports[doubtful[:, j]])
+            yield fold, objective[:, j], error[:, j], ~doubtful[:, j]
+
+    def _fit_signed_supports(
+        self, allowed: AllowedSupports, sets: list[IntArray], gamma: float, tau: int, of_rows: FoldMoments,
+        train: IntArray | None,
+    ) -> Fits:  # fmt: skip
+        square = float(self.unit.t @ self.unit.t)
+        lengths = np.sqrt(np.diag(of_rows.gram)) / math.sqrt(square)
+        rows, values, worst, doubts, betas = [], [], [], [], []
+        for supports in sets:
+            rows += list(supports)
+            fits = list(gram_fits(self.unit, of_rows, gamma, supports))
+            values += [chunk.objective for chunk in fits]
+            doubts += [chunk.doubt for chunk in fits]
+            betas += [row for chunk in fits for row in chunk.beta]
+            effect = np.concatenate([chunk.beta for chunk in fits]) * lengths[supports]
+            worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
+        value, sign, doubt = np.concatenate(values), np.concatenate(worst), np.concatenate(doubts)
+        finite = np.isfinite(value)
+        best = float(value[finite & (sign >= doubt)].min(initial=np.inf))
+        models = []
+        for i in np.argsort(value, kind="stable").tolist():  # early fits give bounds for the others
+            close = value[i] <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * square
+            if not close or (finite[i] and sign[i] < -doubt[i]):
+                continue
+            model = self.refit(rows[i], gamma, train)
+            far = self.effects(rows[i], model)
+            if allowed.has_required_signs(rows[i], far):
+                best = min(best, model.objective / self.unit.y_unit / self.unit.y_unit)
+                slope = of_rows.moment[:-1] - of_rows.gram[:, rows[i]] @ betas[i]
+                slope = slope / np.maximum(lengths * square, TINY)
+                certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NO_EFFECT)))
+                models.append((model, certain and finite[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
+        return models
+
+    # -- held-out errors --------------------------------------------------------------------------------------------
+
+    def held_out_errors(self, supports: Sequence[Support], gamma: float) -> tuple[FloatArray, FloatArray | None, str]:
+        """Return held-out sums of squares and of absolute values of every fold at its given support.
+
+        Parameters
+        ----------
+        supports : list of tuple of int
+            Supports by fold.
+
+        Returns
+        -------
+        errors : (k,) array
+            Sums of squares, in units of the file.
+        absolute : (k,) array or None
+            Sums of absolute values without row weights; None unless every fold is refitted.
+        how : str
+            Method: "one refit per fold", or the leave-out identity if refits would take long.
+        """
+        dataset, folds, free = self.dataset, self.folds, self.free
+        tau = max((len(support) for support in supports), default=0)
+        errors, absolute = np.empty(folds.k), np.empty(folds.k)
+        direct = np.ones(folds.k, dtype=bool)
+        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK:
+            groups: dict[tuple[Support, int], list[int]] = {}
+            for fold, (support, size) in enumerate(zip(supports, folds.sizes.tolist(), strict=True)):
+                if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
+                    groups.setdefault((support, size), []).append(fold)
+            for (support, _), members in groups.items():
+                unit = UnitColumns.from_dataset(dataset, self.scale, self.intercept, self.columns[list(support)], free)
+                rows = np.stack([folds.scored_rows(fold) for fold in members])
+                _, error, trust = leave_out(unit, np.arange(len(support))[None], gamma, rows)
+                errors[members] = error[0] * unit.y_unit * unit.y_unit
+                direct[members] = trust[0] < TRUSTED
+        for fold in np.flatnonzero(direct).tolist():
+            model, rows = self.refit(supports[fold], gamma, folds.train_rows(fold)), folds.scored_rows(fold)
+            errors[fold] = held_out_error(model, dataset.X, dataset.y, rows, dataset.row_weights)
+            residuals = model.residuals(dataset.X, dataset.y, rows)
+            absolute[fold] = float(np.abs(residuals).sum()) * model.coordinates.y_unit
+        if direct.all():
+            return errors, absolute, "one refit per fold"
+        return errors, None, "leave-out identity"
+
+    def held_out(self, model: RidgeFit, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:
+        """Return the squared error of some rows, and a bound on its rounding error; see `Design`."""
+        data = dataset or self.dataset
+        error, weight = held_out_error(model, data.X, data.y, rows, data.row_weights), data.weight_of(rows)
+        noise = 1e-12 * float(np.ptp(data.y)) + 1e-15 * float(np.abs(data.y).max())
+        return error, CROSSING_RTOL * error + weight * noise * (2.0 * math.sqrt(error / weight) + noise)
+
+    def held_out_losses(self, supports: Sequence[Support], gamma: float, tau: int, tell: Tell) -> HeldOut:
+        """Return the held-out errors of every fold, with tolerances for their roots; see `Design`."""
+        errors, absolute, how = self.held_out_errors(supports, gamma)
+        mean, square = float(errors.sum()) / self.scored.total, float(errors.sum()) / self.folds.scored
+        noise, sizes = self.residual_noise(square, gamma, tau), self.folds.sizes
+        # a residual is a difference of numbers of the size of the target, so its error is relative to that size
+        root = np.sqrt(errors)
+        reach = CROSSING_RTOL * root + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(sizes)
+        mae = None if absolute is None else float(absolute.sum()) / float(sizes.sum())
+        return HeldOut(
+            errors, np.maximum(root - reach, 0.0) ** 2, (root + reach) ** 2,
+            self.slack(mean, gamma, tau, CROSSING_RTOL), mae, MAE_RTOL * (mae or 0.0) + noise, how=how,
+        )  # fmt: skip
+
+    def held_out_rows(self, supports: Sequence[Support], gamma: float, tau: int) -> RowLosses:
+        """Return the held-out squared errors of rows; see `Design`."""
+        dataset, plan, squares = self.dataset, self.folds, np.zeros(self.dataset.n)
+        if (plan.sizes == 1).all():
+            errors, _, _ = self.held_out_errors(supports, gamma)
+            rows, weights = plan.order[: plan.scored], dataset.row_weights
+            np.add.at(squares, rows, errors if weights is None else errors / weights[rows])
+        else:
+            for fold, support in enumerate(supports):
+                model, rows = self.refit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+                squares[rows] += (model.residuals(dataset.X, dataset.y, rows) * model.coordinates.y_unit) ** 2
+        squares /= np.maximum(self.times, 1)
+        return RowLosses(squares, self.slack(self.average_scored(squares), gamma, tau, 0.0))
+
+    # -- losses of all rows, for the instability --------------------------------------------------------------------
+
+    def row_losses(self, support: Support, gamma: float, train: IntArray | None) -> FloatArray:
+        """Return (n,) weighted squared errors; see `Design`."""
+        return self._squares(self.refit(support, gamma, train))
+
+    def _squares(self, model: RidgeFit) -> FloatArray:
+        return squared_errors(model, self.dataset.X, self.dataset.y, self.dataset.row_weights)
+
+    @property
+    def _mean_weight(self) -> float:
+        return self.total_weight / self.dataset.n  # a common factor of the weights changes no mean
+
+    def change_noise(self, losses: FloatArray, level: float) -> float:
+        """Return a bound on the rounding of a mean change of losses: 1,000 ulps of a residual."""
+        data = self.dataset
+        noise = 5e-13 * size_of_target(data, self.intercept) + 1e-15 * float(np.abs(data.y).max())
+        size = math.sqrt(level) + math.sqrt(float(losses.max(initial=0.0)) / self._mean_weight)
+        return noise * (2.0 * size + noise)
+
+    def change_room(self, pair: Pair, largest: float) -> float:
+        """Return a bound on the rounding allowed in an interval for nearly singular fits; see `Design`."""
+        largest /= self._mean_weight
+        noise = self.residual_noise(largest, *pair)
+        return 2.0 * noise * (2.0 * math.sqrt(largest) + noise)
+
+    def optimal_losses(
+        self, fold: int | None, pair: Pair, start: Support
+    ) -> tuple[list[FloatArray], list[FloatArray]] | None:
+        """Return the losses of the tied optima of a training set, and of all possible ties; see `Design`."""
+        left_out, train = (NO_ROWS, None) if fold is None else (self.folds.left_out(fold), self.folds.train_rows(fold))
+        fits = [model for model, _ in self.close_fits(self.sets(pair[1]), *pair, left_out, train)]
+        least = min(model.objective for model in fits)
+        doubt = self.refit_rounding(least)
+        squares = [(model.objective, self._squares(model)) for model in fits]
+        tied = [model for value, model in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
+        return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+
+
+def _least_correlation(gram: FloatArray) -> float:
+    """Return the smallest eigenvalue of a Gram matrix scaled to columns of length 1; 0 if a column is zero."""
+    squares = np.diag(gram)
+    if not (squares > 0.0).all():
+        return 0.0
+    unit = 1.0 / np.sqrt(squares)
+    return float(np.linalg.eigvalsh(gram * unit[:, None] * unit)[0])

@@ -1,0 +1,242 @@
+"""Checks of the record of one fit: model, bounds, gap and status, under its side constraints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.certificate.allowed_supports import NO_EFFECT, AllowedSupports
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.claims import check_gap
+from sparsecv_mio.certificate.design import Design, Support
+from sparsecv_mio.certificate.designs import make_design
+from sparsecv_mio.certificate.fit_records import FitRecord
+from sparsecv_mio.certificate.parts import Side
+from sparsecv_mio.certificate.records import Refit
+from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
+from sparsecv_mio.certificate.target_checks import check_target
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.model_space import NONE
+from sparsecv_mio.problem.coordinates import size_of_target
+from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights, varying_columns
+from sparsecv_mio.units import ACCURATE_RTOL
+
+
+def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
+    """Check the record of one MIO: its model, bounds, gap and status; return True if every check could be completed.
+
+    The model must satisfy the side constraints of the record. If there are few supports, the lower bound is compared
+    with every model that satisfies them, or with every model within an assumed box. Older records lack the side
+    constraints; neither the optimality of the support nor the lower bound can be proved again for them.
+    """
+    checks.require(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
+    side, design = record.side, make_design(record, dataset)
+    size, adjusted = design.most_columns(record.tau), design.adjusted_names
+    support = checked_support(checks, record.support, design.index, size, "support", adjusted=adjusted)
+    if support is None or (side is not None and not _check_side(checks, record, side, dataset)):
+        return False
+    if not check_target(checks, record, dataset, np.arange(dataset.n)):
+        return False
+    if isinstance(design, RidgeDesign):
+        _check_coefficients(checks, record, design, support)
+        slack = 100.0 * design.objective_slack(record.objective)
+        checks.mark_recomputed_fields("coefficients")
+        part = "objective and intercept at the coefficients; bounds, gap and status agree with each other"
+    else:
+        model = check_fit(checks, design, record, _claim(record))
+        if model is None:
+            return False
+        slack = design.rounding(model)
+        checks.close("objective", record.objective, model.objective, slack)
+        checks.end_part("coefficients, intercept and objective of the fit on all rows")
+        part = "bounds, gap and status agree with each other"
+    _check_claims(checks, record, slack, design.refit((), record.gamma, None).objective)
+    checks.mark_bounded_fields("gamma", "support")
+    checks.end_part(part)
+    if isinstance(design, RidgeDesign):
+        _compare_with_supports(checks, record, design)
+    else:
+        _compare_by_branching(checks, record, design, support)
+    if "optimality not verified" in checks.caveat:
+        checks.leaves("that no other is better is read", "support")
+    return True
+
+
+def _claim(record: FitRecord) -> Refit:
+    """Return the claims about the objective of a fit, whose status depends on the allowance of a solver too."""
+    return Refit(record.gamma, record.tau, record.objective, record.lower, record.upper, record.status == "proved")
+
+
+def _compare_by_branching(checks: Checks, record: FitRecord, design: Design, support: Support) -> None:
+    """Compare the bounds with the minimum over all supports, if the side constraints are forced features alone."""
+    side = record.side
+    if side is None or side.together or side.box or design.allowed is not None:
+        checks.caveat = "optimality not verified (side constraints beyond forced features)"
+    elif check_optimum(checks, design, _claim(record), "", support):
+        checks.end_part("lower and objective, by branching over all supports")
+    else:
+        checks.caveat = f"optimality not verified ({design.limit_words})"
+
+
+def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesign) -> None:
+    """Compare the lower bound with models allowed by the side constraints, or within an assumed box, if these are few.
+
+    With boxes no constrained fit is made here: only supports whose ridge fit lies within the boxes are compared.
+    """
+    side, end = record.side, record.assumed_box
+    if side is not None:
+        together = AllowedSupports(design.names, side.restrictions or NONE, side.together or ())
+        design = replace(design, allowed=together)
+    reason = design.full_data_obstacle([record.tau], 1)
+    if end is not None:
+        beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
+        checks.require(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
+        checks.caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
+        checks.caveat += "; that it does is not verified (too many supports to try)" if reason else ""
+        compared = "supports whose coefficients are within the assumed box"
+    elif side is None:
+        checks.caveat = "optimality not verified (the record does not hold the side constraints)"
+        return
+    else:
+        checks.caveat = f"optimality not verified ({reason})" if reason else ""
+        compared = "supports within the side constraints"
+        if side.box and not reason:
+            checks.caveat = "optimality not verified (coefficients are held in boxes)"
+            compared = "supports whose coefficients are within the boxes"
+    if reason:
+        return
+    if end is None and not (side and side.box):
+        least = design.best_fit(record.gamma, record.tau).objective
+    else:
+        least = _least_in_boxes(design, record, math.inf if end is None else end * (1.0 - ACCURATE_RTOL))
+    slack = design.objective_slack(least) if math.isfinite(least) else 0.0
+    checks.require_at_most("lower", record.lower, least, f"the objective {least!r} of a model", slack)
+    checks.end_part(f"lower, by enumeration of all {compared}")
+
+
+def _least_in_boxes(design: RidgeDesign, record: FitRecord, end: float) -> float:
+    """Return the minimum objective of ridge fits within the boxes and [-end, end]; inf if there are none."""
+    ends = {} if record.side is None else _coefficient_ends(record.side)
+    low, high = (np.array([ends.get(name, (-end, end))[i] for name in design.names]) for i in (0, 1))
+    low, high, least = np.maximum(low, -end), np.minimum(high, end), math.inf
+    for support in (tuple(row) for table in design.sets(record.tau) for row in table.tolist()):
+        if design.allowed is None or design.allowed.allows(support):
+            model, at = design.refit(support, record.gamma, None), list(support)
+            room = ACCURATE_RTOL * np.abs(model.beta)
+            if np.all((model.beta - room >= low[at]) & (model.beta + room <= high[at])):
+                least = min(least, model.objective)
+    return least
+
+
+def _check_coefficients(checks: Checks, record: FitRecord, design: RidgeDesign, support: Support) -> None:
+    """Check objective and intercept at the stored coefficients, which side constraints may have moved."""
+    dataset, columns = design.dataset, design.columns[list(support)].tolist()
+    names = [dataset.names[j] for j in columns]
+    if not checks.require(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
+        return
+    beta = np.array([record.coefficients[name] for name in names])
+    ridge = ridge_weights(columns, design.free, record.gamma)
+    objective, center = evaluate_objective(
+        dataset.X, dataset.y, columns, beta, ridge, scale=record.data.scale, intercept=record.data.intercept,
+        weights=dataset.row_weights,
+    )  # fmt: skip
+    slack = 100.0 * design.objective_slack(objective)
+    checks.close("objective", record.objective, objective, slack)
+    level = float(np.abs(dataset.X[:, columns]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
+    checks.close("intercept", record.intercept, center, 1e-12 * level)
+
+
+def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: float) -> None:
+    """Check bounds, gap and status against each other.
+
+    Parameters
+    ----------
+    slack : float
+        Rounding error of the objective.
+    nothing : float
+        Objective without columns.
+    """
+    check_gap(checks, record)
+    checks.require(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
+    checks.require(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
+    right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
+    checks.require(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
+    room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
+    checks.require(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
+    checks.leaves("within that it is read", "requested_gap", "allowance")
+    if record.status == "proved":
+        width = record.requested_gap * record.upper + record.allowance
+        closed = record.upper - record.lower <= width * (1.0 + 1e-12)
+        checks.require(closed, "status", "upper - lower exceeds the requested gap")
+
+
+def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> bool:
+    """Check side constraints: they concern features of the data, and the model satisfies them; return the result.
+
+    Parameters
+    ----------
+    record : FitRecord
+        Record whose support has features of the data.
+    side : Side
+        Side constraints of the record.
+    """
+    features = set(dataset.names)
+    right = [checks.require(name in features, f"side.{place}", f"{name!r} is not a feature")
+             for place, name in _features(side)]  # fmt: skip
+    if not all(right):
+        return False
+    names = tuple(dataset.names[j] for j in varying_columns(dataset.X).tolist())
+    allowed = AllowedSupports(names, side.restrictions or NONE, side.together or ())
+    keeps = features.issuperset(record.support) and set(names).issuperset(record.support)
+    places = [*(names.index(name) for name in record.support), *allowed.adjusted_columns] if keeps else []
+    keeps = keeps and allowed.allows(places) and allowed.count(places) <= record.tau
+    checks.require(keeps, "support", "does not keep to the side constraints")
+    ends = _coefficient_ends(side)
+    X, y = dataset.X, size_of_target(dataset, record.data.intercept)
+    for name, value in record.coefficients.items():
+        if name in ends and name in features:
+            column = X[:, dataset.names.index(name)]
+            reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
+            low, high = ends[name]
+            slack = NO_EFFECT * y / reach if reach > 0.0 else 0.0
+            inside = (
+                low - slack - ACCURATE_RTOL * _size_of_end(low)
+                <= value
+                <= high + slack + ACCURATE_RTOL * _size_of_end(high)
+            )
+            checks.require(
+                inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints"
+            )
+    checks.mark_bounded_fields("side.")
+    return checks.end_part("side constraints: features of the data, kept to by the model")
+
+
+def _size_of_end(end: float) -> float:
+    return abs(end) if math.isfinite(end) else 0.0
+
+
+def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
+    """Return the bounds of bounded coefficients, including signs."""
+    restrictions = side.restrictions or NONE
+    intervals = [(name, 0.0, math.inf) for name in restrictions.nonnegative]
+    intervals += [(name, -math.inf, 0.0) for name in restrictions.nonpositive]
+    for bounds in side.box or ():
+        low, high = bounds.low, bounds.high
+        intervals.append((bounds.feature, -math.inf if low is None else low, math.inf if high is None else high))
+    ends: dict[str, tuple[float, float]] = {}
+    for name, low, high in intervals:
+        before = ends.get(name, (-math.inf, math.inf))
+        ends[name] = max(before[0], low), min(before[1], high)
+    return ends
+
+
+def _features(side: Side) -> Iterator[tuple[str, str]]:
+    """Yield every named feature, with the name of its field."""
+    restrictions = side.restrictions or NONE
+    yield from ((f"restrictions.{field}", name) for field, name in restrictions.named_columns())
+    yield from (("together", name) for group in side.together or () for name in group)
+    yield from (("box", bounds.feature) for bounds in side.box or ())

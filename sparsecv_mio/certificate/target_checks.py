@@ -1,0 +1,87 @@
+"""Checks of what a record states of a target of two classes or of counts: names, null loss, quality of predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.read_back import StoredRecord
+from sparsecv_mio.certificate.records import Classes, NestedClasses, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.two_classes import resolve_class
+from sparsecv_mio.problem.glm_objective import null_loss
+from sparsecv_mio.units import FOLLOWS_RTOL, TINY
+
+
+def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: IntArray) -> bool:
+    """Check the names of two classes, and the loss of the best constant in some rows; False if the record lacks them.
+
+    Parameters
+    ----------
+    rows : (m,) int array
+        Scored rows.
+    """
+    target, classes, counts = record.loss.target, record.classes, record.counts
+    for name, part, needed in (("classes", classes, target.has_classes), ("counts", counts, target.has_counts)):
+        if not checks.require((part is not None) == needed, name, f"is null or not, the loss is {record.loss}"):
+            return False
+    if classes is None and counts is None:
+        return True
+    null_error = null_loss(dataset, record.loss, rows)
+    if counts is not None:
+        checks.require_equal("counts.certified", counts.certified, "half_deviance")
+        checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))
+        checks.end_part("the half deviance of the mean rate")
+    if classes is not None:
+        checks.require_equal("classes.certified", classes.certified, "log_loss")
+        for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
+            checks.require_equal(f"classes.{name}", getattr(classes, name), class_name)
+        checks.close("classes.null_error", classes.null_error, null_error, 1e-12)
+        word = record.request.positive if isinstance(record, Record) else None
+        right = word is None or resolve_class(word, (classes.negative, classes.positive)) == classes.positive
+        checks.require(right, "request.positive", "is not the positive class")
+        checks.end_part("the classes, and the log loss of their frequencies")
+    return True
+
+
+def check_quality(
+    checks: Checks, said: Classes | NestedClasses, y: FloatArray, chances: FloatArray, weights: FloatArray | None,
+    path: str,
+) -> None:  # fmt: skip
+    """Check accuracy, AUC and Brier score of some rows against their probabilities.
+
+    Parameters
+    ----------
+    said : Classes or NestedClasses
+        Part of the record with the measures.
+    y, chances : (m,) arrays
+        Classes 0 and 1, and probabilities of class 1.
+    weights : (m,) array or None
+        Row weights; None if each row counts once.
+    path : str
+        Prefix of the fields in messages.
+    """
+    quality, w = class_quality(y, chances, weights), np.ones(len(y)) if weights is None else weights
+    open_to_rounding = {"accuracy": _uncertain_class_share(chances, w), "auc": _uncertain_order_share(y, chances, w)}
+    for name in ("accuracy", "auc", "brier"):
+        number = getattr(said, name)
+        if number is not None:
+            room = FOLLOWS_RTOL + open_to_rounding.get(name, 0.0)
+            checks.close(f"{path}{name}", number, getattr(quality, name), room)
+
+
+def _uncertain_class_share(chance: FloatArray, w: FloatArray) -> float:
+    """Return the share of rows whose predicted class depends on rounding."""
+    return float(np.average(np.abs(chance - 0.5) <= FOLLOWS_RTOL, weights=w))
+
+
+def _uncertain_order_share(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
+    """Return the share of pairs of a row of each class whose order of probabilities depends on rounding."""
+    one, order = y > 0.0, np.argsort(chance, kind="stable")
+    zeros = order[~one[order]]
+    before = np.concatenate([[0.0], np.cumsum(w[zeros])])
+    first = before[np.searchsorted(chance[zeros], chance[one] - FOLLOWS_RTOL, "left")]
+    last = before[np.searchsorted(chance[zeros], chance[one] + FOLLOWS_RTOL, "right")]
+    return float(w[one] @ (last - first)) / max(float(w[one].sum() * before[-1]), TINY)
