@@ -37,6 +37,7 @@ from sparsecv_mio.search.state import cells
 from sparsecv_mio.search.state.cells import MANY_CELLS
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
 from sparsecv_mio.thresholds import FEW_FOLDS
+from sparsecv_mio.words import Loss
 
 KINDS = ("plain", "near copies", "copies", "two values", "rare", "separable", "offsets", "units", "constant")
 
@@ -148,7 +149,7 @@ def drawn(seed: int, command: int) -> Draw:
     y = data.y * 2.0 - 1.0 if loss == "logistic" else data.y
     intercept = how["intercept"] != "none"
     referee = Referee(loss, data.X, y, weights, exposure, how["scale"], intercept, into, out)
-    check_training(data, plan, how["intercept"], loss)  # type: ignore[arg-type]
+    check_training(data, plan, how["intercept"], Loss(loss))  # type: ignore[arg-type]
     return Draw(seed, loss, data, plan, gammas, taus, how, Truth(referee, data, plan, np.arange(n)), rng)
 
 
@@ -297,7 +298,7 @@ def fit(draw: Draw) -> Iterator[str]:
 def bounds(draw: Draw) -> Iterator[str]:
     """Intervals without branching, of pairs and of every fold."""
     forced = SearchOptions.of(**draw.words).within(draw.data).restrictions
-    data = standardize(draw.data, draw.how["scale"], draw.how["intercept"], forced, draw.loss)  # type: ignore[arg-type]
+    data = standardize(draw.data, draw.how["scale"], draw.how["intercept"], forced, Loss(draw.loss))  # type: ignore[arg-type]
     table = bound_smooth_cv_errors(data, draw.plan, draw.gammas, draw.taus)
     for g, gamma in enumerate(draw.gammas):
         for t, tau in enumerate(draw.taus):

@@ -78,7 +78,7 @@ def test_its_options(installed: Path) -> None:
     for option, message in (
         ("presolve=2", "true or false"),
         ("nope=1", "milp rejects this option: nope"),
-        ("gap=1", "kept"),
+        ("gap=1", "set by the package"),
     ):
         with pytest.raises(BadInput, match=f"^solver-option .*{message}"):
             backend.check_options((option,))
@@ -116,7 +116,7 @@ def test_a_package_that_is_broken_is_named(installed: Path, monkeypatch: pytest.
     for name, words in (
         ("gone", "cannot be loaded"),
         ("other", "not a Backend of that name"),
-        ("none", "is no Backend"),
+        ("none", "is not a Backend"),
     ):
         with pytest.raises(BackendUnavailable, match=f"^backend {name}: .*{words}"):
             backends.get_backend(name)

@@ -53,6 +53,6 @@ def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pyte
     assert run(["path", "no_file.csv", "--nested", "5"]) == 2
     assert capsys.readouterr().err == "sparsecv: error: no option --nested of `path`; it is an option of solve\n"
     assert run(["solve", "no_file.csv", "--out", "r.json"]) == 2
-    assert capsys.readouterr().err.endswith(", table (did you mean '--json'?)\n")
+    assert capsys.readouterr().err.endswith(", compare (did you mean '--json'?)\n")
     with pytest.raises(TypeError, match=r"'alphas' \(did you mean 'gammas'\?\)$"):
         sc.solve("no_file.csv", alphas=[1.0])
