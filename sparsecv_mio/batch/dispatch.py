@@ -207,7 +207,7 @@ class Machine(Workforce):
                 self.workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
             )
         try:
-            with _block_interrupts():  # processes are started here
+            with _block_interrupts(), _ignore_tracker_warnings():  # processes are started here
                 return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
             return _make_finished_future(error=error)
@@ -244,6 +244,22 @@ def _block_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _ignore_tracker_warnings() -> Iterator[None]:
+    """Start processes that print no warning of the resource tracker.
+
+    The tracker of loky removes the semaphores of workers that were terminated, and warns that they had "leaked".
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _exit_after_parent(parent: int) -> None:
