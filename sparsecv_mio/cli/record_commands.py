@@ -260,8 +260,9 @@ def predict(
     notes += () if rows.reading is None or learnt is None else rows.reading.notes
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
-    if has_target and rows.n == stored.data.n and _are_training_rows(stored, data, reading):
-        notes.append("these are the rows that the model was fitted on: the errors are training errors")
+    if has_target and rows.n >= stored.data.n and _are_training_rows(stored, data, reading):
+        some = "these are the rows" if rows.n == stored.data.n else f"{stored.data.n:,} of these rows are those"
+        notes.append(f"{some} that the model was fitted on: the errors are training errors")
     if has_target:
         notes += _describe_errors(stored, rows, table[there, 0], threshold)
     elif new.doubt:
@@ -280,7 +281,7 @@ def predict(
 
 
 def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
-    """Return True if a file holds exactly the rows to which the model of a record was fitted."""
+    """Return True if a file holds the rows to which the model of a record was fitted, apart from rows left out."""
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, weighted_again
 
     try:

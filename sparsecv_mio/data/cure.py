@@ -198,7 +198,7 @@ class Fault:
         """
         if self.missing:
             cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
-            return f"{cures}, or {self.as_word}" if self.as_word else cures
+            return f"{self.as_word}, else {cures}" if self.as_word else cures
         if not isinstance(self.value, str) or reading_options.describe_unreadable_text(self.value):
             return ""
         if self.is_mainly_numeric(rows):
@@ -930,6 +930,8 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
             faults.add(column.name, row + 1, wrong[row])
     if faults.found:
         _check_rows(table, how, wanted)
+        if table.target is not None and table.target.is_words and len(table.target.levels()) > 2:
+            _check_column(table.target, how, True, "")  # no option of other columns helps with such a target
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
     for column in table.columns:

@@ -73,6 +73,7 @@ FEW_ROWS_LOST = 0.05  # share of rows with missing cells, up to which dropping t
 MOST_ROWS_LOST = 0.5  # the same for rows in time order, where means over all rows would use later rows
 RISES_WITH = 0.8  # correlation with counts from which a column may be an exposure
 MAX_COMPARED_NUMBERS = 5_000_000  # numbers of a table, up to which rows are compared: about 0.1 s
+CHANCE_COPIES = 20.0  # duplicate rows per expected pair of equal rows, up to which they may be due to chance
 MIN_COPIES_SHARE = 0.01  # share of duplicate rows, up to which they are not reported
 FACTORS_TOGETHER = f"--count {FACTORS}"  # option proposed if levels enter together
 RANDOM_FOLDS = re.compile(r"(\d+(x\d+)?|loo|stratified:\d+|holdout:.*?)( weighted)?")
@@ -837,19 +838,29 @@ def collect_answer_warnings(
 
 
 def _describe_duplicate_rows(data: Dataset, folds: FoldPlan) -> str:
-    """Return a warning about duplicate rows in random folds; empty if there are few, or columns have few values."""
+    """Return a warning about duplicate rows in random folds; empty if they are few, or as many as chance makes."""
     if data.X.size > MAX_COMPARED_NUMBERS or not RANDOM_FOLDS.fullmatch(folds.spec):
         return ""
     table = np.column_stack((data.X, data.y)) + 0.0  # -0 is 0
     distinct = len({row.tobytes() for row in table})
     copies = data.n - distinct
-    if copies <= MIN_COPIES_SHARE * data.n or all(2 * len(np.unique(column)) < distinct for column in table.T):
+    if copies <= MIN_COPIES_SHARE * data.n or copies <= CHANCE_COPIES * _expected_copies(table):
         return ""
     return (
         f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, target included: "
         "if they are copies of one observation, random folds train on copies of held-out rows and the CV error is too "
         "low; remove the copies, or keep them in one fold with --folds groups:COLUMN"
     )
+
+
+def _expected_copies(table: FloatArray) -> float:
+    """Return the number of pairs of equal rows that independent columns would have."""
+    n = len(table)
+    equal = 1.0
+    for column in table.T:
+        counts = np.unique(column, return_counts=True)[1]
+        equal *= float(np.sum(counts * (counts - 1.0))) / (n * (n - 1.0))
+    return 0.5 * n * (n - 1.0) * equal
 
 
 def _describe_exposures(data: Dataset) -> str:

@@ -246,3 +246,17 @@ def test_bounds_say_which_pair_has_the_least_lower_end(table: str, capsys: pytes
     rows = text.split(f"gamma = {gamma} (ridge weight)\n")[-1].splitlines()
     row = next(line for line in rows if line.split()[:1] == [str(tau)])
     assert float(row.split()[1]) == pytest.approx(least, rel=1e-5)
+
+
+def test_predictions_of_training_rows_are_said_to_be_that_with_left_out_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows with an empty cell in a column that the model does not need are predicted too."""
+    data, answer = tmp_path / "d.csv", str(tmp_path / "r.json")
+    cells = (f"{k},{k * k % 11 if k % 9 else ''},{2 * k + k % 3}" for k in range(1, 31))
+    data.write_text("\n".join(["a,b,y", *cells]) + "\n")
+    how = ["--na", "drop", "--gamma", "0.1", "--tau", "1", "--folds", "3", "--quiet", "--json", answer]
+    assert run(["solve", str(data), "-t", "y", *how]) == 0
+    assert "27 rows (3 more left out for missing values); 2 features; 3 random folds" in capsys.readouterr().out
+    assert run(["predict", answer, str(data), "--out", str(tmp_path / "p.csv")]) == 0
+    assert "27 of these rows are those that the model was fitted on: the errors are tr" in capsys.readouterr().out

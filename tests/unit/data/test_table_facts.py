@@ -290,3 +290,16 @@ def test_possible_codes_are_named_and_not_proposed(
     data = read_dataset(path, "y")
     notes = stand_in_notes(data.X, data.y, data.names, data.target)
     assert any(f"column 'b' holds {code:g}, far from" in note for note in notes) is noted
+
+
+def test_copies_of_rows_are_named_unless_chance_explains_them() -> None:
+    """Rounded measurements repeat in no row by chance; few questions of few answers do."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(20, 60, 90), rng.integers(100, 140, 90), rng.integers(0, 2, (90, 6))])
+    y = rng.integers(0, 9, 90).astype(float)
+    twice = Dataset.from_arrays(np.vstack([X, X[:9]]), np.append(y, y[:9]))
+    (note,) = collect_answer_warnings(twice, make_folds("5", twice), {}, 0.0)
+    assert note.startswith("9 of 99 rows repeat an earlier row, target included")
+    few = rng.integers(0, 2, (200, 5)).astype(float)
+    answers = Dataset.from_arrays(few[:, :4], few[:, 4])
+    assert collect_answer_warnings(answers, make_folds("5", answers), {}, 0.0) == ()
