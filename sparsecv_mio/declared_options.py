@@ -313,7 +313,7 @@ OPTIONS = {
                "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
                check=_check_gap),
         Option("time_limit", float, None, "S",
-               "Stop after S seconds, with valid bounds; none: run until the choice is certified. [none]",
+               "Stop after S seconds, with valid bounds; none: no limit. [none]",
                check=_check_seconds),
         Option("threads", int, None, "N", "Number of threads. [all cores]",
                check=partial(check_whole, least=1, most=MOST_THREADS)),

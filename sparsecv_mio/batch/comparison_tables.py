@@ -41,12 +41,17 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
             format_number(row.gap, 2),
             format_number(row.true_gap, 2),
         )
-        lines.append((*which, row.status.partition(":")[0], *work, *ends, row.same_support))
+        lines.append((*which, row.status.partition(":")[0], *work, *ends, _agreement(row)))
     names = (*COLUMNS, "gap", "true gap", "agrees")
     print_table(console, names, lines, text=("data", "backend", "status"))
     _print_comparison_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
         say(console, text)
+
+
+def _agreement(row: CompareRow) -> bool | str:
+    """Return whether a backend found the best objective; an empty text if it found no objective."""
+    return row.same_support if np.isfinite(row.objective) else ""
 
 
 def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> None:
@@ -86,5 +91,5 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
             format_number(row.gap, 2),
             format_number(row.true_gap, 2),
         )
-        lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, row.same_support)))} |")
+        lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, _agreement(row))))} |")
     return "\n".join(lines) + "\n"

@@ -135,7 +135,8 @@ class Checks:
             Path of the field, which is recomputed.
         """
         self.mark_recomputed_fields(name)
-        return self.require(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
+        shown = [_shorten(repr(value)) for value in (said, found)]
+        return self.require(said == found, name, f"the record has {shown[0]}, the data give {shown[1]}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
         """Record a failure unless the record is close to the recomputed value.
@@ -226,6 +227,11 @@ class Checks:
         bounds = [words for name in names for words in self._bounds.get(name, ())]
         bounds += [self._left[name] for name in names if name in self._left]
         return BOUNDED + "; ".join(dict.fromkeys(bounds)) if bounds else READ
+
+
+def _shorten(text: str) -> str:
+    """Return a text of at most 60 characters; a longer one without its middle."""
+    return text if len(text) <= 60 else f"{text[:36]}...{text[-20:]}"
 
 
 def _pattern(name: str) -> str:

@@ -55,7 +55,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     checks.mark_bounded_fields(*ends, "request.stability")
     if not tried:
         checks.leaves("how far it is from the instability is read", *ends)
-    if not checks.end_part("stability agrees with the table, and the choice by a weight with both"):
+    if not checks.end_part("stability against the table, and the weighted choice against stability and table"):
         return
     n_compared = 0
     if _check_refitted_changes(checks, record, design, stable, level) and tried:

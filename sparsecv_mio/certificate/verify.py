@@ -230,8 +230,12 @@ def _recover_fitted_data(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str
 
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> bool:
-    for name in ("n", "p", "target", "names", "fingerprint", "weights", "class_weight"):
+    for name in ("n", "p", "target", "names", "weights", "class_weight"):
         checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
+    checks.mark_recomputed_fields("data.fingerprint")
+    said, found = data.fingerprint, dataset.fingerprint
+    digests = f"record {said[:19]}..., data {found[:19]}..."
+    checks.require(said == found, "data.fingerprint", f"the data are not those of the record ({digests})")
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,7 +244,8 @@ class Check:
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
         _proved_interval(claim, low, high, "the claim")
         cells = ", ".join(f"{SAID[by]} {count}" for by, count in self.folds.by.items())
-        words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}; bounded by: {cells}")
+        words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}")
+        words.append(f"bounds on subproblems, several or none for each: {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
         words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
         return Proved(words, intervals)
@@ -283,7 +285,19 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
     mode : {"fast", "exact"}
         Arithmetic: floats with error bounds, or fractions.
     """
-    return _check(proof, lambda names, target, holes: table(data, names, target, holes), mode)
+
+    def read(names: Any, target: Any, holes: bool) -> tuple[Array, Array]:
+        try:
+            return table(data, names, target, holes)
+        except Unreadable as error:
+            numbers = f"{proof}.tsv"
+            if Path(data).is_file() and Path(numbers).is_file() and not Path(numbers).samefile(data):
+                raise Unreadable(
+                    f"{data} is not a table of the numbers of the proof; give {numbers} instead"
+                ) from error
+            raise
+
+    return _check(proof, read, mode)
 
 
 def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mode: str) -> Proved:

@@ -420,7 +420,7 @@ def _lines_now_and_then(unit: str) -> CountingHook:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + LINE_SECONDS
-            print(f"{done} of {total} {unit}", file=sys.stderr, flush=True)
+            tell(f"{done:,} of {total:,} {unit}")
 
     return line
 

@@ -225,7 +225,7 @@ def bounds(
             table = require_prepared_data(kept[0] if kept else None).as_it_stands()
             return table if bounds == SAFE else table.ends_alone()
 
-        with counting_bar(quiet, "folds") as progress:
+        with counting_bar(quiet, "folds bounded") as progress:
             tables = run_within_limit(partial(bound, progress), deadline, current_table)
         status = deadline.status(not deadline.has_expired())
         seconds = time.perf_counter() - begin

@@ -171,7 +171,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = data_of(stored, data, reading)
-    with counting_bar(quiet, "folds or models of the step at hand") as progress:
+    with counting_bar(quiet, "folds or models of this step of the check done") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
     if not quiet or not report.ok or report.caveat:

@@ -1265,7 +1265,8 @@ def numbers_rows(one: RawColumn) -> str:
 def find_subjects(features: Sequence[RawColumn]) -> Subjects | None:
     """Return the column that names subjects with several rows each, or None.
 
-    Another column numbers the rows of each subject, or the column holds text and its name identifies it.
+    Another column numbers the rows of each subject, or its name identifies it and it holds text or the
+    rows of each subject follow one another.
     """
     for column in features:
         if column.empty.any() or not _may_name(column):
@@ -1278,7 +1279,8 @@ def find_subjects(features: Sequence[RawColumn]) -> Subjects | None:
         visit = _find_visit_column(column, codes, features)
         if visit is not None:
             return Subjects(column.name, visit.name, k)
-        if SUBJECT.fullmatch(column.name) and column.others and k >= SURE_LEVELS:
+        is_text_or_blocks = bool(column.others) or int(np.count_nonzero(np.diff(codes))) == k - 1
+        if SUBJECT.fullmatch(column.name) and is_text_or_blocks and k >= SURE_LEVELS:
             return Subjects(column.name, "", k)
     return None
 

@@ -118,7 +118,10 @@ def meaning(
 def _uncertified_reason(
     record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
 ) -> str:
-    return "search ended without a proof" if record_words.has_stopped_early(record) else MEANING[record.status][1]
+    if not record_words.has_stopped_early(record):
+        return MEANING[record.status][1]
+    reason = record_words.reason_of_early_end(record) if isinstance(record, records.Record) else ""
+    return reason or "search ended without a proof"
 
 
 def _print_pair(console: Console, record: records.Record) -> None:
@@ -226,10 +229,13 @@ def _error_lines(record: records.Record) -> list[str]:
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
         path = " -> ".join(
-            f"({format_number(step.gamma, 4)}, {step.tau}) {format_number(step.cv_error)}" for step in taken
+            f"({step.tau}, {format_number(step.gamma, 4)}) {format_number(step.cv_error)}" for step in taken
         )
         refused = len(record.descent) - len(taken)
-        lines.append(f"descent over (gamma, tau), with CV errors: {path}; {several(refused, 'move')} rejected")
+        lines.append(f"descent over (tau, gamma), with CV errors: {path}; {several(refused, 'move')} rejected")
+        best = record.certificate
+        if taken and best.estimate and (taken[-1].gamma, taken[-1].tau) != (best.gamma, best.tau):
+            lines.append("the best pair so far is from a step that was not completed; its CV error is an estimate")
     return lines
 
 
@@ -384,8 +390,9 @@ def _estimate_lines(record: records.Record) -> list[str]:
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
+        each = "" if len(scored) == 1 else "all "
         where = (
-            f", all at gamma = {format_number(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+            f", {each}at gamma = {format_number(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
         )
         lines.append(f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no estimate")
     return lines

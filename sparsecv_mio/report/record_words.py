@@ -16,7 +16,7 @@ from sparsecv_mio.digits import abbreviate_list, format_interval, format_number,
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
-from sparsecv_mio.words import Model, Within
+from sparsecv_mio.words import Method, Model, Within
 
 
 def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -92,12 +92,16 @@ def certified_so_far(record: Record) -> list[str]:
     so_far = record.so_far
     if so_far is None:
         return []
-    excluded, solved = (f"{count:,} {'is' if count == 1 else 'are'}" for count in (so_far.excluded, so_far.solved))
-    counts = f"of {len(record.table):,} pairs, {excluded} excluded by bound and {solved} solved"
+    pairs = several(len(record.table), "pair")
+    counts = f"{so_far.excluded:,} of {pairs} excluded by bound, {so_far.solved:,} solved"
     region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
     if region is None:
         return [f"certified so far: {counts}; the choice is not yet certified within {share} at any gamma"]
     where = describe_region(region.up_to_tau, region.from_gamma, record.request.taus)
+    if record.region is not None and where == describe_region(
+        record.region.up_to_tau, record.region.from_gamma, record.request.taus
+    ):  # the line on the certified region states more about the same pairs
+        return [f"certified so far: {counts}"]
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {format_number(region.upper)}"
     return [
         f"certified so far: {counts}",
@@ -130,17 +134,19 @@ def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
     """Return a line on the pairs that cannot be excluded."""
     pairs = several(len(rows), "other pair")
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
-    estimate = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
+    estimate = _estimate(record.certificate.cv_error, [row.cv_error for row in rows])
     return f"not excluded: {pairs} ({where}); {estimate}"
 
 
-def _estimate(reported: float, best: float) -> str:
+def _estimate(reported: float, others: Sequence[float]) -> str:
     """Return a comparison of the best estimate of some pairs with the minimum CV error found."""
+    best = min(others)
+    they, theirs = ("it has", "its estimate") if len(others) == 1 else ("they have", "their smallest estimate")
     if not best < float("inf") or not reported > 0.0:
-        return "they have no estimate" if best == float("inf") else "their smallest estimate is not smaller"
+        return f"{they} no estimate" if best == float("inf") else f"{theirs} is not smaller than that of the best pair"
     worse = 100.0 * (best / reported - 1.0)
     shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
-    return f"their smallest estimate is {shown}% larger" if worse >= 0.01 else "their smallest estimate is the same"
+    return f"{theirs} is {f'{shown}% larger than' if worse >= 0.01 else 'equal to'} that of the best pair"
 
 
 def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str:
@@ -416,6 +422,19 @@ def has_stopped_early(record: Record | PathRecord | NearRecord | CommonRecord) -
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
+def reason_of_early_end(record: Record) -> str:
+    """Return the option that ended a run without a proof before its time limit; empty if none did."""
+    if is_budget_spent(record):
+        return f"--mio-budget {record.request.mio_budget:,} is used up"
+    return "--method bounds does not branch" if record.request.method == Method.BOUNDS else ""
+
+
+def is_budget_spent(record: Record) -> bool:
+    """Return True if a run has used the requested number of mixed-integer optimisation problems."""
+    budget = record.request.mio_budget
+    return budget is not None and record.work.mios >= budget
+
+
 def hints(record: Record) -> list[str]:
     """Return hints: one for each edge of the grid on which the best pair lies, if the grid can be extended there.
 
@@ -424,14 +443,12 @@ def hints(record: Record) -> list[str]:
     """
     if has_stopped_early(record) and not record.descent:
         easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
-        budget = record.request.mio_budget
-        if budget is not None and record.work.mios >= budget:
-            spent = f"--mio-budget {budget:,} is used up"
-            return [f"more time would not help: {spent}; a larger budget proves more, and {easier}"]
-        return [
-            "more time would not help: no step is left, because rounding error hides which subsets are best or the "
-            f"method does not branch; {easier}"
-        ]
+        why = f"more time would not help: {reason_of_early_end(record) or 'no step is left'}"
+        if is_budget_spent(record):
+            return [f"{why}; a larger budget proves more, and {easier}"]
+        if record.request.method == Method.BOUNDS:
+            return [f"{why}; --method auto continues until a proof"]
+        return [f"{why}, because rounding error hides which subsets are best; {easier}"]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         more = "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
@@ -511,13 +528,13 @@ def _proof_hint(record: Record) -> str:
 
 
 def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
-    """Return the number of open pairs with no more features than the best one, if that is a smaller grid."""
+    """Return the sizes up to that of the best pair, if they halve the number of open pairs at least."""
     best = record.certificate.tau
     simple = sum(row.tau <= best for row in rows)
-    if simple == len(rows):
+    if 2 * simple > len(rows):
         return ""
     taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
-    return f"the smaller grid --tau {taus} has {simple:,} of these {len(rows):,} pairs"
+    return f"if larger models are of no use, --tau {taus} leaves {simple:,} of the {several(len(rows), 'open pair')}"
 
 
 def _edge(record: Record, name: str) -> str:

@@ -538,8 +538,10 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
+        name = f"{option_name(options.by_folds[0])} {Within.FOLDS}"
         raise BadInput(
-            f"nested: not supported with {option_name(options.by_folds[0])} folds; leave out one of the two options"
+            f"nested: not supported with {name}; leave out {name} to keep nested, or give scikit-learn's "
+            "cross_val_predict an estimator with this setting, such as BestSubsetRidgeCV"
         )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)

@@ -149,7 +149,7 @@ LEVELS_ALONE = "other losses count each level of a factor as one feature; leave 
 
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
     "method": "other losses are always searched by joint; leave this option out",
-    "backend": "the search uses solvers for squared-error loss only",
+    "backend": "with another loss, only fit uses solvers",
     "refine": "gamma is refined for squared-error loss only",
     **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),
     "count": LEVELS_ALONE,

@@ -126,7 +126,9 @@ def warn_without_proof(estimator: Any) -> None:
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
         why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
-        bounds = f"certified are {format_number(estimator.lower_)} and {format_number(estimator.upper_)} as bounds"
+        bounds = f"certified bounds: lower {format_number(estimator.lower_)}, upper {format_number(estimator.upper_)}"
+        if not math.isfinite(estimator.upper_):
+            bounds = f"certified bounds: lower {format_number(estimator.lower_)}, no upper bound yet"
         words = f"{type(estimator).__name__} {why} before the answer was proved: {bounds}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 

@@ -259,6 +259,9 @@ def test_subjects_that_are_measured_again() -> None:
     assert found.option == "--folds groups:who" and "'visit'" in found.note
     assert find_subjects([column("Patient ID", [k // 3 + 1 for k in range(18)]), column("t", visit)]) is not None
     few = [column("treatment", [f"t{k // 4}" for k in range(12)]), column("replicate", [k % 4 + 1 for k in range(12)])]
+    blocks = [float(k // 3) for k in range(30)]  # numbers, without a column that numbers the rows of each
+    assert find_subjects([column("subj", blocks)]) is not None and find_subjects([column("dose", blocks)]) is None
+    assert find_subjects([column("subj", blocks[::-1][::7] + blocks)]) is None
     assert find_subjects(few) is None  # a factor of an experiment
     uneven = [k for k in range(18) if k not in (4, 11, 17)]
     some = [column("subject", [who[k] for k in uneven]), column("week", [visit[k] for k in uneven])]

@@ -9,14 +9,14 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.certificate.parts import ChosenFolds, FoldInfo
-from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, Record, Region
+from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, CertifiedSoFar, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import open_sentences, report_of
-from sparsecv_mio.report.record_tables import coverage_lines, print_answer
+from sparsecv_mio.report.record_tables import coverage_lines, meaning, print_answer
 from sparsecv_mio.report.record_words import (
     average_lines,
     choice_lines,
@@ -184,7 +184,9 @@ def test_what_would_complete_a_proof_is_told(record: Record) -> None:
         "grid (extrapolated from the cost so far)"
     )
     nowhere = replace(longer, region=None, advice=Advice(None, None, None))
-    assert hints(nowhere)[0].startswith("the smaller grid --tau 1,2 has 0 of these 3 pairs; a longer")
+    assert hints(nowhere)[0].startswith(
+        "if larger models are of no use, --tau 1,2 leaves 0 of the 3 open pairs; a longer"
+    )
     assert hints(replace(both, advice=None)) == []
 
 
@@ -192,7 +194,8 @@ def test_the_part_that_is_proved_is_told(record: Record) -> None:
     part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert region_lines(part) == [
         "certified for tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
-        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimate is 50% larger",
+        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimate is 50% larger than that of the "
+        "best pair",
     ]
     elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
     assert region_lines(elsewhere)[0].endswith("the best of them is tau = 1, gamma = 0.1, CV error 1.25")
@@ -322,16 +325,38 @@ def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> 
     assert region_lines(replace(part, estimate=True))[0].endswith(words.format("the best solved pair, "))
 
 
+def test_a_region_is_stated_once(record: Record) -> None:
+    region = Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)
+    wider = replace(region, from_gamma=0.1)
+    part = limited(record, region)
+    for near, count in ((region, 0), (wider, 1)):
+        lines = region_lines(replace(part, so_far=CertifiedSoFar(1, 2, 3, near)))
+        assert sum("certified within 1%" in line for line in lines) == count
+    only = replace(part, table=tuple(replace(row, status="decided") for row in part.table[:-1]) + part.table[-1:])
+    assert "1 other pair (" in region_lines(only)[-1] and "; its estimate is " in region_lines(only)[-1]
+
+
+def test_an_option_that_ended_the_search_is_named_in_the_title_and_the_hint(record: Record) -> None:
+    part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
+    for how, words in (
+        ({"method": "bounds"}, "--method bounds does not branch"),
+        ({"mio_budget": 0}, "--mio-budget 0 is used up"),
+    ):
+        ended = replace(part, status="limit", request=replace(part.request, **how))
+        assert meaning(ended)[0] == f"best answer so far ({words}; not certified)"
+        assert hints(ended)[0].startswith(f"more time would not help: {words}; ")
+
+
 def test_what_is_certified_so_far_is_told() -> None:
     part = record("bounds")
     assert part.so_far is not None
     lines = region_lines(part)
     excluded, solved = (sum(row.status == status for row in part.table) for status in ("excluded", "decided"))
-    counts = "certified so far: of {} pairs, {} excluded by bound and {} solved".format
+    counts = "certified so far: {1} of {0} pairs excluded by bound, {2} solved".format
     total = len(part.table)
-    assert min(excluded, solved) != 1 and counts(total, f"{excluded} are", f"{solved} are") in lines
+    assert counts(total, excluded, solved) in lines
     one = replace(part, so_far=replace(part.so_far, excluded=1, solved=0))
-    assert counts(total, "1 is", "0 are") in region_lines(one)
+    assert counts(total, 1, 0) in region_lines(one)
     assert any(line.startswith("certified within 1% for tau 1 at every gamma") for line in lines)
     none = replace(part, so_far=replace(part.so_far, region=None))
     assert any(line.endswith("the choice is not yet certified within 1% at any gamma") for line in region_lines(none))

@@ -118,9 +118,11 @@ def test_a_callback_may_end_the_fit() -> None:
 def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words: str) -> None:
     request = SimpleNamespace(time_limit=limit)
     record = SimpleNamespace(warnings=("a copy",), request=request)
-    with pytest.warns(ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* 1 and 2.5 as") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* lower 1, upper 2.5"
+    ) as caught:
         warn_without_proof(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
-    assert str(caught[0].message).endswith("as bounds")
+    assert str(caught[0].message).endswith("certified bounds: lower 1, upper 2.5")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_without_proof(SimpleNamespace(status_="proved"))
