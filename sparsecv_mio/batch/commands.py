@@ -138,11 +138,14 @@ class Counted:
     ----------
     states : Counter
         Number of tasks by outcome.
+    task_seconds : float
+        Total running time of the tasks that ended in this run.
     """
 
     def __init__(self, total: int, states: Iterable[str], workers: int | None) -> None:
         self.total, self.states, self.workers = total, Counter(states), workers
         self.before, self.began = self.states.total(), time.monotonic()
+        self.task_seconds = 0.0
 
     @classmethod
     def from_outcomes(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
@@ -172,9 +175,16 @@ class Counted:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Estimated seconds for the remaining tasks; None before a task of this run has ended."""
-        now = self.n_outcomes - self.before
-        return (time.monotonic() - self.began) * (self.total - self.n_outcomes) / now if now else None
+        """Estimated seconds for the remaining tasks; None before a task of this run has ended.
+
+        On this machine it is computed from the times of the tasks, which do not include compiling.
+        """
+        now, remaining = self.n_outcomes - self.before, self.total - self.n_outcomes
+        if not now:
+            return None
+        if self.workers is None:
+            return (time.monotonic() - self.began) * remaining / now
+        return self.task_seconds / now * remaining / max(1, min(self.workers, self.total))
 
     def numbers(self) -> dict[str, Any]:
         """Return the progress for other programs."""
@@ -211,6 +221,7 @@ def _run_tasks(
 
         def progress(outcome: TaskOutcome) -> None:
             counted.states[outcome.state] += 1
+            counted.task_seconds += outcome.seconds
             told()
             if steps is not None:
                 steps.write(**_select_numbers(outcome), **counted.numbers())
