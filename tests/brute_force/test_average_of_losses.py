@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from count_cases import CountCase, count_case
 from two_class_cases import TwoClassCase, two_class_case
@@ -193,9 +194,7 @@ def test_pairs_of_one_model_have_one_distance_with_single_rows_left_out() -> Non
 
 
 def test_without_time_for_the_losses_of_single_rows_there_is_no_average(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 3))
-    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0])).astype(float))
+    data = problems.counts(3, 40, 3, {0: 0.5})
     by_rows = glm_average.losses_of_single_rows
     monkeypatch.setattr(glm_average, "losses_of_single_rows", lambda *asked: by_rows(*asked[:-1], lambda: True))
     record = cross_validate(data, "loo", gammas=[0.1, 1.0], taus=[1, 2], loss="poisson", model="average", threads=1)
@@ -203,9 +202,7 @@ def test_without_time_for_the_losses_of_single_rows_there_is_no_average(monkeypa
 
 
 def test_without_time_there_is_no_average_of_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 3))
-    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0])).astype(float))
+    data = problems.counts(3, 40, 3, {0: 0.5})
     of_folds = glm_average.averages_of_folds
     monkeypatch.setattr(glm_average, "averages_of_folds", lambda *asked: of_folds(*asked[:-1], lambda: True))
     how: dict[str, Any] = {"loss": "poisson", "model": "average", "own_error": True, "threads": 1}

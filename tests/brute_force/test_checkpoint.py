@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from engines import by_size, planned
 from judge import wrong
@@ -23,7 +24,6 @@ from zoo import random_problem
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run as main
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
@@ -296,9 +296,7 @@ def test_values_of_heuristic_supports_are_stored() -> None:
 
 def test_more_columns_than_trees_close_at_once_are_carried_on() -> None:
     """Where the folds search before any proof, what they found is stored, and not searched for again."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, SMALL + 4))
-    data = standardize(Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=60)))
+    data = standardize(problems.linear(0, 60, SMALL + 4, {0: 1.0, 1: -1.0}))
     asked = data, make_folds("4", data.dataset), Grid.of([0.1, 1.0], range(1, 4), data.dataset.p)
     for method in ("rounds", "joint"):
         run, other = begun(new_run(*asked, method=method)), new_run(*asked, method=method)

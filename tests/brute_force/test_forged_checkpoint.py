@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from numpy.typing import NDArray
 
@@ -24,9 +25,7 @@ METHODS = ("rounds", "joint", "algorithm1", "descent")
 
 
 def small() -> Dataset:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(24, 4))
-    return Dataset.from_arrays(X, X[:, 0] + rng.normal(size=24))
+    return problems.linear(0, 24, 4, {0: 1.0})
 
 
 def solve(method: str, **more: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import problems
 import pytest
 from two_class_cases import TwoClassCase, two_class_case
 
@@ -91,9 +92,7 @@ def test_a_limit_leaves_second_steps_which_are_as_good(seed: int, monkeypatch: p
 
 def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glm_left_out, "FEW", 0)
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(40, 3))
-    dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=40) > 0.0).astype(float))
+    dataset = problems.classes(2, 40, 3, {0: 1.0})
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
     assert (
         np.isnan(held_out_losses_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean()

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
+import problems
 import pytest
 from logistic_truth import fitted
 from two_class_cases import TwoClassCase, two_class_case
@@ -173,9 +174,7 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
 
 @pytest.mark.parametrize("spec", ["5", "loo"])
 def test_values_that_the_time_was_over_for_are_bounds(spec: str) -> None:
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(30, 3))
-    data = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(X[:, 0])).astype(float)))
+    data = as_counts(problems.counts(4, 30, 3, {0: 1.0}))
     values = GlmValues(standardize(data, loss=Loss.POISSON), make_folds(spec, data)).with_gamma(0.1, 3)
     supports = [np.array([0]), np.array([0, 2])]
     true, off = values.values(supports)

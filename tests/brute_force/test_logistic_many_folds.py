@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from many_folds import ends_of_errors, many_folds_case
 from runs import change_plan, new_run
@@ -170,9 +171,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
 
 def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     change_plan(monkeypatch, initial_share=-1.0)
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(300, 4))
-    data = Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=300) > 0.0).astype(float))
+    data = problems.classes(1, 300, 4, {0: 1.0, 1: -1.0})
     columns = standardize(as_two_classes(data), loss=Loss.LOGISTIC)
     run = new_run(
         columns, make_folds("loo", data), Grid.of([0.01, 0.1], [1, 2, 3], 4), 600.0, loss="logistic", method="auto"

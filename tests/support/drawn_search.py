@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import problems
 from runs import new_run
 
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.state.pairs import Grid
@@ -15,9 +14,7 @@ from sparsecv_mio.search.state.pairs import Grid
 
 def drawn(p: int = 6, n: int = 30, folds: str = "5", noise: float = 0.5) -> tuple[Any, Any, Grid]:
     """Data in standard coordinates, folds, and a grid of two gammas and tau 1 to 3."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(n, p))
-    dataset = Dataset.from_arrays(X, 2.0 * X[:, 0] - X[:, 3] + noise * rng.normal(size=n))
+    dataset = problems.linear(5, n, p, {0: 2.0, 3: -1.0}, noise=noise)
     return standardize(dataset), make_folds(folds, dataset), Grid.of([0.1, 1.0], [1, 2, 3], p)
 
 

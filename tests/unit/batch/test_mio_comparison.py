@@ -6,6 +6,7 @@ from dataclasses import replace
 from threading import Event
 
 import numpy as np
+import problems
 import pytest
 
 from sparsecv_mio.batch.mio_comparison import Cell, Contender, cells_of, compare
@@ -17,9 +18,7 @@ from sparsecv_mio.formulation.outcome import Limits, Start
 
 
 def made() -> Dataset:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(20, 5))
-    return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=20))
+    return problems.linear(1, 20, 5, {0: 1.0, 4: -1.0})
 
 
 def cells() -> list[Cell]:

@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import problems
 import pytest
 
 from sparsecv_mio.bounds.more_weight import MoreWeight
@@ -21,9 +22,7 @@ from sparsecv_mio.words import Loss
 
 
 def two_classes() -> Dataset:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 5))
-    return Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=80) > 0).astype(float))
+    return problems.classes(3, 80, 5, {0: 1.0})
 
 
 def test_intervals_hold_what_a_search_decides() -> None:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from altered_numbers import altered, multiplied, numbers
 
@@ -32,9 +33,7 @@ from sparsecv_mio.units import NEWTON_RTOL
 
 
 def drawn() -> Dataset:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 4))
-    return as_two_classes(Dataset.from_arrays(X, (X[:, 0] - X[:, 2] + rng.logistic(size=60) > 0).astype(float)))
+    return as_two_classes(problems.classes(5, 60, 4, {0: 1.0, 2: -1.0}))
 
 
 DATA = drawn()

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 
 import sparsecv_mio as sc
@@ -84,9 +85,7 @@ R = dataclasses.replace
 
 @cache
 def data() -> Dataset:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(30, 5))
-    return Dataset.from_arrays(X, X[:, 0] + 0.4 * X[:, 2] - 0.3 * X[:, 3] + rng.normal(size=30))
+    return problems.linear(1, 30, 5, {0: 1.0, 2: 0.4, 3: -0.3})
 
 
 @cache
@@ -190,9 +189,7 @@ def test_an_altered_record_is_rejected(kind: str, change: Callable[[Record], Rec
 
 
 def test_outer_folds_of_two_classes() -> None:
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(60, 4))
-    two = sc.Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=60) > 0).astype(float))
+    two = problems.classes(2, 60, 4, {0: 1.0})
     found = sc.solve(two, folds="4", nested=3, loss="logistic", threads=1)
     nested = found.nested
     assert nested is not None and nested.classes is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
+import problems
 import pytest
 
 from sparsecv_mio import Dataset, near_optimal, verify
@@ -17,9 +17,7 @@ from sparsecv_mio.near.common_subset import best_common_subset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 7))
-    return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=60) > 0).astype(float))
+    return problems.classes(5, 60, 7, {0: 1.0, 1: -1.0})
 
 
 @pytest.fixture(scope="module")

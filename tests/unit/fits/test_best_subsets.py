@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from interval_problem import interval_problem
 
@@ -38,9 +39,7 @@ from sparsecv_mio.words import Loss
 
 
 def made() -> tuple[StandardData, Grid]:
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(20, 5))
-    data = Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=20))
+    data = problems.linear(2, 20, 5, {0: 1.0, 4: -1.0})
     return standardize(data), Grid.of([0.1, 1.0], [0, 2, 3], data.p)
 
 
@@ -180,9 +179,7 @@ def test_rounding_that_is_wider_than_the_fits_differ_ends_the_cutting(monkeypatc
 
 
 def made_best_subsets(seed: int, n: int = 20) -> Dataset:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 5))
-    return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=n))
+    return problems.linear(seed, n, 5, {0: 1.0, 4: -1.0})
 
 
 @pytest.mark.parametrize("seed", range(6))

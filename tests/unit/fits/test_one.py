@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import problems
 import pytest
 from logistic_truth import fitted
 
@@ -24,9 +25,7 @@ from sparsecv_mio.problem.objective import fit
 
 
 def made(seed: int) -> Dataset:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(20, 5))
-    return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=20))
+    return problems.linear(seed, 20, 5, {0: 1.0, 4: -1.0})
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import problems
 import pytest
 from repository import INSTANCES
 
@@ -35,9 +36,7 @@ from .printing import data, printed
 
 
 def record(method: str) -> Record:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(30, 6))
-    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=30))
+    data = problems.linear(3, 30, 6, {0: 1.0, 1: -1.0})
     return cross_validate(data, make_folds("5", data), gammas=[0.1, 1.0], taus=[1, 2, 3], method=method, threads=1)
 
 

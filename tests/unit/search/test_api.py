@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import problems
 import pytest
 from drawn_search import drawn as drawn_from_drawn_search
 from frames import read_csv
@@ -116,9 +117,7 @@ def test_other_data_or_folds_are_refused() -> None:
 
 
 def drawn() -> sc.Dataset:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(30, 4))
-    return sc.Dataset.from_arrays(X, X[:, 0] - 0.5 * X[:, 2] + rng.normal(size=30))
+    return problems.linear(5, 30, 4, {0: 1.0, 2: -0.5})
 
 
 def solved(data: sc.Dataset, **given: Any) -> Record:

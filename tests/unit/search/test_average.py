@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
@@ -88,9 +89,7 @@ def test_rows_of_weight_two_are_rows_in_one_fold_twice() -> None:
 
 def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
     """With more columns than rows the model is found, proved or not, and verified."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(30, 60))
-    wide = Dataset.from_arrays(X, X[:, 3] - X[:, 40] + 0.5 * rng.normal(size=30))
+    wide = problems.linear(2, 30, 60, {3: 1.0, 40: -1.0}, noise=0.5)
     record = cross_validate(wide, make_folds("5", wide), gammas=[0.1, 1.0], taus=[1, 2, 3], model="average", threads=1)
     assert record.average is not None and {"x3", "x40"} <= set(record.average.model.support)
     assert verify(record, wide).ok

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import problems
 import pytest
 
 import sparsecv_mio as sc
@@ -105,9 +106,7 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
 
 def test_models_are_fitted_again_for_as_long_as_there_is_time() -> None:
     """After a limit one of each of hundreds of folds took minutes; without them the answer is the same."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    data = as_two_classes(sc.Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=30) > 0).astype(float)))
+    data = as_two_classes(problems.classes(0, 30, 3, {0: 1.0}))
     plan = sc.make_folds("loo", data)
     record = sc.solve(data, folds="loo", gammas=[0.1], taus=[2], loss="logistic", threads=1)
     assert record.classes is not None and record.classes.accuracy is not None

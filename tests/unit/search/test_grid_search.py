@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 import step_findings
 from runs import change_plan, new_run
@@ -90,9 +91,7 @@ def test_stopped_at_any_turn_it_keeps_its_bounds_and_goes_on_from_a_checkpoint(s
 
 def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path) -> None:
     """A resumed search ended without a proof: trees that had excluded a pair once were not grown on."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 7))
-    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])).astype(float))
+    data = problems.counts(0, 90, 7, {0: 0.5, 1: -0.3})
     how: dict[str, Any] = {"folds": "loo", "loss": "poisson", "gammas": [0.1, 1.0, 10.0], "threads": 1}
     with limit_after(1500) as seconds:
         solve(data, **how, time_limit=seconds, checkpoint=tmp_path / "c")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import problems
 import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run
@@ -44,9 +45,7 @@ def test_auto_hands_vendors_to_joint(backend: str) -> None:
 
 
 def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 40))
-    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=60))
+    data = problems.linear(0, 60, 40, {0: 1.0, 1: -1.0}, noise=0.3)
     asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(4), "threads": 1}
     path = tmp_path / "run.ck"
     folds = make_folds("4", data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import problems
 import pytest
 
 import sparsecv_mio as sc
@@ -128,9 +129,7 @@ def test_a_size_without_a_model_is_refused() -> None:
 def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(
     most: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(80, 4))
-    data = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=80) > 0.0).astype(float)))
+    data = as_two_classes(problems.classes(2, 80, 4, {0: 1.0}))
     ready, folds, grid = standardize(data, loss=Loss.LOGISTIC), make_folds("loo", data), Grid.of([0.5], [1, 2], 4)
     by_fold = find_quick_answer(ready, folds, grid, float("inf"))
     monkeypatch.setattr(quick_answer, most, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import problems
 import pytest
 from runs import new_run
 
@@ -22,9 +23,7 @@ GAMMAS, TAUS = [0.01, 1.0], [1, 2, 3]
 
 
 def problem() -> tuple[Dataset, FoldPlan]:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(40, 5))
-    data = Dataset.from_arrays(X, X[:, 0] - 2.0 * X[:, 3] + 0.3 * rng.normal(size=40))
+    data = problems.linear(5, 40, 5, {0: 1.0, 3: -2.0}, noise=0.3)
     return data, make_folds("4", data)
 
 

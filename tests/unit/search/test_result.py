@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 from drawn_search import drawn_run
 from runs import record_of, to_end
@@ -194,9 +195,7 @@ def test_the_model_has_the_first_of_equal_columns_as_the_folds_have() -> None:
 
 
 def with_open_model(restrict: dict[str, Any], supports: list[list[int]], tau: int, start: list[int]) -> list[int]:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 6))
-    data = Dataset.from_arrays(X, X[:, 0] + X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=40))
+    data = problems.linear(3, 40, 6, {0: 1.0, 1: 1.0, 2: -1.0}, noise=0.1)
     std = standardize(data, restrictions=Restrictions(**restrict).resolve_names(data.names))
     cell = BestSubset.from_bounds(tau, np.array(start))
     counts = [3] + [1] * (len(supports) - 1)
