@@ -406,7 +406,6 @@ class _Reported:
         self.unit = self.data.loss_unit
         self.per_row, self.scored = context.cv_error_factor, context.scored_weights
         self.gap = context.gap
-        self.late = context.deadline.has_expired() or self.data.loss is not Loss.SQUARED
         self.deadline, self.until = context.deadline, time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
         self.looked_at = 0  # numbers, to score the folds of pairs
@@ -428,7 +427,7 @@ class _Reported:
         For at most `GRACE` in all, or while it is `LITTLE_WORK` whatever the clock says; return whether that was done,
         as another pair may then be the one to report.
         """
-        if not self.late or pair in self.by_rows:
+        if pair in self.by_rows:
             return False
         self.by_rows.add(pair)
         cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
