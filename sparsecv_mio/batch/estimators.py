@@ -220,7 +220,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     """
     check_plan(name, plan, refit)
     loss = Loss(match_keyword(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
-    if loss is not Loss.SQUARED and refit == TRAINING:
+    if not loss.is_quadratic and refit == TRAINING:
         raise BadInput(
             f"loss {loss}: not supported with refit training, because its models are fitted to all rows; remove refit"
         )
@@ -272,7 +272,7 @@ def _warm(name: str, loss: Loss) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)
-    data = prepare_for_loss(Dataset.from_arrays(X, y if loss is Loss.SQUARED else (y > 0.0).astype(float)), loss)
+    data = prepare_for_loss(Dataset.from_arrays(X, y if loss.is_quadratic else (y > 0.0).astype(float)), loss)
     _fit_estimator(name, data, make_folds("3", data), {"loss": loss}, False)
 
 

@@ -157,9 +157,9 @@ def cells_of(
         If a keyword is unknown or a number is out of range.
     """
     grid = Grid.of(gammas, taus, dataset.p)
-    if loss is Loss.POISSON:
-        raise BadInput("compare: loss poisson is not supported; use loss squared or logistic")
-    if loss is Loss.LOGISTIC:
+    if not (loss.is_quadratic or loss.target.has_classes):
+        raise BadInput(f"compare: loss {loss} is not supported; use loss squared or logistic")
+    if loss.target.has_classes:
         yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
         return
     data = standardize(dataset, scale, intercept)

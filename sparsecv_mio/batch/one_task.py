@@ -24,11 +24,10 @@ from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import log_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep_temporary, write_text
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.words import Encode, Loss
 
 SCHEMA = "sparsecv-task/1"
@@ -239,7 +238,7 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
 def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
     """Return the data of a task in the form of its loss; a target of two text values needs logistic loss."""
     encoded = data.reading is not None and data.reading.how.encode is not Encode.ERROR
-    if data.target_words and not encoded and task.loss is Loss.SQUARED:
+    if data.target_words and not encoded and task.loss.is_quadratic:
         named = " and ".join(data.target_words)
         raise BadInput(
             f'target {data.target!r} has text values ({named}): give loss = "logistic", or encode = "onehot"'
@@ -333,42 +332,31 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
     errors: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None:
         predictors = rows.test.X @ beta + fitted.intercept
-        errors |= _ERRORS[task.loss](rows.train, rows.test, predictors)
+        errors |= _errors_of_rows(task.loss, rows.train, rows.test, predictors)
+        errors |= _class_measures(rows.test, predictors) if task.loss.target.has_classes else {}
     spec = dict(task.source.spec)
     return errors | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
 
 
-def _errors_of_squares(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
-    """Return the mean squared error of test rows, and the explained share relative to the training mean."""
-    return _error_measures(float(np.mean((test.y - predictors) ** 2)), float(np.mean((test.y - train.y.mean()) ** 2)))
+def _errors_of_rows(loss: Loss, train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
+    """Return the mean loss of test rows, and the share of the loss of the null model of the training rows explained."""
+    by_row = row_loss(loss)
+    y, v = by_row.encode_targets(test.y, exposure=test.row_exposure)
+    null = by_row.origin(*by_row.encode_targets(train.y, exposure=train.row_exposure))
+    signs = by_row.signs(y)
+    return _error_measures(
+        *(float(np.mean(v * by_row.losses(signs * m, y))) for m in (predictors, np.full(test.n, null)))
+    )
 
 
-def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float | None]:
-    """Return log loss, accuracy, AUC and Brier score of test rows, and the explained share of the log loss.
-
-    The share is relative to the log loss of the class frequencies in the training rows.
-    """
-    quality, share = class_quality(test.y, probabilities(predictors)), float(train.y.mean())
-    null = np.full(test.n, np.log(share) - np.log1p(-share))
-    errors = _error_measures(*(float(np.mean(log_loss(test.y, m))) for m in (predictors, null)))
-    return {**errors, "test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
-
-
-def _errors_of_counts(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
-    """Return the mean half deviance of test rows, and the explained share relative to the training rate."""
-    loss = row_loss(Loss.POISSON)
-    of_train, of_test = (encode_dataset_targets(loss, rows, slice(None)) for rows in (train, test))
-    null = np.full(test.n, loss.origin(*of_train))
-    return _error_measures(*(float(np.mean(of_test[1] * loss.losses(m, of_test[0]))) for m in (predictors, null)))
+def _class_measures(test: Dataset, predictors: FloatArray) -> dict[str, float]:
+    """Return accuracy, AUC and Brier score of test rows with two classes."""
+    quality = class_quality(test.y, probabilities(predictors))
+    return {"test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
 
 
 def _error_measures(error: float, null: float) -> dict[str, float]:
     return {"test_error": error, "test_r_squared": 1.0 - error / null if null > 0.0 else float("nan")}
-
-
-_ERRORS: Mapping[Loss, Callable[[Dataset, Dataset, FloatArray], Mapping[str, Any]]] = {
-    Loss.SQUARED: _errors_of_squares, Loss.LOGISTIC: _errors_of_classes, Loss.POISSON: _errors_of_counts,
-}  # fmt: skip
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:

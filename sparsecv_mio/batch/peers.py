@@ -195,13 +195,13 @@ class ConcavePenaltyCV(_Chosen):
     ----------
     kind : {"mcp", "scad"}
         Penalty.
-    loss : {"squared", "logistic"}
-        Loss of the fits.
+    of_classes : bool
+        True for log loss, False for squared error.
     """
 
-    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp", loss: Loss = Loss.SQUARED) -> None:
+    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp", of_classes: bool = False) -> None:
         super().__init__(splits, refit)
-        self.kind, self.loss = kind, loss
+        self.kind, self.of_classes = kind, of_classes
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         self.alphas_ = _alphas(X, y)
@@ -214,11 +214,10 @@ class ConcavePenaltyCV(_Chosen):
         except ImportError:
             raise BackendUnavailable(f"{self.kind} needs the package skglm: pip install skglm") from None
 
-        of_classes = self.loss is Loss.LOGISTIC
-        flatter = 4.0 if of_classes else 1.0
+        flatter = 4.0 if self.of_classes else 1.0
         penalty = MCPenalty(1.0, 3.0 * flatter) if self.kind == "mcp" else SCAD(1.0, 1.0 + 2.7 * flatter)
-        solver = AndersonCD(fit_intercept=of_classes, max_iter=200, tol=1e-5)
-        if of_classes:
+        solver = AndersonCD(fit_intercept=self.of_classes, max_iter=200, tol=1e-5)
+        if self.of_classes:
             _, models, _ = solver.path(np.asfortranarray(X), 2.0 * y - 1.0, Logistic(), penalty, self.alphas_)
             return np.asarray(models[:-1].T), np.asarray(models[-1])
         mean, level = X.mean(axis=0), y.mean()
@@ -226,7 +225,7 @@ class ConcavePenaltyCV(_Chosen):
         return np.asarray(models.T), level - mean @ models
 
     def _losses(self, y: FloatArray, predictors: FloatArray) -> FloatArray:
-        return log_loss(y, predictors) if self.loss is Loss.LOGISTIC else super()._losses(y, predictors)
+        return log_loss(y, predictors) if self.of_classes else super()._losses(y, predictors)
 
     def _keep(self, best: int) -> None:
         self.alpha_ = float(self.alphas_[best])
@@ -319,12 +318,14 @@ class AbessCV:
     ----------
     splits : list of (train, test)
         Folds as pairs of row positions.
-    loss : {"squared", "logistic", "poisson"}
-        Loss of the fits.
+    model : str
+        Name of a class of abess.
+    **how
+        Further arguments of the class.
     """
 
-    def __init__(self, splits: Splits, loss: Loss = Loss.SQUARED) -> None:
-        self.splits, self.loss = splits, loss
+    def __init__(self, splits: Splits, model: str = "LinearRegression", **how: Any) -> None:
+        self.splits, self.model, self.how = splits, model, how
 
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Choose the number of features and fit all rows."""
@@ -335,11 +336,7 @@ class AbessCV:
         labels = np.zeros(sum(len(test) for _, test in self.splits), dtype=np.int64)
         for fold, (_, test) in enumerate(self.splits):
             labels[test] = fold
-        how = {"cv": len(self.splits), "thread": 1}
-        if self.loss is Loss.LOGISTIC:
-            model = abess.LogisticRegression(cv_score="test_loss", **how)  # the default score is AUC
-        else:
-            model = (abess.PoissonRegression if self.loss is Loss.POISSON else abess.LinearRegression)(**how)
+        model = getattr(abess, self.model)(cv=len(self.splits), thread=1, **self.how)
         model.fit(X, y, cv_fold_id=labels, sample_weight=sample_weight)
         self.coef_, self.intercept_, self.tau_ = model.coef_, model.intercept_, np.count_nonzero(model.coef_)
         return self
@@ -410,13 +407,13 @@ OF_CLASSES: dict[str, Peer] = {
         ("C",), _least_log_loss,
     ),
     "ridge": Peer(lambda splits, _: _logistic_cv(splits, l1=False, Cs=np.logspace(-4, 4, 17)), ("C",), _least_log_loss),
-    "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp", loss=Loss.LOGISTIC), ("cv_error", "alpha")),
-    "scad": Peer(partial(ConcavePenaltyCV, kind="scad", loss=Loss.LOGISTIC), ("cv_error", "alpha")),
-    "abess": Peer(lambda splits, _: AbessCV(splits, Loss.LOGISTIC), ("tau",)),
+    "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp", of_classes=True), ("cv_error", "alpha")),
+    "scad": Peer(partial(ConcavePenaltyCV, kind="scad", of_classes=True), ("cv_error", "alpha")),
+    "abess": Peer(lambda splits, _: AbessCV(splits, "LogisticRegression", cv_score="test_loss"), ("tau",)),  # not AUC
 }  # fmt: skip
 OF_COUNTS: dict[str, Peer] = {
     "ridge": Peer(PoissonRidgeCV, ("cv_error", "alpha")),
-    "abess": Peer(lambda splits, _: AbessCV(splits, Loss.POISSON), ("tau",)),
+    "abess": Peer(lambda splits, _: AbessCV(splits, "PoissonRegression"), ("tau",)),
 }
 PEERS = {Loss.SQUARED: ESTIMATORS, Loss.LOGISTIC: OF_CLASSES, Loss.POISSON: OF_COUNTS}
 
@@ -444,6 +441,7 @@ def find_peer(name: str, loss: str = Loss.SQUARED) -> Peer:
     sparsecv_mio.errors.BadInput: omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess
     """
     word = Loss(match_keyword(loss, tuple(Loss), "loss"))
-    if name not in PEERS[word]:
-        raise BadInput(f"{name}: does not support loss {word}; use sparsecv, {', '.join(PEERS[word])}")
-    return PEERS[word][name]
+    peers = PEERS.get(word, {})
+    if name not in peers:
+        raise BadInput(f"{name}: does not support loss {word}; use {', '.join(['sparsecv', *peers])}")
+    return peers[name]

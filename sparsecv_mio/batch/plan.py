@@ -47,9 +47,7 @@ KINDS: Mapping[str, type] = {
     **dict.fromkeys(SWITCHES, bool),
 }  # fmt: skip
 ONE_SE = (True, False, BOTH)
-OF_PEERS: Mapping[str, tuple[str, ...]] = {  # settings of a peer, by its loss
-    Loss.SQUARED: (), Loss.LOGISTIC: ("loss", "positive"), Loss.POISSON: ("loss", "exposure"),
-}  # fmt: skip
+NOT_OF_PEERS = ("class_weight",)  # peers do not weight classes
 
 
 def check_estimator_name(name: str) -> None:
@@ -281,7 +279,7 @@ class Task:
     @property
     def auxiliary_columns(self) -> tuple[str, ...]:
         """Columns of the data for folds and exposures, which are not features."""
-        exposure = self.settings.get("exposure") if self.loss is Loss.POISSON else None
+        exposure = self.settings.get("exposure") if "exposure" in self.loss.target.options else None
         return (*fold_columns(str(self.settings.get("folds", ""))), *exposure_columns(exposure))
 
     def format_other_settings(self, names: Iterable[str]) -> str:
@@ -490,9 +488,17 @@ def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> I
 def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
         return Task(source, used_settings(given))
-    of_peers = OF_PEERS.get(_loss_name(given), ("loss",))
-    means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else of_peers))
+    means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else _peer_settings(_loss_name(given))))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
+
+
+def _peer_settings(loss: str) -> tuple[str, ...]:
+    """Return the settings of a peer with a loss."""
+    if loss not in set(Loss):  # refused later
+        return ("loss",)
+    target = Loss(loss).target
+    options = tuple(option for option in target.options if option not in NOT_OF_PEERS)
+    return () if target.is_quadratic else ("loss", *options)
 
 
 def _loss_name(given: Mapping[str, Any]) -> str:

@@ -300,11 +300,11 @@ def _describe_errors(
     from sparsecv_mio.report.record_tables import error_lines
 
     rows = adapt_to_record_loss(stored, rows)
-    if stored.loss is Loss.POISSON:
+    if stored.loss.target.has_counts:
         return error_lines(stored, count_quality(rows.y, predictions, rows.row_exposure))
-    if getattr(stored, "classes", None) is None:
-        return error_lines(stored, accuracy(rows.y, predictions))
-    return error_lines(stored, class_quality(rows.y, predictions, threshold=threshold))
+    if stored.loss.target.has_classes:
+        return error_lines(stored, class_quality(rows.y, predictions, threshold=threshold))
+    return error_lines(stored, accuracy(rows.y, predictions))
 
 
 def _check_threshold(threshold: float | None, classes: Classes | None) -> None:

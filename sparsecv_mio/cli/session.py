@@ -108,7 +108,8 @@ def read_weighted(
     from sparsecv_mio.data.weights import apply_weight_column
 
     columns = requested_columns(weights=weights, exposure=exposure)
-    return apply_weight_column(read_data(path, table, columns, two_words=loss is Loss.LOGISTIC), weights)
+    two_words = loss.target.has_classes
+    return apply_weight_column(read_data(path, table, columns, two_words=two_words), weights)
 
 
 def read_with_folds(
@@ -135,7 +136,7 @@ def read_with_folds(
     seed = rows["seed"]
     parse.count(seed, "--seed", least=0)
     columns = requested_columns(rows["folds"], rows["weights"], id, None if how is None else how.exposure)
-    dataset = read_data(path, table, columns, two_words=how is not None and how.loss is Loss.LOGISTIC)
+    dataset = read_data(path, table, columns, two_words=how is not None and how.loss.target.has_classes)
     dataset, plan = split_rows(
         dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]
     )

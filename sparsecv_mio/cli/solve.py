@@ -263,7 +263,7 @@ def _find_unproved_feature(every: GammaInterval | None, how: SearchOptions) -> s
     """Return the name of a requested feature, other than the loss, that proofs do not support, or None."""
     if how.method is Method.DESCENT:
         return "--method descent"
-    if how.by_folds and how.loss is not Loss.SQUARED:
+    if how.by_folds and not how.loss.is_quadratic:
         return f"--{options.option_name(how.by_folds[0])} folds with --loss {how.loss}"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
@@ -284,7 +284,7 @@ def _note_data(dataset: Dataset, loss: Loss, quiet: bool) -> None:
     from sparsecv_mio.data.table_facts import describe_collinearity, describe_target
 
     for line in (
-        () if quiet else (describe_target(dataset) if loss is Loss.SQUARED else "", describe_collinearity(dataset))
+        () if quiet else (describe_target(dataset) if loss.is_quadratic else "", describe_collinearity(dataset))
     ):
         if line:
             ending.tell(f"note: {line}")

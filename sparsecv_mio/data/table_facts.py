@@ -55,6 +55,7 @@ from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
+from sparsecv_mio.targets import find_loss_of_option
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
@@ -208,9 +209,10 @@ def inspect_file(
     BadInput
         If the file is not a table or has no such column, or an exposure is given with another loss.
     """
-    if exposure is not None and loss not in (None, Loss.POISSON):
-        raise BadInput(f"exposure: requires --loss {Loss.POISSON}")
-    loss = loss if exposure is None else Loss.POISSON
+    of_exposure = find_loss_of_option("exposure")
+    if exposure is not None and loss not in (None, of_exposure):
+        raise BadInput(f"exposure: requires --loss {of_exposure}")
+    loss = loss if exposure is None else of_exposure
     goal = "" if target is None else target
     if features is not None and exposure is not None:
         features = [*(name for name in features if name != exposure), exposure]
@@ -226,7 +228,7 @@ def inspect_file(
     if not inspection.target or inspection.doubts:
         return inspection
     tried = _try_options(inspection, path, how, drop or (), chosen, exposure)
-    return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
+    return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
 
 
 def _read_with_evident_options(
@@ -313,7 +315,7 @@ def _try_options(
 def _with_target(inspection: Inspection, data: Dataset, exposure: str | None) -> tuple[Inspection, Dataset]:
     """Return the facts with sizes and target of the data, and the data for the loss."""
     data = as_two_classes(data) if inspection.two_classes else data
-    about, counted = describe_target(data), inspection.loss is Loss.POISSON
+    about, counted = describe_target(data), inspection.loss.target.has_counts
     data = as_counts(data, exposure) if counted else data
     counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
     exposures = _may_be_exposures(data) if counts and exposure is None else ()
@@ -326,7 +328,7 @@ def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection
     standardize(data, Scale.LENGTH, Intercept.FOLD)
     plan = make_folds(folds, data)
     check_training_classes(data, plan, Intercept.FOLD)
-    if inspection.loss is Loss.SQUARED and should_group_levels(data, plan.k):
+    if inspection.loss.is_quadratic and should_group_levels(data, plan.k):
         together = (*inspection.options, FACTORS_TOGETHER)
         inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
     counts = inspection.counts and _are_valid_counts(data, plan)
@@ -394,7 +396,7 @@ def inspect_table(
     filled = na is not None and na.uses_imputation
     facts = _with_dealing(_with_absent(facts, features, filled), dealt)
     loss = loss or _suitable_loss(goal)
-    two_classes = loss is Loss.LOGISTIC
+    two_classes = loss.target.has_classes
     options = _proposed_options(facts, features if two_classes else read_columns, how, na)
     options += _propose_search_options(features if filled else [], loss, exposure, dealt)
     without_target = 0 if goal is None else int(goal.empty.sum())
@@ -908,7 +910,7 @@ def _propose_search_options(
     """Return proposed options of the search: preprocessing within folds, the loss, and the folds."""
     has_gaps = any(column.empty.any() and not column.is_words for column in filled)
     options = [f"--na-within {Within.FOLDS}"] if has_gaps else []
-    options += [f"--loss {loss}"] if loss is not Loss.SQUARED else []
+    options += [f"--loss {loss}"] if not loss.is_quadratic else []
     options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
     return options + ([dealt.option] if dealt is not None else [])
 

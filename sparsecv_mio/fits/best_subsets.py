@@ -45,7 +45,6 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Loss
 
 NOT_TOLD_APART = (
     "the objectives of some subsets differ by less than rounding, or too many subsets remain to enumerate; more time "
@@ -234,7 +233,7 @@ def best_subsets(
     options, dataset = options.by_names(require_dataset(dataset, "best_subsets")), options.in_classes(dataset)
     restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):
+    if not options.loss.is_quadratic and isinstance(every, GammaInterval):
         raise BadInput(
             f"gamma {every}: {options.loss} loss does not support an interval of gamma; give a positive number, a list "
             "or LO:HI:COUNT"
@@ -329,7 +328,7 @@ class PathSearch:
         from sparsecv_mio.thresholds import has_large_matrices
 
         problem: SparseProblem | None = None
-        if data.loss is not Loss.SQUARED:
+        if not data.loss.is_quadratic:
             self._rounds_of_rows(data)
             self.clock.check_caller_waits()
             return self.record(None, self.clock.check_caller_waits)

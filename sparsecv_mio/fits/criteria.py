@@ -22,7 +22,6 @@ from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
-from sparsecv_mio.words import Loss
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp
@@ -121,7 +120,7 @@ def criteria(
     >>> [round(one.r_squared, 3) for one in criteria(sc.best_subsets(data, gammas=0).path, data, True)][:3]
     [0.539, 0.586, 0.626]
     """
-    if record is not None and record.loss is not Loss.SQUARED:
+    if record is not None and not record.loss.is_quadratic:
         return glm_criteria(rows, data, intercept, record)
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}

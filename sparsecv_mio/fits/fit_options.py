@@ -162,7 +162,7 @@ class FitOptions:
             check_limits(self.limits)
         check_loss(self, NONE)
         if self.assume_box is not None:
-            if self.loss is not Loss.SQUARED:
+            if not self.loss.is_quadratic:
                 raise BadInput(f"loss {self.loss}: not supported with assume-box; leave assume-box out")
             self._check_box(self.assume_box)
 
@@ -190,12 +190,12 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         Restrictions.
     """
     loss = how.loss
-    for name, value in (("positive", how.positive), ("class-weight", how.class_weight)):
-        if value is not None and loss is not Loss.LOGISTIC:
-            raise BadInput(f"{name}: requires loss logistic, not {loss} (no other loss has classes)")
-    if how.exposure is not None and loss is not Loss.POISSON:
-        raise BadInput(f"exposure: requires loss poisson, not {loss} (only counts have exposures)")
-    if loss is Loss.SQUARED:
+    for other in Loss:
+        for name in other.target.options:
+            if getattr(how, name) is not None and name not in loss.target.options:
+                why = f"it is for a target of {other.target.values}"
+                raise BadInput(f"{option_name(name)}: requires loss {other}, not {loss} ({why})")
+    if loss.is_quadratic:
         return
     for kind in restrictions.side_constraints:
         why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
@@ -265,7 +265,7 @@ class PathOptions:
         request, about = record.request, record.data
         return cls.of(
             scale=about.scale, intercept=about.intercept, time_limit=seconds, threads=request.threads,
-            restrictions=request.restrictions or NONE, loss=request.loss or Loss.SQUARED, positive=request.positive,
+            restrictions=request.restrictions or NONE, loss=record.loss, positive=request.positive,
         )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -361,7 +361,7 @@ class NearOptions(PathOptions):
     @property
     def valued_by(self) -> By:
         """Kind of value, given or by default."""
-        return self.by or (By.CV if self.loss is Loss.SQUARED else By.OBJECTIVE)
+        return self.by or (By.CV if self.loss.is_quadratic else By.OBJECTIVE)
 
 
 def check_forcing(restrictions: Restrictions, who: str) -> None:

@@ -125,7 +125,7 @@ def fit_one(
 def _solve_model(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
     """Return the outcome of a model: by rows if columns are many, in an assumed box, or directly; else None."""
     start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
-    squared = model.data.loss is Loss.SQUARED
+    squared = model.data.loss.is_quadratic
     if squared and backend.name == NATIVE and forced.needs <= {"force"} and _is_wide(model.data):
         if options.assume_box is not None:
             raise BadInput(
@@ -187,8 +187,8 @@ def export_one(
         If a value is out of range, a name is unknown, or the format is unknown.
     """
     options = with_keywords(options or FitOptions(), keywords, "export_one")
-    if options.loss is Loss.POISSON:
-        raise BadInput("export: loss poisson is not supported; use loss squared or logistic")
+    if not (options.loss.is_quadratic or options.loss.target.has_classes):
+        raise BadInput(f"export: loss {options.loss} is not supported; use loss squared or logistic")
     model = _Model.from_pair(options.in_classes(dataset), (tau, gamma), options)
     _check_adjusting(model.data, "loss squared to export a solver model")
     labels, constraints = model.data.names, model.constraints
@@ -199,7 +199,7 @@ def export_one(
 
 def _check_adjusting(data: StandardData, what: str) -> None:
     """Raise an error for solver models with losses of rows, in which every coefficient is bounded by its penalty."""
-    if len(data.adjusting) and data.loss is not Loss.SQUARED:
+    if len(data.adjusting) and not data.loss.is_quadratic:
         raise BadInput(
             f"adjust: with loss {data.loss} requires {what} (solver models bound coefficients by their penalties)"
         )
@@ -225,7 +225,7 @@ class _Model:
     @property
     def problem(self) -> SparseProblem | GlmProblem:
         """The problem in the form that backends take."""
-        if self.data.loss is Loss.SQUARED:
+        if self.data.loss.is_quadratic:
             return self.squares
         from sparsecv_mio.trees.smooth_rows import make_problem
 
@@ -245,13 +245,9 @@ class _Model:
             raise BadInput(f"gamma {gamma:g} is out of range; give a finite number of at least 0")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
         constraints = side.on(data)
-        if gamma == 0.0 and how.loss is not Loss.SQUARED:
-            why = (
-                "two classes that a hyperplane separates"
-                if how.loss is Loss.LOGISTIC
-                else "zero counts that a hyperplane separates from the others"
-            )
-            raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why} have no finite fit)")
+        if gamma == 0.0 and not how.loss.is_quadratic:
+            why = f"columns that separate {how.loss.target.separated} have no finite fit"
+            raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why})")
         asked = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
         inside = replace(inside, restrictions=asked.restrictions or NONE)
@@ -278,7 +274,7 @@ class _Model:
         fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
-        doubt = None if data.loss is Loss.SQUARED else fit.objective_error
+        doubt = None if data.loss.is_quadratic else fit.objective_error
         return _FittedTask(fit.objective, support, fit.beta, v_mean, fit.r_mean, doubt)
 
 
@@ -431,16 +427,16 @@ READ_BY = {
 }  # fmt: skip
 
 
-def describe_export(path: str, piecewise: int | None, missed: float, loss: str = Loss.SQUARED) -> str:
+def describe_export(path: str, piecewise: int | None, missed: float, loss: Loss) -> str:
     """Return a sentence that states which model a file contains and which solvers read it."""
     suffix = Path(path).suffix.lower()
     if piecewise is not None:
-        each = "square" if loss == Loss.SQUARED else "log loss and square"
+        each = "square" if loss.is_quadratic else f"{loss.target.row_loss} and square"
         model = f"piecewise linear model, {piecewise} tangents for each {each} and big-M rows"
         least = f"its minimum objective is at most {missed:.2g} below that of `sparsecv fit`"
         return f"{model}: HiGHS, Gurobi, SCIP and other MIP solvers read it; {least}"
     kind = "rotated quadratic cones" if suffix in BY_MOSEK else "quadratic rows"
-    if loss == Loss.LOGISTIC:
+    if not loss.is_quadratic:
         kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "rows of exponentials and squares"
     return (
         f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads linear models only; write one with "

@@ -25,7 +25,6 @@ from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
-from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # share of gamma at which supports are listed to bound their CV errors
 
@@ -42,7 +41,7 @@ def make_support_values(data: StandardData, plan: FoldPlan | None, who: str) -> 
     who : str
         Name of the feature that needs the values, for error messages.
     """
-    return SquaredValues(data, plan, who) if data.loss is Loss.SQUARED else GlmValues(data, plan)
+    return SquaredValues(data, plan, who) if data.loss.is_quadratic else GlmValues(data, plan)
 
 
 class GlmValues:

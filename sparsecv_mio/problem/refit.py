@@ -32,7 +32,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.glm_refit import GlmRowFit
@@ -155,7 +155,7 @@ def refit_rows(
     data, rows, support, gamma, fractions
         Arguments as for `refit_squares` and `refit_glm`.
     """
-    if data.loss is Loss.SQUARED:
+    if data.loss.is_quadratic:
         return refit_squares(data, rows, support, gamma, fractions)
     from sparsecv_mio.problem.glm_refit import refit_glm  # squared-error loss does not need this import
 

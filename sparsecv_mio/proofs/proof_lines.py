@@ -31,7 +31,7 @@ from sparsecv_mio.files import Place, check_readable
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
-from sparsecv_mio.words import Loss, Within
+from sparsecv_mio.words import Within
 
 FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # squared-error loss, and logistic loss
 FORMAT_OF_TERMS = "sparsecv-proof/3"  # squared-error loss with terms, adjustment columns or fold-specific preprocessing
@@ -79,7 +79,7 @@ def proof_head(
 
 def _format(data: StandardData, chosen: ChosenTerms | None, within: OfTrainingRows | None) -> dict[str, Any]:
     """Return the format of a proof, and the fields that only this format has."""
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         return {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
     if not data.restrictions and not within:
         return {"format": FORMAT}

@@ -60,7 +60,7 @@ def has_unsupported_restrictions(restrictions: Restrictions | None, loss: Loss) 
     loss : Loss
         Loss.
     """
-    covered: dict[str, Any] = {"adjust": (), "force_out": (), "count": ()} if loss is Loss.SQUARED else {}
+    covered: dict[str, Any] = dict.fromkeys(loss.target.proof_restrictions or (), ())
     return restrictions is not None and replace(restrictions, **covered) != type(restrictions)()
 
 
@@ -87,9 +87,10 @@ def refuse_options(
     BadInput
         If an option is not supported; the message names it.
     """
-    beside = "other than --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
+    beside = "other than --adjust, --force-out and --count" if loss.is_quadratic else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if has_unsupported_restrictions(restrictions, loss) else None
-    of_loss = f"--loss {loss}" if loss is Loss.POISSON else None if class_weight is None else "--class-weight"
+    of_class_weight = None if class_weight is None else "--class-weight"
+    of_loss = f"--loss {loss}" if loss.target.proof_restrictions is None else of_class_weight
     obstacle = of_loss or other or ("--weights" if weights is not None else restricted)
     if obstacle is not None:
         raise BadInput(f"--proof: not supported with {obstacle}; leave out one of the two")
@@ -103,7 +104,7 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
         if record.assumed_box is not None:
             yield "--assume-box"
     if isinstance(record, Record):
-        if record.loss is not Loss.SQUARED and (record.request.na_within or record.request.scale_within):
+        if not record.loss.is_quadratic and (record.request.na_within or record.request.scale_within):
             yield f"fold-specific preprocessing with --loss {record.loss}"
         if record.continuous:
             yield "an interval of gamma"
@@ -174,7 +175,7 @@ class BestProof:
         whole = standardize(dataset, data.scale, data.intercept, restrictions, record.loss)
         self.chosen = ChosenTerms.from_data(whole)
         self.data = whole.only(self.chosen.choice.others)
-        squared = record.loss is Loss.SQUARED
+        squared = record.loss.is_quadratic
         self.trees: SquaredTrees | LogisticTrees = SquaredTrees(whole, self.chosen) if squared else LogisticTrees(whole)
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
         self.gammas = sorted({row.gamma for row in self.rows})
@@ -248,7 +249,7 @@ def write_proof(
     if isinstance(record, Record):
         folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
         proof: SearchProof | LogisticSearchProof | BestProof
-        if record.loss is Loss.LOGISTIC:
+        if not record.loss.is_quadratic:
             proof = LogisticSearchProof(record, folds, dataset, path)
         else:
             same = found is not None and (found.context.folds is folds or fold_preprocessing(record))

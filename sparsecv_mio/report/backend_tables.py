@@ -28,7 +28,7 @@ class BackendRow:
     """The facts about one backend on this machine.
 
     `formulations` maps the name of a formulation to the side constraints that it supports with squared-error loss;
-    `logistic` and `poisson` do the same for these losses. A mapping is empty if the backend does not support the loss.
+    `by_loss` does the same for every other loss. A mapping is empty if the backend does not support the loss.
     """
 
     name: str
@@ -40,8 +40,7 @@ class BackendRow:
     formulations: dict[str, list[str]]
     limits: list[str]
     warm_start: bool
-    logistic: dict[str, list[str]]
-    poisson: dict[str, list[str]]
+    by_loss: dict[str, dict[str, list[str]]]
 
 
 def describe_backends() -> list[BackendRow]:
@@ -51,18 +50,23 @@ def describe_backends() -> list[BackendRow]:
         try:
             backend = get_backend(name)
         except BackendUnavailable as error:  # the backend belongs to another package
-            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}, {}))
+            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}))
             continue
         here, can = backend.available(), backend.capabilities
         forms, *others = ({form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss)
+        by_loss = {str(loss): forms for loss, forms in zip([*Loss][1:], others, strict=True)}
         told = here.usable, here.why, here.version, here.licence, here.hint
-        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, *others))
+        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, by_loss))
     return rows
 
 
 def text_of_backends(rows: list[BackendRow]) -> str:
     """Return the facts as JSON."""
-    return json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
+    losses = [str(loss) for loss in Loss if not loss.is_quadratic]
+    backends = [{**asdict(row), **{loss: row.by_loss.get(loss, {}) for loss in losses}} for row in rows]
+    for backend in backends:
+        del backend["by_loss"]
+    return json.dumps({"schema": "sparsecv-backends/1", "backends": backends}, indent=2) + "\n"
 
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
@@ -76,7 +80,7 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
     takes = [
         (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))
         for row in rows
-        for loss, forms in zip(Loss, (row.formulations, row.logistic, row.poisson), strict=True)
+        for loss, forms in {"squared": row.formulations, **row.by_loss}.items()
         for form, kinds in forms.items()
     ]
     words = ("backend", "loss", "formulation", "side constraints", "limits")

@@ -131,7 +131,7 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     """Return lines on the number of subproblems of a search, and on the proof that can be expected."""
     shape = found.p, found.least_training or found.n - -(-found.n // found.folds)
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
-    cells, squares = len(gammas) * len(sizes) * found.folds, loss is Loss.SQUARED
+    cells, squares = len(gammas) * len(sizes) * found.folds, loss.is_quadratic
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
     if found.p <= (SMALL if squares else SURE_OF_CLASSES):
@@ -148,7 +148,7 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
 def _as_counts(found: Inspection, path: str) -> list[str]:
     """Return the command that fits the target as counts, and columns that may be their exposures."""
     lines = list[str]()
-    if found.loss is not Loss.POISSON:
+    if not found.loss.target.has_counts:
         options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error only
         rates = replace(found, options=(*options, f"--loss {Loss.POISSON}"), p=found.levels_alone or found.p)
         lines += ["if the target is a count whose rate is to be modelled:", _proposed_command(rates, path)]

@@ -91,7 +91,7 @@ def scatter_lines(
     data : Dataset, optional
         Data of the record; without data, and with squared-error loss, there are no lines.
     """
-    if data is None or record.loss is Loss.SQUARED:
+    if data is None or record.loss.is_quadratic:
         return []
     from sparsecv_mio.fits.criteria import glm_criteria  # squared-error loss does not need this import
 

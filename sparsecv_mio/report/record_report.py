@@ -26,7 +26,7 @@ from sparsecv_mio.report.document import Block, Commands, Document, Facts, Pictu
 from sparsecv_mio.report.layout import join_names, mark_estimate
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.reference_levels import against, factor_lines, requested_references
-from sparsecv_mio.words import Loss, Model
+from sparsecv_mio.words import Model
 
 INCHES = 4.8  # width of a figure in inches
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -61,8 +61,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (Facts(tuple({**record.versions, "this report": versions()["sparsecv_mio"]}.items())),)),
     )
-    kind = {Loss.SQUARED: "ridge", Loss.LOGISTIC: "logistic", Loss.POISSON: "Poisson"}[record.loss]
-    title = f"Best-subset {kind} regression of {record.data.target}"
+    title = f"Best-subset {record.loss.target.model} regression of {record.data.target}"
     return Document(title, _answer(record), (*body, *tail))
 
 
@@ -131,7 +130,7 @@ def _answer(record: AnyRecord) -> str:
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     if isinstance(record, CommonRecord):
         model = f"{several(record.tau, 'feature')} common to all folds, gamma = {format_number(record.gamma)}"
-        if record.loss is not Loss.SQUARED:
+        if not record.loss.is_quadratic:
             return f"{model}: CV error {format_number(record.cv_error)} of {record.data.target}, {record.beside_error}"
         error = f"on held-out rows with a root mean squared error of {format_number(record.rmse)}"
         return f"{model}: predicts {record.data.target} {error}"
@@ -143,7 +142,7 @@ def _whose(record: Record) -> str:
     if record.average is None:
         return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
-    squares = record.loss is Loss.SQUARED  # the page also has their square root
+    squares = record.loss.is_quadratic  # the page also has their square root
     errors = "" if within is None else format_number(math.sqrt(within.error) if squares else within.error)
     own = "" if within is None else f", whose error by averages made within every fold is {errors}"
     return f"; this is the error of the pair, but predictions come from the averaged model of {size}{own}"
@@ -592,7 +591,7 @@ def _pairs(
     digits = interval_digits((row.lower, row.upper) for row in rows)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
-    root_too = record.loss is Loss.SQUARED
+    root_too = record.loss.is_quadratic
     head = ["tau", "gamma", "CV error", "standard error", *(["RMSE"] if root_too else []),
             *(["R^2"] if spread else []), "lower", "upper",
             "folds solved", "status"]  # fmt: skip

@@ -319,9 +319,8 @@ def error_lines(
         lines.append(f"in cross-validation: RMSE {root}, {square}{of_pair}")
     elif isinstance(record, fit_records.CommonRecord):
         root = f"RMSE {format_number(record.rmse)}, the square root of {format_number(record.cv_error)}"
-        losses = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
-        loss = losses.get(record.loss)
-        lines.append(f"in cross-validation: {root if loss is None else f'{loss} {format_number(record.cv_error)}'}")
+        error = f"{record.loss.target.row_loss} {format_number(record.cv_error)}"
+        lines.append(f"in cross-validation: {root if record.loss.is_quadratic else error}")
     return lines
 
 

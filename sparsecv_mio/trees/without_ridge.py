@@ -47,7 +47,7 @@ from sparsecv_mio.problem.training_moments import (
 )
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 CONSTANT = "is constant"
 DEPENDENT = "are linearly dependent"
@@ -107,7 +107,7 @@ def check_independent(
     """
     if len(data.adjusting):
         _check_adjusting(data.only(data.adjusting), folds)
-        if data.loss is not Loss.SQUARED:
+        if not data.loss.is_quadratic:
             check_optimum_exists(data, folds)
     if 0.0 not in gammas or not most:
         return

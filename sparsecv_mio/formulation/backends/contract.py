@@ -63,8 +63,8 @@ class Capabilities:
         `together`, `at_most`, `box`). The first one is the default.
     logistic : dict of str to frozenset
         The same for logistic loss; empty if it is not supported.
-    poisson : dict of str to frozenset
-        The same for the deviance of counts.
+    by_rows : dict of str to frozenset
+        The same for every other loss of rows.
     limits : frozenset of str
         Supported limits among `seconds`, `nodes`, `gap`, `threads`, `log`, `options`.
     warm_start : bool
@@ -81,11 +81,13 @@ class Capabilities:
     concurrent: bool = True
     licence_free: bool = True
     logistic: dict[str, frozenset[str]] = field(default_factory=dict)
-    poisson: dict[str, frozenset[str]] = field(default_factory=dict)
+    by_rows: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, loss: Loss) -> dict[str, frozenset[str]]:
         """Return the formulations of a loss."""
-        return {Loss.SQUARED: self.formulations, Loss.LOGISTIC: self.logistic, Loss.POISSON: self.poisson}[loss]
+        if loss.is_quadratic:
+            return self.formulations
+        return self.logistic if loss.target.has_classes and self.logistic else self.by_rows
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -345,7 +347,7 @@ class Backend(ABC):
             raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
         missing = constraints.needs - supported[form]
         if missing:
-            beside = "" if loss is Loss.SQUARED else f" with loss {loss}"
+            beside = "" if loss.is_quadratic else f" with loss {loss}"
             raise BadInput(
                 f"backend {self.name}, formulation {form}, does not support: {', '.join(sorted(missing))}{beside}; "
                 "`sparsecv backends` lists what each backend supports"

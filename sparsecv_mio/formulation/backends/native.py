@@ -36,8 +36,7 @@ class NativeBackend(Backend):
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign"})},
-        logistic={"tree": frozenset({"force"})},
-        poisson={"tree": frozenset({"force"})},
+        by_rows={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is accurate enough without elimination

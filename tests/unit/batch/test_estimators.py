@@ -171,7 +171,7 @@ def test_every_peer_of_classes_and_counts_predicts_in_units_of_the_file(loss: Lo
 @pytest.mark.slow
 def test_mcp_of_two_classes_is_where_no_coefficient_moves() -> None:
     try:
-        model = ConcavePenaltyCV(SPLITS, loss=Loss.LOGISTIC).fit((X - X.mean(axis=0)) / X.std(axis=0), OF_CLASSES.y)
+        model = ConcavePenaltyCV(SPLITS, of_classes=True).fit((X - X.mean(axis=0)) / X.std(axis=0), OF_CLASSES.y)
     except BackendUnavailable as error:
         pytest.skip(str(error))
     Z, b = (X - X.mean(axis=0)) / X.std(axis=0), model.coef_
