@@ -175,7 +175,15 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     wanted = Wanted(info.target, columns, None, tuple(aux), two_words=words, sure=True)
     if not isinstance(path, str | Path):
         return assemble(*read_frame(path, wanted, how))
-    data = read_with_options(path, replace(wanted, index=how.index_col), how)
+    try:
+        data = read_with_options(path, replace(wanted, index=how.index_col), how)
+    except BadInput as error:
+        if applied is None or any((reading or {}).values()) or "seems to be separated by" not in str(error):
+            raise
+        raise BadInput(
+            f"file {str(path)!r} has another layout than the data of the record (separator {how.sep!r}): "
+            "give the file of the record"
+        ) from None
     if applied is stored:
         return data
     read = data.reading  # another format of the same cells does not change the preprocessing

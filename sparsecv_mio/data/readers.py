@@ -368,7 +368,7 @@ class NewRows(NamedTuple):
         return self.data.reading.left_out if self.data.reading is not None else 0
 
 
-EXPOSURES = "the model predicts counts over exposures (1 in every row for rates), and their column"
+EXPOSURES = "the model needs the exposure of each row (1 in every row predicts rates), but column"
 
 
 def read_rows(

@@ -60,6 +60,7 @@ from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
+OTHER_SEPARATORS = "numbers with other separators"  # begin of the description of such cells
 NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
 COPIES = 1.0 - ACCURATE_RTOL
 ROUNDED_COPIES = 1.0 - 1e-5  # correlation from which two columns differ by rounding, as kilograms and pounds to 0.1
@@ -248,6 +249,8 @@ def _read_with_evident_options(
     if len(ways) == 1:
         how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
         table = read_raw(path, wanted, how)
+    elif not ways and how.decimal == "." and not how.thousands and how.sep != ",":
+        table, how = _with_decimal_commas(table, path, wanted, how)
     if rows := rows_without_data(table):
         how = replace(how, skip_lines=skipped_lines(table, how, rows))
         table = read_raw(path, wanted, how)
@@ -255,6 +258,22 @@ def _read_with_evident_options(
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
     return table, how, with_none
+
+
+def _with_decimal_commas(
+    table: RawTable, path: str | Path, wanted: Wanted, how: Reading
+) -> tuple[RawTable, Reading]:  # fmt: skip
+    """Return the table read with decimal commas if this makes columns below a row of units numeric, else the table."""
+    if not any(column.kind.startswith(OTHER_SEPARATORS) for column in table.columns):
+        return table, how
+    decimal = replace(how, decimal=",")
+    tried = read_raw(path, wanted, decimal)
+    rows = rows_without_data(tried)
+    if not rows:
+        return table, how
+    tried = read_raw(path, wanted, replace(decimal, skip_lines=skipped_lines(tried, decimal, rows)))
+    numeric, before = (sum(not column.others for column in one.columns) for one in (tried, table))
+    return (read_raw(path, wanted, decimal), decimal) if numeric > before else (table, how)
 
 
 def _with_dates(
@@ -522,7 +541,9 @@ def _collect_facts(
     facts = [_facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, ""))
              for column in columns]  # fmt: skip
     notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
-    notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
+    notes |= dict.fromkeys(
+        with_none, ["'none' is a text value (--no-keep-default-na); without this option it counts as missing"]
+    )
     for column in columns:
         if column.is_words and (one := column.describe_case_variants(column.levels())):
             notes[column.name] = [*notes.get(column.name, ()), one]

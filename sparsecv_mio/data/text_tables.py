@@ -245,6 +245,7 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
             continue
         skipped = table.how.skipping(range(first_line, last_line + 1))
         given = "" if how is table.how else f' and sep="{MARKS[mark][1]}"'
+        given += _number_format(TextTable.from_path(table.path, ".csv", how), place + 1)
         advice.append(f'file {str(table.path)!r} begins with {what}: give skip_lines="{skipped}"{given}')
     if advice:
         raise BadInput(advice[0])
@@ -252,17 +253,24 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
 
 def _make_separator_error(mark: str, table: TextTable) -> BadInput:
     """Return the error that names the separator of the cells and, if necessary, the number format."""
-    (word, option), columns = MARKS[mark], dict[int, reading_options.Marks]()
+    word, option = MARKS[mark]
     again = TextTable.from_path(table.path, ".csv", replace(table.how, sep=mark))
-    way = again.how.way
-    with _open_rows(again) as rows:
-        for _, row in islice(rows, 1, FIRST_ROWS):
+    numbers = _number_format(again, 1)
+    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
+
+
+def _number_format(table: TextTable, first: int) -> str:
+    """Return the keywords of the number format of a file if it differs from that of the options, after " and "."""
+    way, columns = table.how.way, dict[int, reading_options.Marks]()
+    with _open_rows(table) as rows:
+        for _, row in islice(rows, first, FIRST_ROWS):
+            if not any(character.isdigit() for text in row for character in text):
+                continue  # units or a second header
             for j, text in enumerate(row):
                 marks = columns.setdefault(j, reading_options.Marks(way))
                 (marks.number if reading_options.is_number(text, way) else marks.text)(text)
     ways = reading_options.ways_to_read(columns.values())
-    numbers = f" and {ways[0].changed_keywords(way)}" if len(ways) == 1 else ""
-    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
+    return f" and {ways[0].changed_keywords(way)}" if len(ways) == 1 else ""
 
 
 def _check_lines(table: TextTable, width: int) -> None:

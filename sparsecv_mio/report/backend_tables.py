@@ -127,4 +127,8 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:
         allowance = format_number(record.allowance, 3)
-        say(console, f"allowance {allowance}: subtracted from the bound of the solver to cover its tolerances", "dim")
+        say(
+            console,
+            f"the lower bound is {allowance} below that of the solver, to cover the tolerances of the solver",
+            "dim",
+        )

@@ -730,7 +730,11 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         for words in _bounded_fields(report, full):
             console.print(Text.assemble(("bounded    ", "green"), words))
         for words in report.reread:
-            console.print(Text.assemble(("only read  ", "yellow"), words if full else _describe_fields(words)))
+            fields = words if full else f"{_describe_fields(words)} (not recomputed)"
+            console.print(Text.assemble(("only read  ", "yellow"), fields))
+    if report.caveat.startswith("optimality not verified (p >"):
+        more = "`solve --proof PROOF` and `sparsecv check PROOF` verify optimality for any number of features"
+        console.print(Text.assemble(("hint       ", "bold"), more))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
 
@@ -750,7 +754,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     if full:
         return [f"{', '.join(names)}: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    return [f"{count} more fields are within their bounds (--full lists fields and bounds)"] if bounded else []
+    return [f"{count} more fields of the record lie within recomputed bounds (--full lists them)"] if bounded else []
 
 
 def _describe_fields(fields: str) -> str:

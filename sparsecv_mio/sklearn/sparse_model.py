@@ -175,7 +175,8 @@ def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progre
 CURES = (
     ("Input y contains NaN", ": leave out the rows without a target"),
     (r"contains NaN|fill the cell, or .*",
-     "; SimpleImputer() of sklearn.impute, before it in a pipeline, fills empty cells"),
+     '; na="mean" and na_within="folds" of BestSubsetRidgeCV and other CV estimators impute them in each fold, and '
+     "SimpleImputer() of sklearn.impute, before it in a pipeline, for an estimator of one pair"),
     (r"could not convert string to float.*|encode it as numbers .*",
      "; make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of sklearn.compose, "
      "before it in a pipeline, makes numbers of words"),

@@ -251,7 +251,8 @@ def with_fold_models(record: Any) -> Record:
         why = f"the averaged model is not fitted without each fold: for intervals solve again with {how}"
     elif fold_preprocessing(record):
         why = (
-            "new rows would have to be filled and measured by every fold: solve without --na-within and --scale-within"
+            "each fold imputes and scales rows by its own training rows, and intervals need one way for all; solve "
+            "without --na-within and --scale-within"
         )
     if why:
         raise BadInput(f"interval: {why}")

@@ -379,8 +379,14 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     width = np.mean(found.upper - found.lower)
     assert f"intervals of level 0.9 (CV+): {width:.6g} wide on average, {held:.1f}% of the targets" in printed.err
     for options, said in (
-        (["--interval", "0.9"], "--interval and --train go together: intervals are made of the models of the folds"),
-        (["--train", str(PROSTATE_FILE)], "--interval and --train go together"),
+        (
+            ["--interval", "0.9"],
+            "--interval: also give --train DATA, the file of the record; intervals need the fold models",
+        ),
+        (
+            ["--train", str(PROSTATE_FILE)],
+            "--train: also give --interval LEVEL, such as 0.9; intervals need the fold models",
+        ),
         (["--interval", "1", "--train", str(PROSTATE_FILE)], "--interval: 1.0 is out of range"),
         (["--interval", "0.999", "--train", str(PROSTATE_FILE)], "--interval: a level of 0.999 takes 999 rows"),
         (["--interval", "0.9", "--train", str(tmp_path / "none.csv")], "does not exist"),
@@ -432,7 +438,7 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
     capsys.readouterr()
     assert run(["predict", str(answer), str(new)]) == 2
     error = capsys.readouterr().err
-    assert "predicts counts over exposures" in error and "their column 'days' is not in the data" in error
+    assert "needs the exposure of each row" in error and "column 'days' is not in the data" in error
 
 
 @pytest.mark.parametrize(
@@ -613,3 +619,14 @@ def test_verify_refuses_an_error_of_a_move_that_is_below_the_true_one() -> None:
     data = sc.read_dataset(PROSTATE_FILE, "lpsa")
     moves = (replace(record.descent[0], cv_error=0.0), *record.descent[1:])
     assert sc.verify(record, data).ok and not sc.verify(replace(record, descent=moves), data).ok
+
+
+def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Path, capsys: Said) -> None:
+    lab, other, answer = tmp_path / "lab.csv", tmp_path / "other.csv", str(tmp_path / "r.json")
+    lab.write_text("a;y\n" + "".join(f"{k},5;{k * k % 7},25\n" for k in range(20)))
+    other.write_text("a,y\n" + "".join(f"{k},{k}\n" for k in range(20)))
+    how = ["--sep", "semicolon", "--decimal", ",", "--gamma", "0.1", "--folds", "4", "--quiet"]
+    assert run(["solve", str(lab), "-t", "y", *how, "--json", answer]) == 0
+    capsys.readouterr()
+    assert run(["verify", answer, str(other)]) == 2
+    assert "has another layout than the data of the record" in capsys.readouterr().err

@@ -98,7 +98,7 @@ def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> Non
     assert found.options[:2] == ("--na-values 'NA,?'", "--no-keep-default-na")
     assert notes(found)["shed"] == (
         "none, shed, wood",
-        "'none' is a word by --no-keep-default-na, without it an empty cell",
+        "'none' is a text value (--no-keep-default-na); without this option it counts as missing",
     )
     assert (found.n, found.p, found.refused) == (40, 3, "")  # the levels of shed and of lane count as one each
     path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",none,"))
@@ -303,3 +303,17 @@ def test_copies_of_rows_are_named_unless_chance_explains_them() -> None:
     few = rng.integers(0, 2, (200, 5)).astype(float)
     answers = Dataset.from_arrays(few[:, :4], few[:, 4])
     assert collect_answer_warnings(answers, make_folds("5", answers), {}, 0.0) == ()
+
+
+def test_decimal_commas_below_a_line_of_units_are_found(tmp_path: Path) -> None:
+    """The advice of each message leads to the command that reads the file."""
+    path, rng = tmp_path / "lab.csv", np.random.default_rng(3)
+    rows = [";".join(f"{v:.2f}".replace(".", ",") for v in row) for row in rng.normal(50, 9, (30, 3))]
+    path.write_text("\n".join(["Labor 3", "Temp;pH;y", "C;-;%", *rows]) + "\n")
+    with pytest.raises(BadInput, match='give skip_lines="1" and sep="semicolon" and decimal=","'):
+        read_dataset(path, "y")
+    with pytest.raises(BadInput, match='give sep="semicolon" and decimal=","'):
+        read_dataset(path, "y", skip_lines="1")
+    found = inspect_file(path, "y", Reading(skip_lines="1", sep=";"), None)
+    assert not found.refused and (found.n, found.p) == (30, 2)
+    assert "--decimal ','" in found.options and "--skip-lines '1,3'" in found.options

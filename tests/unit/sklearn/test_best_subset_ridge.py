@@ -201,7 +201,7 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
         with pytest.raises(BadInput, match=f"^[^\n]*row 3[^\n]*{said}[^\n]*$"):
             BestSubsetRidge(1).fit(X_LINEAR, Y_LINEAR).predict(array)
 
-    refused(np.nan, "SimpleImputer")
+    refused(np.nan, 'na="mean" and na_within="folds" of BestSubsetRidgeCV .*SimpleImputer')
     refused("red", "OneHotEncoder")
     frame_of_words = pd.DataFrame({"a": ["red", "blue"] * 10, "b": Y_LINEAR, "c": X_LINEAR[:, 0]})
     ways = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")  # the cure that is named
@@ -210,7 +210,7 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
         with pytest.raises(BadInput, match="^y holds text 'no': give numbers; of two classes BestSubsetLogisticCV"):
             BestSubsetRidge(1).fit(X_LINEAR, target)
     X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])
-    with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); SimpleImp"):
+    with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); na="):
         BestSubsetRidge(1).fit(X, np.arange(3.0))
     with pytest.raises(BadInput, match="^Input y contains NaN: leave out the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))
