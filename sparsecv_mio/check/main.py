@@ -308,7 +308,7 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
         if head.get("format") not in FORMATS:
             raise Unreadable(
                 f"{proof}: its format is {head.get('format')!r}, this checker reads {', '.join(FORMATS[:-1])} and "
-                f"{FORMATS[-1]}; check the proof with the version that wrote it"
+                f"{FORMATS[-1]}; check it with the version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             state = Check(head, *read(head["data"]["names"], head["data"]["target"], "within" in head), mode)
