@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.node_pool import BUDGET, FINISHED, FULL
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, later_copy_inside, uses_copies_in_order
 from sparsecv_mio.kernels.path_tree import (
@@ -295,7 +295,7 @@ def process_nodes(s, copies, margin, max_nodes):
             continue
         # folds that may still win at the smallest size of the range
         new = level + 1
-        kept = np.int64(0)  # a literal 0 has its own type, and functions called with it would be compiled twice
+        kept = NO_ITEMS
         for a in range(count):
             i = alive.fold[level, a]
             hope = False
@@ -353,7 +353,7 @@ def process_nodes(s, copies, margin, max_nodes):
             if _mark_alive(drop, bar, m, kept, top - tau, tally, hit):
                 least = min(least, tau)
                 most = max(most, tau)
-        still = np.int64(0)
+        still = NO_ITEMS
         for a in range(kept):
             if hit[a] > 0:
                 i = alive.fold[level, alive.fold[new, a]]

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import copy_vector
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_INDEX, njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
@@ -387,8 +387,7 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
             a[t] = np.hypot(a[t], v[j])
     for i in range(count):
         caps[i] = _level(a, end, lists, caps, i, float(abs(lists.most[i])), step, caps[i])
-    every = np.int64(-1)  # a literal would compile `_level` a second time
-    r = caps[count] = _level(a, end, lists, caps, every, float(choice.k), step, caps[count])
+    r = caps[count] = _level(a, end, lists, caps, NO_INDEX, float(choice.k), step, caps[count])
     for t in range(terms):
         i = choice.cluster[t]
         x = r if i < 0 else min(r, caps[i]) if i < choice.asked else max(r, caps[i])

@@ -24,7 +24,7 @@ from sparsecv_mio.kernels.held_out_sums import (
     widen_interval,
     write_unknown_subproblem,
 )
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, int_constant, njit
 from sparsecv_mio.kernels.level_sets import (
     largest_leverage,
     least_squares,
@@ -46,7 +46,7 @@ from sparsecv_mio.kernels.nodes import (
     list_columns,
     size_of_candidates,
 )
-from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
+from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import (
     SHARPNESS,
     Normal,
@@ -57,8 +57,8 @@ from sparsecv_mio.kernels.reduced_forms import (
 )
 from sparsecv_mio.kernels.screening import screen
 
-FEW_STEPS = np.int64(3)  # maximum number of sharpening steps
-SOLVE_STEPS = np.int64(400)  # maximum number of steps of a relaxation
+FEW_STEPS = int_constant(3)  # maximum number of sharpening steps
+SOLVE_STEPS = int_constant(400)  # maximum number of steps of a relaxation
 ACCURACY = 1e-4  # accuracy of a relaxation, as a share of the gap to the incumbent
 PASSES = 5  # maximum number of rounds of screening and reduction
 DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
@@ -153,7 +153,7 @@ def take_support(fold, status, free, b, k, incumbents, factor):
     """
     index, supports = factor.columns, incumbents.supports
     q = fold.c.shape[0]
-    size = NONE
+    size = NO_ITEMS
     for j in range(q):
         if status[j] == INSIDE:
             index[size] = j
@@ -274,7 +274,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
             start[a] /= normal.root[a]
             b[a] = start[a]
         stop = Accuracy(min(best[size], now.yy), ACCURACY, SOLVE_STEPS)
-        dual, primal, _ = relax(normal.form, Node(free, NONE, np.arange(f), f, k), stop, start, factor.x[:f], b, g)
+        dual, primal, _ = relax(normal.form, Node(free, NO_ITEMS, np.arange(f), f, k), stop, start, factor.x[:f], b, g)
         slip = max(slip, allowance(Rounding(asked.unit, prior, 0.0, normal.root), b))
         lower = max(lower, dual - slip)
         take_support(fold, status, free, times(b, normal.root), size, incumbents, factor)
@@ -381,7 +381,7 @@ def bound_fold(fold, sizes, asked, incumbents, out, rows):
         k = sizes[place]
         copy_vector(root_b, start)
         stop = Accuracy(min(best[k], yy), ACCURACY, SOLVE_STEPS)
-        node = Node(everything, NONE, everything, q, k)
+        node = Node(everything, NO_ITEMS, everything, q, k)
         dual, primal, _ = relax(normal.form, node, stop, start, g, root_b, root_g)
         prior = size_of_candidates(yy, reach_of, k)
         left = narrow(fold, normal, RelaxedPoint(root_b, root_g, dual, primal), k, asked, prior, incumbents, factor)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.k_support import largest, support_norm
 from sparsecv_mio.kernels.node_relaxation import (
     KindsOfColumns,
@@ -25,7 +25,6 @@ from sparsecv_mio.kernels.node_relaxation import (
     relax,
 )
 from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, positive_gap
-from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # accepted relative error of F(b) - min F, whose effect on the bound is of second order
 JOINT_STEPS = 12  # maximum number of joint Newton steps
@@ -292,7 +291,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
     gap = positive_gap(candidates, yy)
     stop = absolute(yy, NEAR * gap, effort.steps)
     every = np.arange(f)
-    node = Node(every, NONE, every, f, k)
+    node = Node(every, NO_ITEMS, every, f, k)
     direction, shifted, start, trial, x = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
     scratch = new_scratch(f, k)
     factor, columns = np.empty((f, f)), np.empty(f, dtype=np.int64)

@@ -29,7 +29,7 @@ from sparsecv_mio.kernels.dense import (
     solve_upper,
 )
 from sparsecv_mio.kernels.glm_newton import Columns, evaluate, gram, hessian, pulls
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
@@ -39,7 +39,7 @@ STEPS = 40  # maximum number of Newton steps at a node, after which the node is 
 NEAR = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
 CLOSE = 0.2  # accuracy of the relaxation of a model, as a share of the distance to the level
 SLOW = 0.1  # ratio of squared decrements above which the Hessian is computed again
-MODEL_STEPS = np.int64(20)  # maximum steps of the relaxation of a quadratic model; a literal 20 has its own type
+MODEL_STEPS = int_constant(20)  # maximum steps of the relaxation of a quadratic model
 ROUNDS = 5  # maximum number of points of the relaxation of a node
 WORTH = 0.1  # minimum share of the gap closed by such a point, and of the nodes closed, to use them at every node
 RARELY = 10  # otherwise they are used at one node in 10

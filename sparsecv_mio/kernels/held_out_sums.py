@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather, support_value
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.nodes import FREE, INSIDE
-from sparsecv_mio.kernels.perspective_newton import NONE
 
 ROW_ROUNDING = 4.0e-16  # relative rounding of a term of a prediction
 MOST_LOST = 0.25  # maximum share of the smallest eigenvalue lost to rounding for a fit from moments
@@ -267,7 +266,7 @@ def one_support(fold, status, k, rounding, lo, hi, factor):
     X, x, index, work = fold.X, factor.x, factor.columns, factor.work
     unit = rounding.unit
     q = fold.c.shape[0]
-    size = NONE
+    size = NO_ITEMS
     inside = 0
     for j in range(q):
         if status[j] == INSIDE:

@@ -8,11 +8,24 @@ from functools import partial
 from typing import Any
 
 import numba
+import numpy as np
 
 try:
     from sparsecv_mio.kernels.kernel_cache import KernelCache
 except ImportError:  # a release of numba with other internal names: numba's own cache is used
     KernelCache = None  # type: ignore[assignment, misc]
+
+
+def int_constant(value: int) -> np.int64:
+    """Return an integer of the type of lengths and indices.
+
+    A literal has its own type in numba: a kernel called with a literal and with a variable would be compiled twice.
+    """
+    return np.int64(value)
+
+
+NO_ITEMS = FIRST_INDEX = int_constant(0)
+NO_INDEX = int_constant(-1)
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -2,8 +2,8 @@
 
 A kernel is looked up first in the user's folder (in a clone: next to its sources), compiled for this very processor.
 Next come the kernels shipped with the package, if they match numba, Python and the processor. Otherwise the kernel is
-compiled and stored. The cache uses parts of numba that are not public. If one of them is missing, numba's own cache is
-used; if one fails, the kernel is compiled.
+compiled and stored. If a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`) fails, the kernel is
+compiled.
 
 The name of a file contains everything on which its content depends, the content begins with the digest of the rest, and
 a file is put in its place in one step. So a process never reads a file that another one has not finished or has made
@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import pickle
 import re
 import shutil
 import stat
@@ -26,26 +25,20 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from hashlib import sha1, sha256
-from io import BytesIO
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 from uuid import uuid4
 
 import numba
-from llvmlite.binding import add_symbol
-from numba.core import sigutils
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment, _rebuild_env
-from numba.core.runtime import _nrt_python
-from numba.core.serialize import dumps
 
-QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
+from sparsecv_mio.kernels import numba_internals
+
 HERE = Path(__file__).parent
 SHIPPED = HERE / "compiled"  # kernels of a wheel; `manifest.json` states their numba, Python and processor
 VARIABLE = "NUMBA_CACHE_DIR"
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+NOT_COMPILED = {"kernel_cache", "numba_internals"}  # files on which no compiled code depends
 CALLED = re.compile(r"sparsecv_mio\.kernels(?:\.| import )(\w+)")
 HOUR = 3600.0
 MONTH = 30 * 24 * HOUR  # age from which files of other sources may be deleted from the user's folder
@@ -76,7 +69,7 @@ def digest_of_sources(module: str) -> str:
     modules = [module]
     while modules:
         name = modules.pop()
-        text = None if name in {*texts, "kernel_cache"} else read_source(name)
+        text = None if name in NOT_COMPILED.union(texts) else read_source(name)
         if text is not None:
             texts[name] = text
             modules += CALLED.findall(text.decode())
@@ -108,9 +101,7 @@ def is_clone() -> bool:
 def users_folder() -> Path | None:
     """Return the user's cache folder that installed copies of the package share; None if numba has none."""
     with suppress(Exception):
-        from numba.misc.appdirs import AppDirs
-
-        return Path(AppDirs(appname="sparsecv-mio", appauthor=False).user_cache_dir) / "kernels"
+        return Path(numba_internals.user_cache_folder("sparsecv-mio")) / "kernels"
     return None
 
 
@@ -211,7 +202,7 @@ def _delete_outdated_files(folder: Path, name: str) -> None:
                 old.unlink()
 
 
-class KernelCache(_Cache):
+class KernelCache:
     """The cache of one kernel, with the methods that numba calls.
 
     Parameters
@@ -229,20 +220,18 @@ class KernelCache(_Cache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None if it has to be compiled."""
         try:
-            if not numba.__version__.startswith(QUICK):
-                target_context.refresh()
-            return self._read(tuple(sigutils.normalize_signature(sig)[0]), target_context)
+            numba_internals.prepare_loading(target_context)
+            return self._read(numba_internals.argument_types(sig), target_context)
         except Exception as error:  # after any error the kernel is compiled
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
 
     def _read(self, args: tuple[Any, ...], target_context: Any) -> Any:
         """Return a stored kernel; None if there is none for these types."""
-        for folder, name in self._places(args, target_context.codegen().magic_tuple()):
+        for folder, name in self._places(args, numba_internals.machine_of(target_context)):
             content = read(folder, name)
             if content is not None:
-                _name_helpers()
-                kernel = CompileResult._rebuild(target_context, *_Reader(BytesIO(content)).load())
+                kernel = numba_internals.load_kernel(content, target_context)
                 if tuple(kernel.signature.args) == args:
                     return kernel
         return None
@@ -255,10 +244,10 @@ class KernelCache(_Cache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store a compiled kernel."""
         try:
-            args = tuple(sigutils.normalize_signature(sig)[0])
-            name = self._name(args, data.codegen.magic_tuple())
-            if not data.lifted and not data.library.has_dynamic_globals:
-                keep(name, dumps(data._reduce()))
+            name = self._name(numba_internals.argument_types(sig), data.codegen.magic_tuple())
+            content = numba_internals.dump_kernel(data)
+            if content is not None:
+                keep(name, content)
         except Exception as error:  # the compiled kernel can be used nevertheless
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
 
@@ -287,33 +276,6 @@ class KernelCache(_Cache):
 
 
 _failures: list[str] = []
-
-
-class _Reader(pickle.Unpickler):
-    """An unpickler that reads a kernel without loading the parts of numba whose code it contains already."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return the object with a name."""
-        if (module, name) == ("numba.core.environment", "_rebuild_env"):
-            return _environment
-        return super().find_class(module, name)
-
-
-def _environment(module: str, constants: list[Any], name: str) -> Environment:
-    """Return the environment in which a compiled function finds its constants; its globals serve code run by Python."""
-    if not module.startswith("numba.") or module in sys.modules:
-        return _rebuild_env(module, constants, name)
-    made = Environment({"__name__": module})
-    made.consts[:] = constants
-    made.env_name = name
-    return made
-
-
-@cache
-def _name_helpers() -> None:
-    """Register with LLVM the functions that allocate arrays, which compiled kernels call by name."""
-    for name, address in _nrt_python.c_helpers.items():
-        add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache
@@ -359,9 +321,7 @@ def where_kernels_are() -> list[str]:
         f"compiled kernels are stored {f'in {own}' if own else 'for this process only, because no folder is writable'}"
     ]
     try:
-        from numba.core.registry import cpu_target
-
-        machine, why = find_shipped_kernels(cpu_target.target_context.codegen().magic_tuple())
+        machine, why = find_shipped_kernels(numba_internals.host_machine())
     except Exception as error:
         machine, why = None, f"numba says {error}"
     count = sum(1 for _ in SHIPPED.glob("*.nbc")) if SHIPPED.exists() else 0
@@ -373,7 +333,7 @@ def where_kernels_are() -> list[str]:
 
 def _name_of_first_use(purpose: str, machine: tuple[str, str, str]) -> str:
     """Return the name of the file that records that the kernels of a purpose are compiled."""
-    texts = [path.read_bytes() for path in sorted(HERE.glob("*.py")) if path.stem != "kernel_cache"]
+    texts = [path.read_bytes() for path in sorted(HERE.glob("*.py")) if path.stem not in NOT_COMPILED]
     sources = sha256(b"\0".join(texts)).hexdigest()[:16]
     digest = sha256(repr((numba.__version__, sources, *machine)).encode()).hexdigest()[:20]
     return f"first_use.{purpose}-{PYTHON}-{sources}-{digest}.done"
@@ -387,9 +347,7 @@ def is_compiled(purpose: str) -> bool:
     purpose : str
         Purpose as given to `record_compilation`.
     """
-    from numba.core.registry import cpu_target
-
-    host = cpu_target.target_context.codegen().magic_tuple()
+    host = numba_internals.host_machine()
     folder = own_folder()
     if find_shipped_kernels(host)[0] is not None:
         return True
@@ -404,6 +362,4 @@ def record_compilation(purpose: str) -> None:
     purpose : str
         Name of letters, digits and underscores.
     """
-    from numba.core.registry import cpu_target
-
-    keep(_name_of_first_use(purpose, cpu_target.target_context.codegen().magic_tuple()), b"")
+    keep(_name_of_first_use(purpose, numba_internals.host_machine()), b"")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, dot, gather, invert_lower
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 
 EPS = 2.220446049250313e-16
 
@@ -167,7 +167,7 @@ def score_supports(rows, base, listed, limits, first, scores):
         _less_fits(V, supports[a], beta[a], n, e)
         k = 0
         while k < folds:
-            hopes, kept = np.int64(0), np.int64(0)  # a literal 0 has its own type, and would compile callees twice
+            hopes, kept = NO_ITEMS, NO_ITEMS
             while k < folds and kept < BLOCK:
                 total = 0.0
                 for i in range(starts[k], starts[k + 1]):

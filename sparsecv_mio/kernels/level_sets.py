@@ -20,10 +20,9 @@ candidate lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0`, whatever its s
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, solve_lower
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Form, Node, absolute, allowance, positive_gap
-from sparsecv_mio.kernels.perspective_newton import NONE
 
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta, whose effect on the bound is of second order
 LEAST_EXCESS = 1e-8  # minimum of the divisor, as a share of the gap
@@ -159,7 +158,7 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
     k, ubar, zeta = candidates.k, candidates.ubar, candidates.zeta
     f = form.c.shape[0]
     free = np.arange(f)
-    node = Node(free, NONE, free, f, k)
+    node = Node(free, NO_ITEMS, free, f, k)
     G_t = np.empty((f, f))
     c_t = np.empty(f)
     b = np.empty(f)
@@ -224,7 +223,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
     ubar = candidates.ubar
     f = fold.c.shape[0]
     free = np.arange(f)
-    node = Node(free, NONE, free, f, candidates.k)
+    node = Node(free, NO_ITEMS, free, f, candidates.k)
     G_t = np.empty((f, f))
     c_t = np.empty(f)
     start = np.empty(f)

@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import copy_vector
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import FIRST_INDEX, NO_INDEX, int_constant, njit
 
 FLAT = 1e-12  # share of a column's length left by a support, below which the column is not added
 BETTER = 1e-9  # minimum relative improvement; less is rounding
-MOST_EXCHANGES = np.int64(60)  # maximum number of exchanges of one support; a literal 60 has its own type
+MOST_EXCHANGES = int_constant(60)  # maximum number of exchanges of one support
 
 
 class PenalisedMoments(NamedTuple):
@@ -230,8 +230,7 @@ def exchange(t, moments, rounds):
         s = t.size[0]
         t.work[0] += 3.0 * s * q
         most = BETTER * abs(t.now[0])
-        out = np.int64(-1)  # a literal would compile `drop` and `add` a second time
-        into = np.int64(-1)
+        out, into = NO_INDEX, NO_INDEX
         for a in range(s):
             w = 1.0 / t.V[a, a]
             b = t.beta[a] * w
@@ -346,7 +345,7 @@ def _walk(t, moments, found, phase, work):
             phase[1] = UP
             phase[2] = 0  # something improved
             phase[4] = 0  # steps
-        j = np.int64(-1)
+        j = NO_INDEX
         if phase[1] == UP and t.size[0] < top and phase[4] < 4 * top:
             j = best_to_add(t)
         if j >= 0:
@@ -431,7 +430,7 @@ def keep_out(t, saved, moments, found, size, worst):
     if size < 1 or not found.value[size] < np.inf:
         return False
     better = False
-    a = np.int64(0)
+    a = FIRST_INDEX
     fresh = True
     while a < size:
         if fresh:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import copy_vector, support_value
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import FIRST_INDEX, NO_INDEX, NO_ITEMS, njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.last_levels import (
     Rest,
@@ -224,7 +224,7 @@ def _scan(s, form, tau, node, scratch, copies, margin):
     """Record every support within the cutoff of a node with one or two columns left to choose."""
     if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
         return
-    first, second = np.int64(0), np.int64(0)  # literals would compile `next_completion` a second time
+    first, second = FIRST_INDEX, FIRST_INDEX
     while True:
         first, second = next_completion(form, node, scratch.rest, s.best[1] + margin.slack, (first, second))
         if first >= node.count_free:
@@ -286,7 +286,7 @@ def take_node(s, status, left):
     if s.ctrl[OPEN] > 0 and s.bound[0] >= s.best[1]:
         s.ctrl[OPEN] = 0
     if s.ctrl[OPEN] == 0 or left <= 0 or s.ctrl[SPARE] < 2:
-        return (FINISHED if s.ctrl[OPEN] == 0 else BUDGET if left <= 0 else FULL), 0.0, np.int64(0)
+        return (FINISHED if s.ctrl[OPEN] == 0 else BUDGET if left <= 0 else FULL), 0.0, NO_ITEMS
     bound, row = _pop(s)
     copy_vector(s.status[row], status)
     s.spare[s.ctrl[SPARE]] = row
@@ -372,7 +372,7 @@ def branch(s, dual, j, scratch, copies):
         Duplicate columns.
     """
     status = scratch.status
-    rows = (np.int64(-1), np.int64(-1))
+    rows = (NO_INDEX, NO_INDEX)
     for side in range(2):
         s.ctrl[SPARE] -= 1
         new = s.spare[s.ctrl[SPARE]]

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_entries, copy_vector
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
 from sparsecv_mio.kernels.nodes import Accuracy, Node
-from sparsecv_mio.kernels.perspective_newton import NONE, fill_point, fill_weights, fit, new_factor, newton_step
+from sparsecv_mio.kernels.perspective_newton import Factor, fill_point, fill_weights, fit, new_factor, newton_step
 
 
 class KindsOfColumns(NamedTuple):
@@ -310,6 +310,164 @@ def proximal_step(y, g, step, node, buffer, b):
         b[j] = (y[j] + step * g[j]) / (1.0 + step)
 
 
+# what made the present point, and so which step follows
+NEWTON, WEIGHTS, PROBE, DESCENT = 0, 1, 2, 3
+WEIGHT_STEPS_LEFT, FRACTIONAL, SIZE, BURST, BURST_LEFT = 0, 1, 2, 3, 4  # entries of `counts`
+SHARE, KAPPA, PHI, THETA = 0, 1, 2, 3  # entries of `values`
+
+
+class Search(NamedTuple):
+    """State of `relax`.
+
+    Attributes
+    ----------
+    members : int array
+        Columns of the node.
+    buffer : array
+        Work array for them.
+    factor : Factor
+        Work arrays of a linear system.
+    partition : KindsOfColumns
+        Partition last proposed.
+    z : (q,) array
+        Weights of projected Newton.
+    low_b, low_g : (q,) arrays
+        Point with the smallest primal value, and its slope.
+    momentum, previous : (q,) arrays
+        Points of accelerated proximal gradient.
+    counts : (5,) int array
+        Number of steps left with weights, number of fractional columns of the last partition, size of the last fit,
+        length of the next burst of proximal gradient steps, number of steps left in the present one.
+    values : (4,) array
+        Share of Newton's step that the present point is; kappa of the last partition; phi of the last fit; theta of
+        the acceleration.
+    """
+
+    members: np.ndarray
+    buffer: np.ndarray
+    factor: Factor
+    partition: KindsOfColumns
+    z: np.ndarray
+    low_b: np.ndarray
+    low_g: np.ndarray
+    momentum: np.ndarray
+    previous: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def _new_search(q, node):
+    """Return the state before the first step."""
+    count = node.count_inside + node.count_free
+    members = np.empty(count, dtype=np.int64)
+    copy_vector(node.inside[: node.count_inside], members)
+    copy_vector(node.free[: node.count_free], members[node.count_inside :])
+    factor = new_factor(count, min(count, 4 * (node.count_inside + node.k) + 60 + min(count // 2, NEWTON_COLUMNS)))
+    z = np.zeros(q)
+    for a in range(node.count_inside):
+        z[node.inside[a]] = 1.0
+    return Search(
+        members, np.empty(max(count, 1)), factor, new_partition(q), z, np.zeros(q), np.zeros(q), np.zeros(q),
+        np.zeros(q), np.array([SMOOTH_STEPS, -1, 0, 10, 0]), np.array([1.0, 0.0, np.inf, 1.0]),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _to_newton_point(form, node, search, share, b):
+    """Move to the Newton point of the partition that the best point proposes; to the best point if it is singular."""
+    search.values[SHARE] = share
+    kappa = propose_partition(search.low_b, search.low_g, node, 1.0, search.partition, search.buffer)
+    if not newton_point(form, search.members, search.partition, kappa, search.factor, b):
+        search.values[SHARE] = 0.0
+        copy_entries(search.low_b, b, search.members)
+    return NEWTON
+
+
+@njit(cache=True, nogil=True)
+def _to_point_of_weights(form, search, b):
+    """Move to the point of the weights z."""
+    search.values[PHI], size = fit(form, search.z, search.members, search.factor)
+    search.counts[SIZE] = size
+    fill_point(search.factor, size, search.members, b)
+    return WEIGHTS
+
+
+@njit(cache=True, nogil=True)
+def _after_descent(form, node, search, b, g):
+    """Take an accelerated proximal gradient step, or return to Newton's method at the end of the burst."""
+    counts, values, members = search.counts, search.values, search.members
+    momentum, previous = search.momentum, search.previous
+    if counts[BURST_LEFT] == 0:
+        return _to_newton_point(form, node, search, 1.0, b)
+    counts[BURST_LEFT] -= 1
+    turn = 0.0
+    for a in range(members.shape[0]):
+        j = members[a]
+        turn += (momentum[j] - b[j]) * (b[j] - previous[j])
+    theta = 1.0 if counts[BURST_LEFT] == counts[BURST] - 1 or turn > 0.0 else values[THETA]
+    values[THETA] = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta * theta))
+    w = (theta - 1.0) / values[THETA]
+    for a in range(members.shape[0]):
+        j = members[a]
+        momentum[j] = b[j] + w * (b[j] - previous[j])
+    copy_entries(b, previous, members)
+    if w != 0.0:
+        gradient(form.G, form.c, members, momentum, g)
+    proximal_step(momentum, g, 1.0 / form.lipschitz, node, search.buffer, b)
+    return DESCENT
+
+
+@njit(cache=True, nogil=True)
+def _after_newton(form, node, search, lower, b, g):
+    """Repeat Newton's step while the value falls; otherwise shorten it, or turn to weights, or to proximal gradient."""
+    counts, values, members = search.counts, search.values, search.members
+    if lower:
+        return _to_newton_point(form, node, search, 1.0, b)
+    if counts[WEIGHT_STEPS_LEFT] == 0 and values[SHARE] > 0.1:
+        # the Newton point overshot: search between it and the best point
+        values[SHARE] *= 0.3
+        for a in range(members.shape[0]):
+            j = members[a]
+            b[j] = search.low_b[j] + 0.3 * (b[j] - search.low_b[j])
+        return NEWTON
+    if counts[WEIGHT_STEPS_LEFT] > 0:
+        fill_weights(search.low_b, search.low_g, node, search.z, search.buffer)
+        _to_point_of_weights(form, search, b)
+        if counts[SIZE] > 0:
+            return WEIGHTS
+        counts[WEIGHT_STEPS_LEFT] = 0
+    counts[BURST_LEFT] = counts[BURST]
+    counts[BURST] = min(2 * counts[BURST], 200)
+    values[THETA] = 1.0
+    copy_entries(search.low_b, b, members)
+    copy_entries(search.low_g, g, members)
+    copy_entries(search.low_b, search.previous, members)
+    return _after_descent(form, node, search, b, g)
+
+
+@njit(cache=True, nogil=True)
+def _after_weights(form, node, search, b, g):
+    """Take a projected Newton step of the weights; try the stationary point of a partition that comes twice."""
+    counts, values = search.counts, search.values
+    counts[WEIGHT_STEPS_LEFT] -= 1
+    at = (values[PHI], counts[SIZE])
+    values[PHI], size = newton_step(form, node, search.members, search.factor, at, search.z, g, b)
+    counts[SIZE] = size
+    if size == 0 or counts[WEIGHT_STEPS_LEFT] == 0:
+        return _to_newton_point(form, node, search, 0.0, b)
+    kappa, fractional = partition_columns(search.z, b, node, search.partition)
+    if fractional != counts[FRACTIONAL] or kappa != values[KAPPA]:
+        counts[FRACTIONAL] = fractional
+        values[KAPPA] = kappa
+        return WEIGHTS
+    # the partition is the same twice: its stationary point is exact if the partition is right
+    counts[FRACTIONAL] = -1
+    if not newton_point(form, search.members, search.partition, kappa, search.factor, b):
+        copy_entries(search.low_b, b, search.members)
+    return PROBE
+
+
 @njit(cache=True, nogil=True)
 def relax(form, node, stop, b, g, best_b, best_g):
     """Maximise the dual of a node until it reaches the cutoff `bar` or cannot reach it.
@@ -340,36 +498,14 @@ def relax(form, node, stop, b, g, best_b, best_g):
     -----
     A step costs O(|A| nnz(b)) plus, for Newton, O(s^3 / 3) with s about tau plus the fractional columns.
     """
-    G, c, yy = form.G, form.c, form.yy
-    bar, k = stop.bar, node.k
-    q = c.shape[0]
-    count = node.count_inside + node.count_free
-    members = np.empty(count, dtype=np.int64)
-    copy_vector(node.inside[: node.count_inside], members)
-    copy_vector(node.free[: node.count_free], members[node.count_inside :])
-    buffer, heap = np.empty(max(count, 1)), np.empty(max(k, 1))
-    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + min(count // 2, NEWTON_COLUMNS)))
-    partition = new_partition(q)
-    low_b, low_g = np.zeros(q), np.zeros(q)  # point of the smallest primal value
-    momentum, previous = np.zeros(q), np.zeros(q)
+    yy = form.yy
+    heap = np.empty(max(node.k, 1))
+    search = _new_search(form.c.shape[0], node)
+    members, buffer = search.members, search.buffer
     dual, primal = -np.inf, np.inf
-    newton, search, smooth, descent = 0, 1, 2, 3
-    mode = newton
-    alpha = 1.0
-    smooth_left = SMOOTH_STEPS
-    probed = False
-    last_fractional = -1
-    last_kappa = 0.0
-    phi = np.inf
-    size = NONE
-    z = np.empty(0)
-    burst = 10
-    left = 0
-    theta = 1.0
-    step = 1.0 / form.lipschitz
-    steps = 0
+    made_by, steps = NEWTON, 0
     while True:
-        quad = gradient(G, c, members, b, g)
+        quad = gradient(form.G, form.c, members, b, g)
         d = dual_value(yy, quad, g, node, buffer, heap)
         v = primal_value(form, quad, b, node, buffer, heap)
         # above 2 yy (0 has the value yy) b has a large part in the null space of G: D may be good, but b is a bad start
@@ -380,94 +516,23 @@ def relax(form, node, stop, b, g, best_b, best_g):
         lower = v < primal - 1e-3 * max(primal - dual, 0.0) or primal == np.inf
         if v < primal:
             primal = v
-            copy_entries(b, low_b, members)
-            copy_entries(g, low_g, members)
-        gap = primal - dual
-        if dual >= bar or steps >= stop.steps or gap <= stop.near * max(bar - dual, 0.0) + 1e-13 * yy:
-            break
+            copy_entries(b, search.low_b, members)
+            copy_entries(g, search.low_g, members)
+        if (
+            dual >= stop.bar
+            or steps >= stop.steps
+            or primal - dual <= stop.near * max(stop.bar - dual, 0.0) + 1e-13 * yy
+        ):
+            return dual, primal, steps
         steps += 1
-        if mode == smooth:
-            if probed:
-                # the partition of z was not the right one yet: return to z, whose factor is overwritten
-                probed = False
-                phi, size = fit(form, z, members, factor)
-                fill_point(factor, size, members, b)
-                continue
-            smooth_left -= 1
-            phi, size = newton_step(form, node, members, factor, (phi, size), z, g, b)
-            if size > 0 and smooth_left > 0:
-                kappa, fractional = partition_columns(z, b, node, partition)
-                if fractional == last_fractional and kappa == last_kappa:
-                    # the partition is the same twice: its stationary point is exact if the partition is right
-                    last_fractional = -1
-                    probed = True
-                    if not newton_point(form, members, partition, kappa, factor, b):
-                        copy_entries(low_b, b, members)
-                else:
-                    last_fractional = fractional
-                    last_kappa = kappa
-                continue
-            mode = search
-            alpha = 0.0
-        elif mode != descent:
-            if lower:
-                mode = newton
-            elif smooth_left == 0 and (mode == newton or alpha > 0.1):
-                # the Newton point overshot: search between it and the best point
-                alpha = 0.3 if mode == newton else 0.3 * alpha
-                mode = search
-                for a in range(count):
-                    j = members[a]
-                    b[j] = low_b[j] + 0.3 * (b[j] - low_b[j])
-                continue
-            else:
-                if smooth_left > 0:
-                    if z.shape[0] == 0:
-                        z = np.zeros(q)
-                        for a in range(node.count_inside):
-                            z[node.inside[a]] = 1.0
-                    fill_weights(low_b, low_g, node, z, buffer)
-                    phi, size = fit(form, z, members, factor)
-                    if size > 0:
-                        fill_point(factor, size, members, b)
-                        mode = smooth
-                        continue
-                    smooth_left = 0
-                mode = descent
-                left = burst
-                burst = min(2 * burst, 200)
-                theta = 1.0
-                copy_entries(low_b, b, members)
-                copy_entries(low_g, g, members)
-                copy_entries(low_b, previous, members)
-        if mode == descent:
-            if left == 0:
-                mode = newton
-            else:
-                left -= 1
-                turn = 0.0
-                for a in range(count):
-                    j = members[a]
-                    turn += (momentum[j] - b[j]) * (b[j] - previous[j])
-                if left == burst - 1 or turn > 0.0:
-                    theta = 1.0
-                new_theta = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta * theta))
-                w = (theta - 1.0) / new_theta
-                theta = new_theta
-                for a in range(count):
-                    j = members[a]
-                    momentum[j] = b[j] + w * (b[j] - previous[j])
-                copy_entries(b, previous, members)
-                if w != 0.0:
-                    gradient(G, c, members, momentum, g)
-                proximal_step(momentum, g, step, node, buffer, b)
-                continue
-        kappa = propose_partition(low_b, low_g, node, 1.0, partition, buffer)
-        if not newton_point(form, members, partition, kappa, factor, b):
-            mode = search
-            alpha = 0.0
-            copy_entries(low_b, b, members)
-    return dual, primal, steps
+        if made_by == NEWTON:
+            made_by = _after_newton(form, node, search, lower, b, g)
+        elif made_by == WEIGHTS:
+            made_by = _after_weights(form, node, search, b, g)
+        elif made_by == PROBE:  # the partition of z was not the right one yet: return to z, whose factor is overwritten
+            made_by = _to_point_of_weights(form, search, b)
+        else:
+            made_by = _after_descent(form, node, search, b, g)
 
 
 class Solved(NamedTuple):
@@ -526,7 +591,7 @@ def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
         p = np.inf
         done = 0
         while done < max_steps:
-            node, stop = Node(free, NONE, free, q, sizes[a]), Accuracy(far, goal / far, max_steps - done)
+            node, stop = Node(free, NO_ITEMS, free, q, sizes[a]), Accuracy(far, goal / far, max_steps - done)
             d_new, p_new, s = relax(form, node, stop, start, g, points[a], slopes[a])
             d = max(d, d_new)
             p = min(p, p_new)

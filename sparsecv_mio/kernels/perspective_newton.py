@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, dot, solve_lower, solve_upper
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.k_support import prox_scale
 
 ENTER = 10  # maximum number of columns at z = 0 that join a step
 ZERO = 1e-12
-NONE = np.int64(0)  # a literal 0 has its own type, and functions called with it would be compiled twice
 
 
 class Factor(NamedTuple):
@@ -150,7 +149,7 @@ def fit(form, z, members, factor):
     """
     G, c = form.G, form.c
     work, x, index, root = factor.work, factor.x, factor.columns, factor.root
-    s = NONE
+    s = NO_ITEMS
     for a in range(members.shape[0]):
         j = members[a]
         if z[j] > 0.0:

@@ -4,10 +4,8 @@ A node of the pool is closed by the dual value of its relaxation. The same dual 
 screening of section 2, and the node branches on the most fractional z.
 """
 
-import numpy as np
-
 from sparsecv_mio.kernels.dense import copy_vector
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.node_pool import (
     REUSED,
@@ -26,8 +24,11 @@ from sparsecv_mio.kernels.screening import screen
 # Accuracy of the relaxation of a node, as a share of its distance from the cutoff. With 0.3, trees that finish take the
 # same time, but the bounds of open nodes are so loose that the smallest one did not rise (housing2, tau 14: in 512
 # nodes).
-NEAR, NODE_STEPS = 0.05, np.int64(80)  # a literal 80 has its own type
-FEW_STEPS, MORE_STEPS = np.int64(2), np.int64(8)  # steps of a relaxation before a scan: it may close or shrink a node
+NEAR, NODE_STEPS = 0.05, int_constant(80)
+FEW_STEPS, MORE_STEPS = (
+    int_constant(2),
+    int_constant(8),
+)  # steps of a relaxation before a scan: it may close or shrink a node
 
 
 @njit(cache=True, nogil=True)

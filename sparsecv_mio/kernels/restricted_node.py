@@ -30,7 +30,7 @@ from sparsecv_mio.kernels.cluster_relaxation import (
     sum_by_term,
 )
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, invert
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
 NEAR = 0.05  # accuracy of a relaxation that does not close its node, as a share of the distance from the cutoff
@@ -230,7 +230,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
             number[rules.term[i]] = terms
             terms += 1
         term[a] = number[rules.term[i]]
-    group, free, inside = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.bool_), np.int64(0)
+    group, free, inside = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.bool_), NO_ITEMS
     for a in range(size):
         group[term[a]], free[term[a]] = rules.group[at[a]], status[at[a]] == FREE
     for t in range(terms):

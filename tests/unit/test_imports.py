@@ -15,7 +15,7 @@ from repository import syntax
 
 import sparsecv_mio
 from sparsecv_mio import satellites
-from sparsecv_mio.kernels.kernel_cache import QUICK
+from sparsecv_mio.kernels.numba_internals import QUICK
 
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from compilations import watched
 from numba.core.caching import FunctionCache, NullCache
@@ -14,7 +15,7 @@ from numba.core.errors import TypingError
 from repository import ROOT
 
 from sparsecv_mio.kernels import jit
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import NO_ITEMS, int_constant, njit
 from sparsecv_mio.kernels.kernel_cache import KernelCache
 
 
@@ -43,6 +44,22 @@ def test_what_begins_with_an_underscore_is_called_by_kernels_alone() -> None:
     for _ in range(2):  # compiled, and yet no code to call
         with pytest.raises(TypeError, match="_twice is for kernels"):
             _twice(2.0)
+
+
+def test_a_constant_has_the_type_of_a_length() -> None:
+    """Else a kernel that is called with both would be compiled twice."""
+    five = int_constant(5)
+
+    @njit()
+    def _next(count):
+        return count + 1
+
+    @njit()
+    def both(x):
+        return _next(five) + _next(NO_ITEMS) + _next(x.shape[0])
+
+    assert both(np.ones(3)) == 11
+    assert len(_next.overloads) == 1
 
 
 def test_garbage_is_collected_again_after_compiling() -> None:

@@ -22,7 +22,7 @@ from compilations import watched
 from numba.core.registry import cpu_target
 from repository import ROOT
 
-from sparsecv_mio.kernels import kernel_cache
+from sparsecv_mio.kernels import kernel_cache, numba_internals
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.kernel_cache import (
     CALLED,
@@ -162,8 +162,8 @@ def test_numba_of_another_make_compiles(folders: tuple[Path, Path], monkeypatch:
     def gone(*_: object) -> None:
         raise AttributeError("renamed")
 
-    monkeypatch.setattr(kernel_cache, "_name_helpers", gone)
-    monkeypatch.setattr(kernel_cache, "dumps", gone)
+    monkeypatch.setattr(numba_internals, "_name_helpers", gone)
+    monkeypatch.setattr(numba_internals, "dumps", gone)
     assert [compiled(doubled()) for _ in range(2)] == [True, True]
     assert not list(folders[0].iterdir())
 
