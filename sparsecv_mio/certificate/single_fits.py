@@ -92,22 +92,11 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
         together = AllowedSupports(design.names, side.restrictions or NONE, side.together or ())
         design = replace(design, allowed=together)
     reason = design.full_data_obstacle([record.tau], 1)
+    checks.caveat, compared = _describe_comparison(record, reason)
     if end is not None:
         beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
         checks.require(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
-        checks.caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
-        checks.caveat += "; that it does is not verified (too many supports to try)" if reason else ""
-        compared = "supports whose coefficients are within the assumed box"
-    elif side is None:
-        checks.caveat = "optimality not verified (the record does not hold the side constraints)"
-        return
-    else:
-        checks.caveat = f"optimality not verified ({reason})" if reason else ""
-        compared = "supports within the side constraints"
-        if side.box and not reason:
-            checks.caveat = "optimality not verified (coefficients are held in boxes)"
-            compared = "supports whose coefficients are within the boxes"
-    if reason:
+    if reason or not compared:
         return
     if end is None and not (side and side.box):
         least = design.best_fit(record.gamma, record.tau).objective
@@ -116,6 +105,29 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     slack = design.objective_slack(least) if math.isfinite(least) else 0.0
     checks.require_at_most("lower", record.lower, least, f"the objective {least!r} of a model", slack)
     checks.end_part(f"lower, by enumeration of all {compared}")
+
+
+def _describe_comparison(record: FitRecord, reason: str) -> tuple[str, str]:
+    """Return the caveat of a comparison, and the supports that are compared; empty without side constraints.
+
+    Parameters
+    ----------
+    reason : str
+        Reason why supports are not compared; empty if they are.
+    """
+    side, end = record.side, record.assumed_box
+    if end is not None:
+        caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
+        caveat += "; that it does is not verified (too many supports to try)" if reason else ""
+        return caveat, "supports whose coefficients are within the assumed box"
+    if side is None:
+        return "optimality not verified (the record does not hold the side constraints)", ""
+    if reason:
+        return f"optimality not verified ({reason})", "supports"
+    if side.box:
+        caveat = "optimality not verified (coefficients are held in boxes)"
+        return caveat, "supports whose coefficients are within the boxes"
+    return "", "supports within the side constraints"
 
 
 def _least_in_boxes(design: RidgeDesign, record: FitRecord, end: float) -> float:

@@ -317,10 +317,7 @@ def _check_fold_losses(
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their mean, and the quality of the predictions."""
     gamma, tau, plan = pair.known.gamma, pair.known.tau, design.folds
-    for fold, support in enumerate(supports if design.allowed is not None else []):
-        model = design.refit(support, gamma, plan.train_rows(fold))
-        if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
-            break
+    _check_signs_of_folds(checks, pair, design, supports)
     held, said, total = design.held_out_losses(supports, gamma, tau, checks.tell), pair.folds.error, design.scored.total
     wrong = np.flatnonzero(~((held.lower <= said) & (said <= held.upper)))
     for fold in wrong[:3].tolist():
@@ -344,6 +341,13 @@ def _check_fold_losses(
         weights = None if data.row_weights is None else data.row_weights[scored]
         check_quality(checks, record.classes, data.y[scored], probabilities(held.predictors), weights, "classes.")
         checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
+
+
+def _check_signs_of_folds(checks: Checks, pair: ReportedPair, design: Design, supports: list[Support]) -> None:
+    for fold, support in enumerate(supports if design.allowed is not None else []):
+        model = design.refit(support, pair.known.gamma, design.folds.train_rows(fold))
+        if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
+            return
 
 
 def _note_moved_estimate(checks: Checks, pair: ReportedPair, own: TableRow, mean: float) -> None:

@@ -9,7 +9,6 @@ of the reported pair, have trees on their own rows.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,29 +18,17 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
-from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
+from sparsecv_mio.proofs.pair_proofs import PairProof, PairStatements
+from sparsecv_mio.proofs.proof_lines import proof_head
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.smooth_rows import make_subsets
-from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, TIE_RTOL
 
 THRESHOLDS_TRIED = 4  # maximum number of thresholds of trees on all rows before folds get separate trees
 FEW_STATED, STATED_NODES = 200, 4_000  # supports and nodes of a tree with a threshold above the minimum objective
-
-
-@dataclass(eq=False)
-class _Pair:
-    """Statements about the folds of a pair so far, and the bounds on h_N that they give."""
-
-    g: int
-    t: int
-    size: int
-    low: FloatArray
-    high: FloatArray
-    parts: list[dict[str, Any]] = field(default_factory=list)
 
 
 class _AtGamma:
@@ -72,43 +59,23 @@ class _AtGamma:
         return scores[:, 0], scores[:, 1]
 
 
-class LogisticSearchProof:
-    """The lines of the proof of one record."""
+class LogisticSearchProof(PairProof):
+    """The lines of the proof of one record with logistic loss."""
 
     def __init__(self, record: Record, plan: FoldPlan, dataset: Dataset, place: Place) -> None:
-        self.best, self.plan = record.certificate, plan
         self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
         self.scaled = ScaledRows.from_data(self.data)
-        self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored
+        request = record.request
+        super().__init__(
+            record, plan, proof_head(self.data, request.gammas, request.taus, plan, self.scaled.exponent), place
+        )
         self.same = np.array([len(plan.scored_rows(k)) == len(plan.left_out(k)) for k in range(plan.k)])
-        self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = proof_head(self.data, self.gammas, self.taus, plan, self.scaled.exponent)
-        self.kept = KeptTrees(place, self.head)
         self._subsets: dict[int, GlmSubsets] = {}
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the proof."""
-        yield self.head
-        for g, gamma in enumerate(self.gammas):
-            at = _AtGamma(self.scaled, self.plan, gamma)
-            for t in range(len(self.taus)):
-                yield from self._pair(g, t, at)
-        if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
-            raise BadInput(
-                "--proof: the proof does not reach the bounds of the record, perhaps because of ties; no proof is "
-                "written"
-            )
-        g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
-        lower, upper = self._mean_interval(self.least, self.upper)
-        yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
-
-    def _mean_interval(self, low: float, high: float) -> tuple[float, float]:
-        return low / self.plan.scored * (1.0 - CROSSING_RTOL), high / self.plan.scored * (1.0 + CROSSING_RTOL)
-
-    def _tree(self, tree: ProofTree, rows: int, g: int) -> tuple[dict[str, Any], int]:
-        self.trees += 1
-        return tree.line(rows, g), self.trees - 1
+    def _gamma(self, g: int) -> Iterator[dict[str, Any]]:
+        at = _AtGamma(self.scaled, self.plan, self.gammas[g])
+        for t in range(len(self.taus)):
+            yield from self._pair(g, t, at)
 
     def _best(self, rows: int, gamma: float, size: int) -> Support:
         """Return the best support of a size that the trees find, in a fold or (-1) on all rows."""
@@ -120,40 +87,32 @@ class LogisticSearchProof:
         return tuple(sorted(np.asarray(best.support).tolist()))
 
     def _pair(self, g: int, t: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
-        k, reported = self.plan.k, self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau
-        pair = _Pair(g, t, min(self.taus[t], self.data.q), np.zeros(k), np.full(k, np.inf))
-        folds = list(range(k))
+        k, size = self.plan.k, min(self.taus[t], self.data.q)
+        pair = PairStatements(g, t, size, np.zeros(k), np.full(k, np.inf))
+        reported, folds = self._is_reported(pair), list(range(k))
         if not reported:
             folds = yield from self._on_all_rows(pair, at)
         for fold in folds:
             if not reported and pair.low.sum() >= self.goal * (1.0 + ACCURATE_RTOL):
                 break
             yield from self._own_tree(pair, fold, at)
-        low, high = float(pair.low.sum()), float(pair.high.sum())
-        self.least = min(self.least, low)
-        if reported:
-            self.upper = high
-        low, high = self._mean_interval(low, high)
-        yield {"kind": "pair", "gamma": g, "tau": t, "parts": pair.parts, "lower": low,
-               "upper": high if np.isfinite(high) else None}  # fmt: skip
+        yield self._line(pair)
 
-    def _on_all_rows(self, pair: _Pair, at: _AtGamma) -> Generator[dict[str, Any], None, list[int]]:
+    def _on_all_rows(self, pair: PairStatements, at: _AtGamma) -> Generator[dict[str, Any], None, list[int]]:
         """Yield the best tree on all rows for a pair; return the folds in the order in which they need own trees."""
         first = self._best(-1, at.gamma, pair.size)
         own, held_out = at.all_scores(first)
         best = self._find_best_tree(pair, at, first, own)
         if best is not None:
             tree, low = best
-            line, number = self._tree(tree, -1, pair.g)
-            yield line
-            folds = {} if self.same.all() else {"folds": np.flatnonzero(self.same).tolist()}
-            pair.parts.append({"by": "loss", **folds, "tree": number, "supports": [list(first)]})
-            pair.low[self.same] = np.maximum(low[self.same], 0.0)
+            pair.state_loss(self.trees, None if self.same.all() else np.flatnonzero(self.same).tolist(), [first])
+            yield self._tree(tree, -1, pair.g)
+            pair.tighten(np.flatnonzero(self.same), low[self.same], np.inf)
         order: list[int] = np.argsort(pair.low - held_out, kind="stable").tolist()
         return order
 
     def _find_best_tree(
-        self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
+        self, pair: PairStatements, at: _AtGamma, first: Support, own: FloatArray
     ) -> tuple[ProofTree, FloatArray] | None:
         """Return the tree on all rows with the largest held-out losses, and these by fold; None if it gives none."""
         count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * ACCURATE_RTOL)
@@ -185,17 +144,16 @@ class LogisticSearchProof:
             low = np.where(value <= own * (1.0 + TIE_RTOL), np.minimum(low, lost), low)
         return np.asarray(low)
 
-    def _own_tree(self, pair: _Pair, fold: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
+    def _own_tree(self, pair: PairStatements, fold: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
         """Solve a fold by a tree on its own rows."""
         best = self._best(fold, at.gamma, pair.size)
         value, _ = at.score(fold, best)
         tree = prove_logistic(
             at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.select_trees(fold, pair.g)
         )[0]
-        line, number = self._tree(tree, fold, pair.g)
-        yield line
+        pair.state_own([fold], [self.trees])
+        yield self._tree(tree, fold, pair.g)
         scores = [at.score(fold, support) for support in tree.listed[pair.size]]
         least = min(own for own, _ in scores)
         possible = [lost for own, lost in scores if own <= least * (1.0 + TIE_RTOL)]
-        pair.low[fold], pair.high[fold] = max(pair.low[fold], min(possible)), max(possible)
-        pair.parts.append({"by": "own", "folds": [fold], "trees": [number]})
+        pair.tighten(fold, min(possible), max(possible))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.adjusted import restrictions_of
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
@@ -25,14 +26,15 @@ from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof
 from sparsecv_mio.proofs.logistic_trees import ScaledRows, prove_logistic
+from sparsecv_mio.proofs.pair_proofs import PairProof
 from sparsecv_mio.proofs.proof_lines import KeptTrees, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.term_trees import prove_term_thresholds
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL
-from sparsecv_mio.words import Loss
 
 
 def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
@@ -87,10 +89,10 @@ def refuse_options(
     BadInput
         If an option is not supported; the message names it.
     """
-    beside = "other than --adjust, --force-out and --count" if loss.is_quadratic else f"with --loss {loss}"
+    covered = loss.target.proof_restrictions
+    beside = "other than --adjust, --force-out and --count" if covered else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if has_unsupported_restrictions(restrictions, loss) else None
-    of_class_weight = None if class_weight is None else "--class-weight"
-    of_loss = f"--loss {loss}" if loss.target.proof_restrictions is None else of_class_weight
+    of_loss = f"--loss {loss}" if covered is None else None if class_weight is None else "--class-weight"
     obstacle = of_loss or other or ("--weights" if weights is not None else restricted)
     if obstacle is not None:
         raise BadInput(f"--proof: not supported with {obstacle}; leave out one of the two")
@@ -114,11 +116,8 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
 
 def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
     """Raise an error for a record, and data, that proofs do not support."""
-    holder = record.side if isinstance(record, FitRecord) else record.request
-    refuse_options(
-        None if holder is None else holder.restrictions, dataset.weights, record.loss, record.data.class_weight,
-        next(_obstacles(record), None),
-    )  # fmt: skip
+    obstacle, restrictions = next(_obstacles(record), None), restrictions_of(record)
+    refuse_options(restrictions, dataset.weights, record.loss, record.data.class_weight, obstacle)
     if isinstance(record, Record) and record.status != "proved":
         raise OutOfTime(
             "--proof: no proof is written, because the search ended before the pair was certified; raise its limits"
@@ -170,13 +169,13 @@ class BestProof:
     """The proof of the lower and upper bounds of best subsets on all rows."""
 
     def __init__(self, record: PathRecord | FitRecord, dataset: Dataset, place: Place) -> None:
-        data, holder = record.data, record.request if isinstance(record, PathRecord) else record.side
-        restrictions = (holder and holder.restrictions) or NONE
-        whole = standardize(dataset, data.scale, data.intercept, restrictions, record.loss)
+        data = record.data
+        whole = standardize(dataset, data.scale, data.intercept, restrictions_of(record), record.loss)
         self.chosen = ChosenTerms.from_data(whole)
         self.data = whole.only(self.chosen.choice.others)
-        squared = record.loss.is_quadratic
-        self.trees: SquaredTrees | LogisticTrees = SquaredTrees(whole, self.chosen) if squared else LogisticTrees(whole)
+        self.trees: SquaredTrees | LogisticTrees = LogisticTrees(whole)
+        if record.loss.is_quadratic:
+            self.trees = SquaredTrees(whole, self.chosen)
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
         self.gammas = sorted({row.gamma for row in self.rows})
         self.taus = sorted({row.tau for row in self.rows})
@@ -248,7 +247,7 @@ def write_proof(
     refuse_unsupported_record(record, dataset)
     if isinstance(record, Record):
         folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
-        proof: SearchProof | LogisticSearchProof | BestProof
+        proof: PairProof | BestProof
         if not record.loss.is_quadratic:
             proof = LogisticSearchProof(record, folds, dataset, path)
         else:

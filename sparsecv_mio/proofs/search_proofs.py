@@ -9,7 +9,7 @@ section 5); otherwise, or if a threshold would list too many supports, trees on 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,8 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
-from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
+from sparsecv_mio.proofs.pair_proofs import PairProof, PairStatements
+from sparsecv_mio.proofs.proof_lines import proof_head
 from sparsecv_mio.proofs.term_trees import prove_term_thresholds
 from sparsecv_mio.search.problems.left_out_folds import objective_threshold
 from sparsecv_mio.search.state.context import Snapshot
@@ -194,52 +195,30 @@ NO_THRESHOLD = -1.0  # a threshold that every objective exceeds
 LISTED_TOGETHER, FEW_LISTED, LIST_NODES = 1_000, 300, 1 << 15
 
 
-@dataclass(eq=False)
-class PairStatements:
-    """Statements about the folds of one pair in a proof, in the problem's units.
+@dataclass(eq=False, kw_only=True)
+class SearchedPair(PairStatements):
+    """Statements about one pair, with the results of the search.
 
     Attributes
     ----------
-    index, size : int
-        Index of tau, and size of the supports.
     value, error : (K,) arrays
         Training objective and held-out error of the best support that the search found in each fold.
     support : (K,) int array
         Number of this support in the search's pool.
-    low, high : (K,) arrays
-        Bounds on h_N from the statements so far.
-    parts : list of dict
-        Statements.
     """
 
-    index: int
-    size: int
     value: FloatArray
     error: FloatArray
     support: IntArray
-    low: FloatArray
-    high: FloatArray
-    parts: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def has_upper_bound(self) -> bool:
-        """True if every fold has an upper bound."""
-        return bool(np.isfinite(self.high).all())
-
-    def tighten(self, folds: IntArray, low: FloatArray, high: FloatArray | float) -> None:
-        """Intersect the bounds with those of a statement."""
-        self.low[folds] = np.maximum(self.low[folds], low)
-        self.high[folds] = np.minimum(self.high[folds], high)
 
 
-EXCLUDED_RTOL = 1e-5  # reduction of the lower bound of an excluded pair, as a rounding margin for the fast check
+class SearchProof(PairProof):
+    """The lines of the proof of one record with squared-error loss, from the final state of its search."""
 
-
-class SearchProof:
-    """The lines of the proof of one record, from the final state of its search."""
+    excluded_rtol = 1e-5
 
     def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place, dataset: Dataset) -> None:
-        self.best, self.plan, self.found, self.within = record.certificate, plan, found, fold_preprocessing(record)
+        self.found, self.within = found, fold_preprocessing(record)
         self.data = found.context.data
         if self.within:
             restrictions = record.request.restrictions or NONE
@@ -250,35 +229,12 @@ class SearchProof:
         self.chosen = self.folds.chosen
         self.columns = self.data.only(self.chosen.choice.others)
         self.units = threshold_trees.Units.from_data(self.columns)
-        self.unit = self.units.square
-        self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / self.unit  # for each pair
-        self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = proof_head(
-            self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen, self.within
-        )
-        self.kept = KeptTrees(place, self.head)
+        grid = record.request.gammas, record.request.taus
+        head = proof_head(self.columns, *grid, plan, self.units.exponent, self.chosen, self.within)
+        super().__init__(record, plan, head, place, self.units.square)
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the proof."""
-        yield self.head
-        for g, gamma in enumerate(self.gammas):
-            yield from self._gamma(g, self.folds.with_gamma(gamma))
-        per_row = self.unit / self.plan.scored
-        if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
-            raise BadInput(
-                "--proof: the proof does not reach the bounds of the record, perhaps because of ties; no proof is "
-                "written"
-            )
-        lower, upper = self.least * per_row * (1.0 - CROSSING_RTOL), self.upper * per_row * (1.0 + CROSSING_RTOL)
-        g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
-        yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
-
-    def _tree(self, tree: threshold_trees.ProofTree, rows: int, g: int) -> dict[str, Any]:
-        self.trees += 1
-        return tree.line(rows, g)
-
-    def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
+    def _gamma(self, g: int) -> Iterator[dict[str, Any]]:
+        at = self.folds.with_gamma(self.gammas[g])
         lost = threshold_trees.rounding(at.full_data_problem, self.columns.divisor)
         pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
         trees = [] if self.within else self._on_all_rows(g, at, pairs, lost)
@@ -289,15 +245,15 @@ class SearchProof:
         for pair in pairs:
             if self.within:
                 continue  # with fold-specific rows, no tree on all rows bounds a fold
-            if not self._is_reported(g, pair.index):
+            if not self._is_reported(pair):
                 self._bound_by_loss(pair, at, *numbered[pair.size], lost)
             elif self.folds.single:
                 self._solve_by_list(pair, at, *numbered[pair.size], lost)
         yield from self._own_trees(g, at, pairs, lost)
         for pair in pairs:
-            yield self._line(g, pair)
+            yield self._line(pair)
 
-    def _pair(self, g: int, t: int, at: ScoresAt) -> PairStatements:
+    def _pair(self, g: int, t: int, at: ScoresAt) -> SearchedPair:
         """Return the results of the search for a pair; a fold without a result has the best support of all rows."""
         cells, k = self.found.cells, self.plan.k
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
@@ -307,9 +263,8 @@ class SearchProof:
         for number in np.unique(support[missing]).tolist():
             here, columns = missing[support[missing] == number], self._support(number)
             value[here], error[here] = (row[0] for row in at.score([columns], here))
-        return PairStatements(
-            t, min(self.taus[t], self.chosen.q), value, error, support, np.zeros(k), np.full(k, np.inf)
-        )
+        size = min(self.taus[t], self.chosen.q)
+        return SearchedPair(g, t, size, np.zeros(k), np.full(k, np.inf), value=value, error=error, support=support)
 
     def _best(self, g: int, t: int) -> BestSubset:
         """Return the best subset of all rows for a pair."""
@@ -319,22 +274,19 @@ class SearchProof:
         """Return a support of the search's pool."""
         return self.chosen.support_terms(self.found.cells.pool.supports[number])
 
-    def _is_reported(self, g: int, t: int) -> bool:
-        return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
-
-    def _wants(self, g: int, pair: PairStatements) -> bool:
+    def _wants(self, pair: SearchedPair) -> bool:
         """Return True if a pair needs further statements."""
-        return not pair.has_upper_bound if self._is_reported(g, pair.index) else bool(pair.low.sum() < self.goal)
+        return not pair.has_upper_bound if self._is_reported(pair) else bool(pair.low.sum() < self.goal)
 
     # -- trees on all rows -------------------------------------------------------------------------------------------
 
     def _on_all_rows(
-        self, g: int, at: ScoresAt, pairs: list[PairStatements], lost: float
+        self, g: int, at: ScoresAt, pairs: list[SearchedPair], lost: float
     ) -> list[threshold_trees.ProofTree]:
         """Return trees whose thresholds raise as many pairs to the bound as their limits allow."""
         tries: dict[int, list[float]] = {}  # thresholds by size; the last one is used without limits
         for pair in pairs:
-            mine = self._tries(g, at, pair, lost)
+            mine = self._tries(at, pair, lost)
             if pair.size not in tries or mine[0] > tries[pair.size][0]:
                 tries[pair.size] = mine
         together = self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # otherwise each size has a separate tree
@@ -342,13 +294,13 @@ class SearchProof:
         chosen = [{size: tries[size] for size in sizes} for sizes in groups]
         return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
 
-    def _tries(self, g: int, at: ScoresAt, pair: PairStatements, lost: float) -> list[float]:
+    def _tries(self, at: ScoresAt, pair: SearchedPair, lost: float) -> list[float]:
         """Return thresholds for the size of a pair, in falling order."""
-        if self._is_reported(g, pair.index) and not self.folds.single:
+        if self._is_reported(pair) and not self.folds.single:
             return [NO_THRESHOLD]  # its folds have separate trees
-        best = self._best(g, pair.index).upper
+        best = self._best(pair.g, pair.t).upper
         best = (best if np.isfinite(best) else float(at.full_data_problem.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
-        if self._is_reported(g, pair.index):
+        if self._is_reported(pair):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
         steps = FURTHER if self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS else FURTHER[::3]
@@ -367,7 +319,7 @@ class SearchProof:
                 continue
         return self._prove(at.full_data_problem, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
 
-    def _least_threshold(self, pair: PairStatements, lost: float) -> float:
+    def _least_threshold(self, pair: SearchedPair, lost: float) -> float:
         """Return the smallest T on all rows for which the training-loss bounds sum to the bound; inf if none does."""
         usable = self.plan.scores_all_left_out
         value, error = pair.value[usable] * (1.0 + 4.0 * TIE_RTOL) + 4.0 * lost, pair.error[usable]
@@ -380,7 +332,7 @@ class SearchProof:
         most = max(above, float((value + error).max()))
         return _crossing(lambda T: float(np.minimum(np.maximum(T - value, 0.0), error).sum()), above, most, goal)
 
-    def _covering(self, at: ScoresAt, pair: PairStatements, best: float, lost: float) -> list[float]:
+    def _covering(self, at: ScoresAt, pair: SearchedPair, best: float, lost: float) -> list[float]:
         """Return thresholds that solve a share of the folds, for folds that hold out one row each."""
         limit = self._limits(at, pair.value, lost)
         finite = np.sort(limit[np.isfinite(limit)])
@@ -403,7 +355,7 @@ class SearchProof:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _solve_by_list(
-        self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
+        self, pair: SearchedPair, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         """Solve the folds whose thresholds the list reaches."""
         supports = tree.listed.get(pair.size, [])
@@ -418,7 +370,7 @@ class SearchProof:
             pair.parts.append({"by": "list", "tree": number, "folds": covered.tolist()})
 
     def _bound_by_loss(
-        self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
+        self, pair: SearchedPair, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         """Bound the unsolved folds by their training loss."""
         above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
@@ -438,26 +390,24 @@ class SearchProof:
         alike = bool((numbers == numbers[0]).all())
         used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
         supports = [list(self._support(number_in_pool)) for number_in_pool in used.tolist()]
-        statement = {"by": "loss", "tree": number, "supports": supports}
-        statement |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
-        pair.parts.append(statement | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
+        statement = pair.state_loss(number, folds.tolist() if len(folds) < self.plan.k else None, supports)
+        if len(used) > 1:
+            statement["which"] = which.reshape(-1).tolist()
 
     def _rounding_error_bound(self, problem: SparseProblem, all_rows: float) -> float:
         """Return the amount that floats may lose in a fold: at least that on all rows, whose units the checker uses."""
         by_ridge = problem.q <= threshold_trees.MOST_PATH_COLUMNS
         return max(4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if by_ridge else 0.0)
 
-    def _own_trees(
-        self, g: int, at: ScoresAt, pairs: list[PairStatements], all_rows: float
-    ) -> Iterator[dict[str, Any]]:
+    def _own_trees(self, g: int, at: ScoresAt, pairs: list[SearchedPair], all_rows: float) -> Iterator[dict[str, Any]]:
         """Solve the folds that are still needed by trees on their training rows, those with the largest gain first."""
-        open_pairs = [pair for pair in pairs if self._wants(g, pair)]
+        open_pairs = [pair for pair in pairs if self._wants(pair)]
         if not open_pairs:
             return
-        chosen: dict[int, tuple[list[int], list[int]]] = {pair.index: ([], []) for pair in open_pairs}
+        chosen: dict[int, tuple[list[int], list[int]]] = {pair.t: ([], []) for pair in open_pairs}
         gain = np.sum([pair.error - pair.low for pair in open_pairs], axis=0)
         for fold in np.argsort(-gain, kind="stable").tolist():
-            wanted = [pair for pair in open_pairs if not np.isfinite(pair.high[fold]) and self._wants(g, pair)]
+            wanted = [pair for pair in open_pairs if not np.isfinite(pair.high[fold]) and self._wants(pair)]
             if not wanted:
                 continue
             problem = at.problem(fold)
@@ -467,16 +417,16 @@ class SearchProof:
                 for pair in wanted:
                     if pair.size in tree.above:
                         self._solve_by_fold_tree(pair, at, fold, tree, lost)
-                        chosen[pair.index][0].append(fold)
-                        chosen[pair.index][1].append(self.trees)
+                        chosen[pair.t][0].append(fold)
+                        chosen[pair.t][1].append(self.trees)
                 yield self._tree(tree, fold, g)
         for pair in open_pairs:
-            folds, trees = chosen[pair.index]
+            folds, trees = chosen[pair.t]
             if folds:
-                pair.parts.append({"by": "own", "folds": folds, "trees": trees})
+                pair.state_own(folds, trees)
 
     def _solve_by_fold_tree(
-        self, pair: PairStatements, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
+        self, pair: SearchedPair, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         if pair.size not in tree.listed:
             raise BadInput(
@@ -489,18 +439,6 @@ class SearchProof:
             return
         within = pair.value[[fold]] * (1.0 + 2.0 * TIE_RTOL) + 4.0 * lost
         pair.tighten(np.array([fold]), *_ends(*at.score(listed, np.array([fold]), within), lost))
-
-    def _line(self, g: int, pair: PairStatements) -> dict[str, Any]:
-        per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
-        if low * (1.0 - EXCLUDED_RTOL) >= self.goal:  # a clear exclusion need not be stated to the last digit
-            low *= 1.0 - EXCLUDED_RTOL
-        high = float(pair.high.sum()) if pair.has_upper_bound else None
-        self.least = min(self.least, low)
-        if self._is_reported(g, pair.index) and high is not None:
-            self.upper = high
-        return {"kind": "pair", "gamma": g, "tau": pair.index, "parts": pair.parts,
-                "lower": low * per_row * (1.0 - CROSSING_RTOL),
-                "upper": None if high is None else high * per_row * (1.0 + CROSSING_RTOL)}  # fmt: skip
 
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
