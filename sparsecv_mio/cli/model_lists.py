@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
+    pass
 
 
 PATH_CODES = (
@@ -151,7 +149,8 @@ def near(
     )  # fmt: skip
 
 
-BOUNDS_WORDS = ("safe", "as-printed")
+AS_PRINTED = "as-printed"
+BOUNDS_WORDS = ("safe", AS_PRINTED)
 
 BOUNDS_CODES = (
     "Exit codes: 0 done, 2 bad input, 3 limit reached (bounds so far printed, and valid), 130 interrupted (the same); "
@@ -183,67 +182,44 @@ def bounds(
     relaxations' own solutions and proves nothing.
     """
     limits = parse.restrictions(**forced)
-    by_rows = losses["loss"] != Loss.SQUARED
-    if by_rows and bounds != "safe":
-        raise BadInput(
-            "--bounds as-printed: requires --loss squared, because the formula of the paper is for squared-error loss"
-        )
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
+        from sparsecv_mio.fits.cv_bounds import bound_cv_errors, check_formula
         from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds
-        from sparsecv_mio.search.state.pairs import Grid
 
         how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
+        check_formula(bounds == AS_PRINTED, how.loss)
         dataset, plan = session.run_preparation(
             partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
         )
-        restrictions = how.by_names(dataset).restrictions
-        grid = Grid.from_request(dataset, plan, gamma, tau, restrictions, loss=how.loss)
-
-        from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
-        from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
         from sparsecv_mio.cli.live import counting_bar
-        from sparsecv_mio.data.counts import check_training
-        from sparsecv_mio.data.standard import standardize
-        from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
-
-        begin, deadline = time.perf_counter(), Deadline.from_options(how, stop, Began.moment)
-        kept: list[BoundsTable] = []
-
-        def bound(progress: Callable[[int, int], None] | None) -> BoundsTable | PrintedTable:
-            pairs = grid.gammas.tolist(), grid.taus.tolist()
-            hooks = BoundsHooks(progress, deadline.has_expired, begun=kept.append)
-            standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
-            if by_rows:
-                check_training(dataset, plan, how.intercept, how.loss)
-                return bound_smooth_cv_errors(standard, plan, *pairs, hooks)
-            make = compute_bounds if bounds == SAFE else printed_bounds
-            return make(standard, plan, *pairs, threads=how.threads, hooks=hooks)
-
-        def current_table() -> BoundsTable | PrintedTable:
-            table = require_prepared_data(kept[0] if kept else None).as_it_stands()
-            return table if bounds == SAFE else table.ends_alone()
+        from sparsecv_mio.search.deadline import Deadline
 
         with counting_bar(quiet, "folds bounded") as progress:
-            tables = run_within_limit(partial(bound, progress), deadline, current_table)
-        status = deadline.status(not deadline.has_expired())
-        seconds = time.perf_counter() - begin
+            bounded = bound_cv_errors(
+                dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
+                clock=Deadline.from_options(how, stop, Began.moment),
+            )  # fmt: skip
+    has_estimated_supports = how.loss is not Loss.SQUARED
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
-    chosen |= {name: value for name, value in losses.items() if value is not None} if by_rows else {}
+    chosen |= {name: value for name, value in losses.items() if value is not None} if has_estimated_supports else {}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
+    restrictions = bounded.options.restrictions
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
-    estimated = {"estimated_at": "supports of a local search"} if by_rows else {}
+    estimated = {"estimated_at": "supports of a local search"} if has_estimated_supports else {}
     if how.time_limit is not None:
         chosen["time_limit"] = how.time_limit
     cut = (
         [f"--time-limit: {how.time_limit:g} seconds were over: bounds so far"]
-        if status == "limit" and not quiet
+        if bounded.status == "limit" and not quiet
         else []
     )
-    numbers = tables.to_dict() | {"data": session.describe_data(dataset), "options": chosen, "wall_seconds": seconds}
+    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset), "options": chosen}
+    numbers["wall_seconds"] = bounded.seconds
     return ending.deliver(
-        session.EXIT_CODE[status], lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
+        session.EXIT_CODE[bounded.status],
+        lambda screen: print_bounds(screen, bounded.table, quiet, full, bounded.seconds, **estimated),
         json=json, record=ending.make_json_writer(numbers), warnings=[*session.reading_notes(dataset, quiet), *cut],
     )  # fmt: skip
