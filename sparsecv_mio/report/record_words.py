@@ -393,6 +393,7 @@ def stop_reason(record: Record) -> str:
 LEAST_GAMMAS = 5  # number of gammas in a range that a hint proposes
 WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the reason for the end
 AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
+MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them
 AS_GOOD = 0.5  # rows; accuracies that differ by less are equal
 BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
@@ -551,11 +552,25 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
     if best * near >= most:
         words, low, high = "largest", most / 100, most * 10
     elif best <= least * near and least > SLIGHT_RIDGE:
+        if _gain_of_smaller_gammas(record) < MIN_GAIN:
+            return ""
         words, low, high = "smallest", least / 10, least * 100
     else:
         return ""
     upper_end = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
     return f"{_edge(record, 'gamma')} is the {words} of the grid: try {written('gamma', f'{low:.4g}{upper_end}')}"
+
+
+def _gain_of_smaller_gammas(record: Record) -> float:
+    """Return the share of the CV error that gammas below the grid may gain, by a line through its two smallest gammas.
+
+    The share is infinite if the two CV errors are not both known.
+    """
+    rows = sorted((row for row in record.table if row.tau == record.certificate.tau), key=lambda row: row.gamma)
+    if record.continuous is not None or len(rows) < 2 or rows[0].estimate or rows[1].estimate:
+        return math.inf
+    (low, at_low), (high, at_high) = ((row.gamma, row.cv_error) for row in rows[:2])
+    return abs(at_high - at_low) * low / (high - low) / max(at_low, TINY)
 
 
 def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
