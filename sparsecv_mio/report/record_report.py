@@ -732,8 +732,8 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     words = (
         "`verify` rebuilds the folds, refits every support and recomputes the errors, by a program that shares no code "
         "with the search; with at most 15 features it tries every subset. It reports for each field whether it was "
-        "recomputed. With more features, `solve --proof PROOF` writes a proof that no pair is better, and "
-        "`sparsecv check PROOF` verifies it."
+        "recomputed. With more features, `--proof PROOF` of `solve` writes a proof that no pair is better; "
+        "the command `check` verifies it."
     )
     if isinstance(record, Record | CommonRecord) and record.folds.spec.startswith(FROM_PYTHON):
         lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")

@@ -192,7 +192,9 @@ def test_options_that_a_refusal_names_are_options(command: str, words: list[str]
         error = capsys.readouterr().err
         if code == 0:
             return
-        named = re.search(r"(?:give |with |; )(--(?:no-)?[a-z-]+(?: (?!say|to\b|in\b|or\b)(?:,|[^\s,;)]+))?)", error)
+        named = re.search(
+            r"(?:give |with |; )(--(?:no-)?[a-z-]+(?: (?!say|to\b|in\b|or\b|if\b)(?:,|[^\s,;)]+))?)", error
+        )
         assert code == 2 and named, error
         words += shlex.split(named[1])
     pytest.fail(f"refused at last: {error}")

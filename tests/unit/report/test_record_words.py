@@ -408,3 +408,11 @@ def test_columns_of_a_factor_are_one_feature_in_the_line_on_stability() -> None:
     )
     assert "select the features of this model" in stability_lines(record)[0]
     assert data_line(record, given) == "60 rows; 3 features; 5 random folds (seed 0)"
+
+
+def test_smaller_gammas_are_proposed_only_where_they_may_help() -> None:
+    record = solve(data(), folds="5", gammas="0.001,0.01", taus=2, threads=1)
+    best = record.certificate.gamma
+    assert best == 0.001 and hints(record) == []  # a line through both CV errors gains less than 0.1% below 0.001
+    table = tuple(replace(row, cv_error=row.cv_error * (1.0 if row.gamma == best else 1.1)) for row in record.table)
+    assert any("smallest of the grid: try --gamma 0.0001:0.1:5" in hint for hint in hints(replace(record, table=table)))
