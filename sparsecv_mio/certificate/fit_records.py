@@ -315,11 +315,10 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     @property
     def beside_error(self) -> str:
         """Text next to the CV error: its root, or the loss of the class frequencies or of the mean rate."""
-        if self.counts is not None:
-            return f"mean half deviance (half deviance of the mean rate {format_number(self.counts.null_error)})"
-        if self.classes is not None:
-            return f"mean log loss (log loss of the class frequencies {format_number(self.classes.null_error)})"
-        return f"RMSE {format_number(self.rmse)}"
+        if self.loss.is_quadratic:
+            return f"RMSE {format_number(self.rmse)}"
+        null = "" if self.null_error is None else f" ({self.null_name} {format_number(self.null_error)})"
+        return f"{self.loss.target.cv_error}{null}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `CommonRow`."""

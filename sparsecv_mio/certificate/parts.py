@@ -402,6 +402,17 @@ class JsonRecord:
         """Loss of the fits."""
         return self.data.loss or self._loss_of_parts()
 
+    @property
+    def null_error(self) -> float | None:
+        """Loss per row of the null model of classes or counts; None for a target of numbers."""
+        part = getattr(self, "classes", None) or getattr(self, "counts", None)
+        return None if part is None else part.null_error
+
+    @property
+    def null_name(self) -> str:
+        """Name of `null_error`, such as `log loss of the class frequencies`."""
+        return f"{self.loss.target.row_loss} of {self.loss.target.null_model}"
+
     def _loss_of_parts(self) -> Loss:
         """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""
         if getattr(self, "classes", None) is not None:

@@ -592,10 +592,10 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         mark = "~" if self.estimate else ""
         if self.classes is not None:
             return class_words(self.classes, mark)
-        if self.counts is not None:
+        if not self.loss.is_quadratic:
             explained = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
-            null = format_number(self.counts.null_error)
-            return f"share of the deviance explained {explained}, half deviance of the mean rate {null}"
+            null = "" if self.null_error is None else f", {self.null_name} {format_number(self.null_error)}"
+            return f"share of the deviance explained {explained}{null}"
         root = f"{mark}{format_number(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{format_number(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")

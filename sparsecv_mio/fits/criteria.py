@@ -79,8 +79,7 @@ def glm_criteria(
     data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
     place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
-    accuracy = record.classes or record.counts
-    null, made = 2.0 * (0.0 if accuracy is None else accuracy.null_error) * data.weight_of(slice(0, data.n)), []
+    null, made = 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
     for model in models:
         columns = [place[name] for name in model.coefficients]
         predictors = data.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept

@@ -198,3 +198,6 @@ def say_of_link(console: Console, record: Any) -> None:
     if record.counts is not None:
         per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
         say(console, f"counts with log link: coefficients are log rates{per}")
+    target = record.loss.target
+    if target.link != "identity" and not (target.has_classes or target.has_counts):
+        say(console, f"{record.loss} loss with {target.link} link: coefficients are {target.unit}")

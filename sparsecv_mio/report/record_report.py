@@ -118,9 +118,10 @@ def _answer(record: AnyRecord) -> str:
             measures = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
             predicted = f"the model predicts the probability that {record.data.target} is {record.classes.positive}"
             return f"{measures}; {predicted}{_whose(record)}"
-        if record.counts is not None:
-            error = mark_estimate(format_number(record.cv_error), record.estimate)
-            return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}{_whose(record)}"
+        if not record.loss.is_quadratic:
+            error = f"{record.loss.target.row_loss} of held-out rows "
+            error += mark_estimate(format_number(record.cv_error), record.estimate)
+            return f"{model}: {error}; {record.accuracy_line()}{_whose(record)}"
         error = f"{model}: predicts {record.data.target} on held-out rows with a root mean squared error of {root}"
         seen = " (an estimate, likely too low)" if record.seen_folds else ""
         return f"{error}{seen}{_whose(record)}"
@@ -181,10 +182,8 @@ def _folds(record: Record | CommonRecord) -> Section:
 
 def _comparison_error(record: CommonRecord) -> tuple[str, str]:
     """Return the CV error with which the common subset is compared."""
-    if record.classes is not None:
-        return "log loss of the class frequencies alone", format_number(record.classes.null_error)
-    if record.counts is not None:
-        return "half deviance of the mean rate alone", format_number(record.counts.null_error)
+    if record.null_error is not None:
+        return f"{record.null_name} alone", format_number(record.null_error)
     return "RMSE, the root of the CV error", format_number(record.rmse)
 
 
@@ -276,20 +275,20 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         (f"CV error ({record.loss.target.cv_error})", error),
         ("minimum CV error over the grid", ends),
     ]
-    if record.counts is not None:
-        facts.append(("half deviance of the mean rate alone", format_number(record.counts.null_error)))
-    elif record.classes is None:
+    if record.loss.is_quadratic:
         facts.append(
             ("RMSE, its square root", mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate))
         )
-    else:
+    elif record.classes is not None:
         facts += _class_facts(record, record.classes)
+    elif record.null_error is not None:
+        facts.append((f"{record.null_name} alone", format_number(record.null_error)))
     if record.mae is not None:
         facts.append(("MAE of held-out rows", mark_estimate(format_number(record.mae), record.estimate)))
     if record.r_squared is not None and record.classes is not None:
         explained = mark_estimate(share(record.r_squared), record.estimate)
         facts.append(("share of the log loss explained (McFadden R^2)", explained))
-    elif record.r_squared is not None and record.counts is not None:
+    elif record.r_squared is not None and not record.loss.is_quadratic:
         facts.append(("share of the deviance explained", mark_estimate(share(record.r_squared), record.estimate)))
     elif record.r_squared is not None:
         facts.append(("R^2 of held-out rows", mark_estimate(share(record.r_squared), record.estimate)))

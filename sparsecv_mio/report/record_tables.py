@@ -307,12 +307,9 @@ def error_lines(
     )
     lines, averaged = [f"errors: {error_line(found)}{alike}"], getattr(record, "average", None) is not None
     of_pair = " of the best pair, not of the averaged model" if averaged else ""
-    if isinstance(record, records.Record) and record.classes is not None:
+    if isinstance(record, records.Record) and not record.loss.is_quadratic:
         error = layout.mark_estimate(format_number(record.cv_error), record.estimate)
-        lines.append(f"in cross-validation: log loss {error}{of_pair}, {record.accuracy_line()}")
-    elif isinstance(record, records.Record) and record.counts is not None:
-        error = layout.mark_estimate(format_number(record.cv_error), record.estimate)
-        lines.append(f"in cross-validation: half deviance {error}{of_pair}, {record.accuracy_line()}")
+        lines.append(f"in cross-validation: {record.loss.target.row_loss} {error}{of_pair}, {record.accuracy_line()}")
     elif isinstance(record, records.Record):
         root = layout.mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate)
         square = f"the square root of the CV error {format_number(record.cv_error)}"
