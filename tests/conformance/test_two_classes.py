@@ -128,9 +128,9 @@ def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
     known = feasible_classes(inner, 8, FREE)
     assert known is not None
     for limits, stops in (
-        (Limits(seconds=0.3), {Stop.TIME}),
+        (Limits(seconds=0.1), {Stop.TIME}),
         (Limits(seconds=0.0), {Stop.TIME}),
-        (Limits(nodes=1, seconds=1.0), {Stop.NODES, Stop.TIME}),
+        (Limits(nodes=1, seconds=0.5), {Stop.NODES, Stop.TIME}),
     ):
         outcome = backend.solve(problem, 8, formulation=form, limits=limits, start=Start(known.support, "by hand"))
         assert outcome.stop in stops
