@@ -303,7 +303,7 @@ class WideTree:
         self.rounding = rows.rounding_allowance(tau)
         self.error = self.bound_rounding_error(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
-        self.nodes = 0
+        self.open = OpenNodes[_Open]()
         self.stuck = np.inf  # bound of nodes that cannot be branched on or have columns dependent up to rounding
         self.start = start[left]
         used = np.flatnonzero(self.start)
@@ -445,46 +445,48 @@ class WideTree:
         expired : callable
             Function that returns True to end with the present result.
         """
-        waiting = OpenNodes[_Open]()
         start = self.start[self.few[: self.count]]
-        self._child(waiting, _Open(0.0, (), frozenset(), np.arange(self.count), start))
-        while waiting and self.nodes < most and len(self.listed) <= MOST_REFITTED and not expired():
-            bar = min(enough, self.level)
-            node = waiting.pop()
-            if node.lower >= bar:
-                waiting.clear()  # no other bound is smaller
-                break
-            self.nodes += 1
-            node, pick = self._relax(node, bar)
-            if node.lower >= bar:
-                continue
-            if pick < 0:
-                self.stuck = min(self.stuck, node.lower)
-                continue
-            self._child(waiting, replace(node, inside=(*node.inside, pick)))
-            self._child(waiting, replace(node, outside=node.outside | {pick}))
-        lower = min([self.stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
+        for bound, root in self._children([_Open(0.0, (), frozenset(), np.arange(self.count), start)]):
+            self.open.push(bound, root)
+        closed = self.open.search(
+            lambda _, node: self._expand(node, min(enough, self.level)),
+            lambda: min(enough, self.level),
+            lambda: self.open.n_expanded < most and len(self.listed) <= MOST_REFITTED and not expired(),
+        )
+        lower = min(self.stuck, enough, self.known.best[self.tau] - self.error, self.open.smallest_bound)
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
-        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_REFITTED
+        ended = closed and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_REFITTED
         ended &= bool(np.isfinite(values).all())  # inf for a support that is singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
-        return ProvedSize(max(lower, 0.0), supports, self.nodes)
+        return ProvedSize(max(lower, 0.0), supports, self.open.n_expanded)
 
-    def _child(self, waiting: OpenNodes[_Open], node: _Open) -> None:
-        """Queue a node, or evaluate its supports if there are few."""
-        k, free = self.tau - len(node.inside), len(self.left) - len(node.inside) - len(node.outside)
-        if free < k:
-            return
-        if free == k:  # counts all free columns, not only the few
-            out = np.zeros(len(self.left), dtype=np.bool_)
-            out[self.few[list(node.outside)]] = True
-            support = self.left[~out]
-            self.listed.append((self.known.take([support])[0], support))
-        elif k == 1:
-            self._scan(node)
-        else:
-            usable = ~np.isin(node.used, list(node.outside))
-            waiting.push(node.lower, replace(node, used=node.used[usable], point=node.point[usable]))
+    def _expand(self, node: _Open, bar: float) -> list[tuple[float, _Open]]:
+        """Bound a node; return its children, none if its bound reaches the cutoff."""
+        node, pick = self._relax(node, bar)
+        if node.lower >= bar:
+            return []
+        if pick < 0:
+            self.stuck = min(self.stuck, node.lower)
+            return []
+        inside, outside = (*node.inside, pick), node.outside | {pick}
+        return self._children([replace(node, inside=inside), replace(node, outside=outside)])
+
+    def _children(self, nodes: Iterable[_Open]) -> list[tuple[float, _Open]]:
+        """Return the nodes to queue, after evaluating the supports of nodes that have few."""
+        children = []
+        for node in nodes:
+            k, free = self.tau - len(node.inside), len(self.left) - len(node.inside) - len(node.outside)
+            if free == k:  # counts all free columns, not only the few
+                out = np.zeros(len(self.left), dtype=np.bool_)
+                out[self.few[list(node.outside)]] = True
+                support = self.left[~out]
+                self.listed.append((self.known.take([support])[0], support))
+            elif free > k == 1:
+                self._scan(node)
+            elif free > k:
+                usable = ~np.isin(node.used, list(node.outside))
+                children.append((node.lower, replace(node, used=node.used[usable], point=node.point[usable])))
+        return children
 
 
 def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:

@@ -9,7 +9,7 @@ many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import comb
@@ -564,16 +564,14 @@ class Collection:
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
         reduced = criterion.part(root)
         floor = self._value(least_of_all_columns(reduced.problem), reduced)
-        self._now: Open | None = self._open_branch(root, dict.fromkeys(wanted.taus, floor))
         self._open = OpenNodes[Open]()
+        for bound, branch in self._open_branches([root], dict.fromkeys(wanted.taus, floor)):
+            self._open.push(bound, branch)
 
     def run(self) -> None:
         """Pass supports until all were passed, or the time is over."""
-        while self._now is not None and not self.expired():
-            if not self._visit_branch(self._now):
-                return
-            self._now = self._open.pop() if self._open else None
-        self.finished = self._now is None and not self._stuck
+        is_passed = self._open.search(self._visit_branch, lambda: np.inf, lambda: not self.expired())
+        self.finished = is_passed and not self._stuck
 
     def unseen(self, tau: int) -> float:
         """Return a lower bound on the values of the supports of a size up to the threshold that were not passed.
@@ -583,7 +581,7 @@ class Collection:
         tau : int
             Size.
         """
-        unseen_nodes = [*self._open, *self._stuck] + ([] if self._now is None else [self._now])
+        unseen_nodes = [*self._open, *self._stuck]
         return min((node.bounds[tau] for node in unseen_nodes if tau in node.bounds), default=np.inf)
 
     @staticmethod
@@ -591,23 +589,27 @@ class Collection:
         """Return a lower bound on the values of supports with at least the given objective."""
         return max(objective - part.offset, 0.0) / part.rate * (1.0 - SHAVED)
 
-    def _open_branch(self, branch: Branch, bounds: dict[int, float]) -> Open:
-        """Return a branch with bounds for its sizes."""
-        every = self.terms.count(np.arange(self.criterion.problem.q))
-        least, most = self.terms.count(branch.inside), every - self.terms.count(branch.outside)
-        return Open(branch, {tau: bound for tau, bound in bounds.items() if least <= tau <= most})
+    def _open_branches(self, branches: Iterable[Branch], bounds: dict[int, float]) -> list[tuple[float, Open]]:
+        """Return the branches with bounds for their sizes, if they have any, each with the smallest bound."""
+        n_terms, children = self.terms.count(np.arange(self.criterion.problem.q)), []
+        for branch in branches:
+            least, most = self.terms.count(branch.inside), n_terms - self.terms.count(branch.outside)
+            own = {tau: bound for tau, bound in bounds.items() if least <= tau <= most}
+            if own:
+                children.append((min(own.values()), Open(branch, own)))
+        return children
 
-    def _visit_branch(self, now: Open) -> bool:
-        """Work on a branch until it is finished or split; return False if the time was over before."""
+    def _visit_branch(self, lower: float, now: Open) -> list[tuple[float, Open]]:
+        """Work on a branch until it is finished or split; return its parts, or the branch if the time ended before."""
         taus = [tau for tau, bound in now.bounds.items() if bound <= self.wanted.threshold(tau)]
         reduced = self.criterion.part(now.branch)
         eliminated_part = eliminate_forced_columns(reduced.problem)
         choice, problem = eliminated_part.choice, eliminated_part.problem
         form = normal_form(problem)
         if not taus:
-            return True
+            return []
         if not form.is_trusted or len(form.columns) < len(choice.others):
-            return self._try_all(now, taus)
+            return [] if self._try_all(now, taus) else [(lower, now)]
         columns = reduced.columns[choice.others][form.columns]
         fixed = self.terms.count(now.branch.inside)
         bars = self._bars(reduced, fixed, taus, form.m)
@@ -624,27 +626,22 @@ class Collection:
                 bounds = source.open_bounds()
                 here = {tau: self._value(float(bounds[tau - fixed]), reduced) for tau in taus}
                 now.bounds = {tau: max(now.bounds[tau], here[tau]) for tau in taus if here[tau] < np.inf}
-                if self.expired():
-                    return False
-                self._split(now, columns, form)
-                return True
+                return [(lower, now)] if self.expired() else self._split(now, columns, form)
             supports = source.advance(STEP_NODES if budget < np.inf else PATH_SLICE)
             valued += len(supports.masks)
             if len(supports.masks):
                 self._offer(self._supports(supports, columns, now.branch.inside))
                 source.lower_bars(self._bars(reduced, fixed, taus, form.m))
         self.nodes += source.nodes
-        return True
+        return []
 
-    def _split(self, now: Open, columns: IntArray, form: NormalForm) -> None:
-        """Open the two branches with and without the column that is most expensive to drop, or its term."""
+    def _split(self, now: Open, columns: IntArray, form: NormalForm) -> list[tuple[float, Open]]:
+        """Return the two branches with and without the column that is most expensive to drop, or its term."""
         V, beta, _ = form.solve_all_columns()
         term = self.terms.columns([int(self.terms.first[columns[int(np.argmax(beta**2 / np.diag(V)))]])])
         inside, outside = now.branch
-        for branch in (Branch(np.union1d(inside, term), outside), Branch(inside, np.union1d(outside, term))):
-            child = self._open_branch(branch, now.bounds)
-            if child.bounds:
-                self._open.push(min(child.bounds.values()), child)
+        halves = Branch(np.union1d(inside, term), outside), Branch(inside, np.union1d(outside, term))
+        return self._open_branches(halves, now.bounds)
 
     def _bars(self, part: Part, fixed: int, taus: Sequence[int], m: int) -> FloatArray:
         """Return cutoffs by the number of terms in addition to the included ones."""

@@ -102,19 +102,17 @@ class ClusterTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
-        while self.open.smallest_bound < self.bar:
-            if self.nodes >= goal or expired():
-                return False
-            children = self._children(self.open.next_node, expired)
-            self.open.pop()
-            for child in children:
-                if child is not None and child.bound < self.bar:
-                    self.open.push(child.bound, child)
-            if self.overflow:
-                return False
-        self.open.clear()
-        self.finished = True
-        return True
+
+        def expand(_: float, node: ClusterNode) -> list[tuple[float, ClusterNode]]:
+            children = self._children(node, expired)
+            return [(child.bound, child) for child in children if child is not None and child.bound < self.bar]
+
+        self.finished = self.open.search(
+            expand, lambda: self.bar, lambda: self.nodes < goal and not self.overflow and not expired()
+        )
+        if self.finished:
+            self.open.clear()
+        return self.finished
 
     def _children(self, node: ClusterNode, expired: Callable[[], bool]) -> list[ClusterNode | None]:
         if node.effort:

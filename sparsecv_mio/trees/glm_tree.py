@@ -19,7 +19,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_leaps
-from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.glm import level_ranges
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.glm_starts import exchange_columns
@@ -88,8 +87,6 @@ class SizeSearch:
         Best support so far, with the value `upper`.
     kept : dict of frozenset to (float, float)
         Bounds on F of supports that can be optimal.
-    unseen : float
-        Lower bound on F of the unvisited supports with F at most the level.
     exhausted : bool
         True if every node is closed, so that further work cannot change the result.
     """
@@ -101,10 +98,22 @@ class SizeSearch:
         self.flat = frozenset(flat)
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
-        self.nodes, self.closed, self.unseen, self._left, self.exhausted = 0, np.inf, 0.0, np.inf, False
+        self.open, self.closed, self._left, self.exhausted = OpenNodes[_Node](), np.inf, np.inf, False
         self.work, self._broad = LEAPS_WORK, 0  # work of a node, and number of nodes that had a share of it
         self._enough = np.inf  # target of the lower bound: supports above it are not needed
         self._lock = threading.Lock()
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes so far."""
+        return self.open.n_expanded
+
+    @property
+    def unseen(self) -> float:
+        """Lower bound on F of the unvisited supports with F at most the level."""
+        if not self.open.n_expanded:
+            return 0.0
+        return min(self.open.smallest_bound, self._left)
 
     @property
     def level(self) -> float:
@@ -151,22 +160,19 @@ class SizeSearch:
         threads : int
             Number of nodes that are processed at the same time.
         """
-        waiting: OpenNodes[_Node] = OpenNodes()
         self._enough = enough
         inside = frozenset(np.flatnonzero(self.fits.copies)[self.fits.inside].tolist())
-        waiting.push(0.0, _Node(inside, frozenset(), self.point))
-        while len(waiting) and self.nodes - self._broad + self._broad // BROAD < effort and not self.expired():
-            self.unseen = min(waiting.smallest_bound, self._left)
-            if self.listing is None and min(waiting.smallest_bound, self.closed) >= enough:
-                break
-            nodes = [(waiting.smallest_bound, waiting.pop()) for _ in range(min(len(waiting), threads))]
-            self.nodes += len(nodes)
-            for children in on_threads(lambda given: self._step(*given), nodes, threads):
-                for below, child in children:
-                    waiting.push(below, child)
-        self.unseen, self.exhausted = min(waiting.smallest_bound, self._left), not len(waiting)
-        lower = min(waiting.smallest_bound, self.closed, self.upper)
-        if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
+        self.open.clear()
+        self.open.push(0.0, _Node(inside, frozenset(), self.point))
+        self.open.search(
+            self._step,
+            lambda: enough if self.listing is None and self.closed >= enough else np.inf,
+            lambda: self.nodes - self._broad + self._broad // BROAD < effort and not self.expired(),
+            threads,
+        )
+        self.exhausted = not self.open
+        lower = min(self.open.smallest_bound, self.closed, self.upper)
+        if lower < enough <= self.level and self.exhausted and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf
             everything = self.solve(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))

@@ -33,9 +33,8 @@ NULL_COST = OUTWARD**2  # cost of dropping, as a share of yy, up to which a coef
 
 
 class RestrictedNode(NamedTuple):
-    """An open node: its bound, its columns, and the points of its parent."""
+    """An open node: its columns, and the points of its parent."""
 
-    bound: float
     inside: int
     free: int
     b: FloatArray
@@ -104,13 +103,11 @@ class RestrictedTree:
     ----------
     upper, support : float, int array
         Objective and columns of the best support found; inf if there is none.
-    nodes : int
-        Number of nodes so far.
     """
 
     def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints) -> None:
         self.form, self.family = form, family
-        self.upper, self.support, self.nodes = np.inf, np.zeros(0, dtype=np.int64), 0
+        self.upper, self.support = np.inf, np.zeros(0, dtype=np.int64)
         self.overflow = self.unsure = False
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
@@ -134,7 +131,12 @@ class RestrictedTree:
         self.open = OpenNodes[RestrictedNode]()
         root = family.root
         if root is not None:
-            self.open.push(-np.inf, RestrictedNode(-np.inf, *root, np.zeros(form.m), np.zeros(form.m)))
+            self.open.push(-np.inf, RestrictedNode(*root, np.zeros(form.m), np.zeros(form.m)))
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes so far."""
+        return self.open.n_expanded
 
     @property
     def bar(self) -> float:
@@ -152,13 +154,12 @@ class RestrictedTree:
 
         The first node is processed whatever the limit, so that a support and a bound are always found.
         """
-        first = True
-        while self.open and not self.overflow and (first or (self.nodes < effort and not expired())):
-            node = self.open.pop()
-            if node.bound <= self.bar:
-                self.nodes += 1
-                self._visit(node)
-            first = False
+        before = self.nodes
+        self.open.search(
+            self._visit,
+            lambda: float(np.nextafter(self.bar, np.inf)),  # supports at the cutoff are kept
+            lambda: not self.overflow and (self.nodes == before or (self.nodes < effort and not expired())),
+        )
 
     # -- supports -----------------------------------------------------------------------------------------------------
 
@@ -206,30 +207,32 @@ class RestrictedTree:
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
-    def _visit(self, node: RestrictedNode) -> None:
-        """Bound a node, try supports in it, and branch unless the node is closed."""
+    def _visit(self, lower: float, node: RestrictedNode) -> list[tuple[float, RestrictedNode]]:
+        """Bound a node and try supports in it; return its children, none if the node is closed."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
         while settled is not None:
             inside, free = settled
             bound, value, status = self._bound(inside, free, point)
-            bound = max(bound, node.bound)
+            bound = max(bound, lower)
             if bound > self.bar:
-                return
+                return []
             self._round(inside, free, point)
             if bound > self.bar:
-                return
+                return []
             fixed = self.family.settle(
                 inside | make_mask(self.form.columns[status == INSIDE].tolist()),
                 free & ~make_mask(self.form.columns[status == DROPPED].tolist()),
             )
             if fixed is not None and value > -np.inf and self._is_fitted(*fixed, free, value, point):
-                return
+                return []
             if fixed == settled and not free:
-                return self._leaf(inside)
+                self._leaf(inside)
+                return []
             if fixed == settled:
                 return self._branch(bound, value, (inside, free), point)
             settled = fixed
+        return []
 
     def _leaf(self, inside: int) -> None:
         """Try the only support of a node; the subproblem stays unsolved if this support cannot be fitted.
@@ -291,9 +294,11 @@ class RestrictedTree:
         ]
         return not open_columns
 
-    def _branch(self, bound: float, value: float, node: tuple[int, int], point: NodePoint) -> None:
+    def _branch(
+        self, bound: float, value: float, node: tuple[int, int], point: NodePoint
+    ) -> list[tuple[float, RestrictedNode]]:
         """Split a node by a column about which its relaxation is undecided."""
-        inside, free = node
+        children, (inside, free) = [], node
         j = self._choose_branching_column(free, point)
         cost = float(point.cost[self.place[j]]) if self.varying >> j & 1 else 0.0
         for more, less in ((1 << j, 0), (0, 1 << j)):
@@ -301,7 +306,8 @@ class RestrictedTree:
             if child is not None:
                 low = bound if more else max(bound, value + cost)
                 if low <= self.bar:
-                    self.open.push(low, RestrictedNode(low, *child, point.b, point.u))
+                    children.append((low, RestrictedNode(*child, point.b, point.u)))
+        return children
 
     def _choose_branching_column(self, free: int, point: NodePoint) -> int:
         """Return the free column with the most fractional indicator, on ties with the largest cost; else a parent."""
@@ -319,7 +325,7 @@ class RestrictedTree:
         complete = bool(closed and np.isfinite(self.upper))
         ties = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
-        low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.open)])
+        low = min(0.0 if unvalued else self.upper, self.open.smallest_bound)
         return BestSubset(
             tau=self.family.tau,
             support=self.support,

@@ -5,16 +5,17 @@ This module loads no kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import count
+from itertools import chain, count
 from math import inf
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.parallel import on_threads
 
 MOST_NODES = 1 << 20  # maximum nodes of a tree whose list or optimum another step needs; beyond, the step is skipped
 UNLIMITED = 1 << 62  # number of nodes that no tree reaches
@@ -129,9 +130,15 @@ Node = TypeVar("Node")
 
 
 class OpenNodes(Generic[Node]):
-    """Open nodes of a best-first search: the smallest bound comes first, and equal bounds in the order of arrival.
+    """Best-first search: the open node with the smallest bound comes first, and equal bounds in the order of arrival.
 
-    All trees written in Python use this queue, with any type of node.
+    All trees written in Python are searched by `search`, with any type of node. Another thread may read the smallest
+    bound and the nodes at any moment.
+
+    Attributes
+    ----------
+    n_expanded : int
+        Number of nodes that were expanded.
 
     Examples
     --------
@@ -144,25 +151,22 @@ class OpenNodes(Generic[Node]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Node]] = []
+        self._in_work: list[tuple[float, int, Node]] = []
         self._number = count()
+        self.n_expanded = 0
 
     def __len__(self) -> int:
         """Return the number of open nodes."""
-        return len(self._heap)
+        return len(self._heap) + len(self._in_work)
 
     def __iter__(self) -> Iterator[Node]:
         """Yield the open nodes in no particular order."""
-        return (node for _, _, node in self._heap)
+        return (node for _, _, node in (*self._in_work, *self._heap))
 
     @property
     def smallest_bound(self) -> float:
         """Smallest bound; inf if no node is open."""
-        return self._heap[0][0] if self._heap else inf
-
-    @property
-    def next_node(self) -> Node:
-        """The node that `pop` takes next."""
-        return self._heap[0][2]
+        return min((bound for bound, _, _ in (*self._in_work, *self._heap[:1])), default=inf)
 
     def push(self, bound: float, node: Node) -> None:
         """Add a node."""
@@ -175,3 +179,43 @@ class OpenNodes(Generic[Node]):
     def clear(self) -> None:
         """Remove all nodes."""
         self._heap.clear()
+
+    def search(
+        self,
+        expand: Callable[[float, Node], Iterable[tuple[float, Node]]],
+        cutoff: Callable[[], float],
+        may_continue: Callable[[], bool],
+        threads: int = 1,
+    ) -> bool:
+        """Replace nodes by their children, the smallest bound first, until no bound is below the cutoff.
+
+        Parameters
+        ----------
+        expand : callable
+            Function `(bound, node) -> children`, each child with its bound; a node that is not finished is its own
+            child. A child whose bound is inf is dropped.
+        cutoff : callable
+            Function that returns the bound from which nodes need no work; it may fall during the search.
+        may_continue : callable
+            Function that returns False when the node limit or the time is over.
+        threads : int
+            Number of nodes that are expanded at the same time.
+
+        Returns
+        -------
+        bool
+            True if no open node has a bound below the cutoff.
+        """
+        while self._heap and self._heap[0][0] < cutoff():
+            if not may_continue():
+                return False
+            for _ in range(min(len(self._heap), threads)):
+                self._in_work.append(self._heap[0])
+                heappop(self._heap)
+            self.n_expanded += len(self._in_work)
+            expanded = on_threads(lambda entry: list(expand(entry[0], entry[2])), self._in_work, threads)
+            for bound, child in chain.from_iterable(expanded):
+                if bound < inf:
+                    self.push(bound, child)
+            self._in_work.clear()
+        return True

@@ -52,27 +52,27 @@ class TermTree(RestrictedTree):
         met, self.met = self.met, []
         return met
 
-    def _visit(self, node: RestrictedNode) -> None:
-        """Bound a node, and branch unless it is closed or holds one support only."""
+    def _visit(self, lower: float, node: RestrictedNode) -> list[tuple[float, RestrictedNode]]:
+        """Bound a node; return its children, none if it is closed or holds one support only."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
         while settled is not None and self.family.count(settled[0] | settled[1]) >= self.family.tau:
             inside, free = settled
             bound, value, status = self._bound(inside, free, point)
-            bound = max(bound, node.bound)
+            bound = max(bound, lower)
             if bound > self.bar:
-                return
+                return []
             if not free:
                 self.met.append(inside)
-                return
+                return []
             fixed = self.family.settle(
                 inside | make_mask(self.form.columns[status == INSIDE].tolist()),
                 free & ~make_mask(self.form.columns[status == DROPPED].tolist()),
             )
             if fixed == settled:
-                self._branch(bound, value, (inside, free), point)
-                return
+                return self._branch(bound, value, (inside, free), point)
             settled = fixed
+        return []
 
 
 class TermsBelow:
@@ -166,5 +166,5 @@ class TermsBelow:
         bounds = np.full(len(self.bars), np.inf)
         bounds[self._left] = 0.0
         if self._tree is not None:
-            bounds[self._tree.family.tau] = max(min((node.bound for node in self._tree.open), default=np.inf), 0.0)
+            bounds[self._tree.family.tau] = max(self._tree.open.smallest_bound, 0.0)
         return np.asarray(np.maximum((bounds - self.form.slack) / (1.0 + self.form.keep), 0.0))
