@@ -85,7 +85,7 @@ def compare(
         session.raise_if_interrupted(stop)
         rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=repeats, limits=limits))
 
-    from sparsecv_mio.batch.comparison_tables import markdown, print_compare, write_csv
+    from sparsecv_mio.batch.mio_comparison import markdown, print_compare, write_csv
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])
     table, page = (folder / name for name in OUTPUTS)

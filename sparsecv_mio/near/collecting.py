@@ -41,6 +41,17 @@ from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
 
+UNKNOWN = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
+
+
+@dataclass(frozen=True, eq=False)
+class Valued:
+    """A support, its value, and a bound on the rounding error of the value."""
+
+    support: IntArray
+    value: float
+    error: float
+
 
 def all_rows(data: StandardData, who: str) -> SparseProblem:
     """Return the problem of all rows at a gamma of 1.

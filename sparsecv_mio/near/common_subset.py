@@ -27,8 +27,8 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near.collecting import UNKNOWN, Valued
 from sparsecv_mio.near.glm_values import make_support_values
-from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.answer.result import (
     all_rows_fit,

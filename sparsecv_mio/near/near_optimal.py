@@ -24,6 +24,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near.collecting import UNKNOWN, Valued
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.answer.result import column_names, data_info, fold_info, target_info
@@ -37,17 +38,7 @@ from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
-UNKNOWN = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
 SPARE_SUPPORTS = 64  # supports stored in addition to twice the wanted number before the list is cut
-
-
-@dataclass(frozen=True, eq=False)
-class Valued:
-    """A support, its value, and a bound on the rounding error of the value."""
-
-    support: IntArray
-    value: float
-    error: float
 
 
 @dataclass(frozen=True, eq=False)

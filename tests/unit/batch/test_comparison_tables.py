@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparsecv_mio.batch.comparison_tables import markdown, print_compare, write_csv
-from sparsecv_mio.batch.mio_comparison import CompareRow
+from sparsecv_mio.batch.mio_comparison import CompareRow, markdown, print_compare, write_csv
 
 MACHINE = {"machine": "x86", "cores": "2", "numpy": "2.0", "backend_version": "1.2"}
 ROWS = [
