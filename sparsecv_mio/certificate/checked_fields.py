@@ -6,6 +6,7 @@ Each check names its fields and belongs to a part. A field is *recomputed*, *bou
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -21,6 +22,17 @@ COST_LIMIT = 5e10  # elementary operations of an enumeration
 MOST_FITS = 20_000  # fits in one part of a verification, about 0.5 ms each
 SAME = 1e-12  # relative difference of numbers that come from the same number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
+
+
+def are_nearly_equal(a: float, b: float, scale: float = 0.0) -> bool:
+    """Return True if two numbers are equal up to their last digits.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Additional scale: the difference is compared with the largest of both numbers and this one.
+    """
+    return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
 class EnumerationLevel(IntEnum):
@@ -125,6 +137,20 @@ class Checks:
     def require_at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
         """Record a failure if a number of the record is below a computed bound; see `at_most`."""
         return self.require(least <= said + slack, name, f"{said!r} is below {what}")
+
+    def require_same(self, name: str, said: float, found: float, what: str, scale: float = 0.0) -> bool:
+        """Record a failure unless a number of the record equals another one up to its last digits.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field, which this check bounds.
+        what : str
+            Source of the other number.
+        scale : float
+            Additional scale of the difference.
+        """
+        return self.require(are_nearly_equal(said, found, scale), name, f"is {said!r}, {what} {found!r}")
 
     def require_equal(self, name: str, said: object, found: object) -> bool:
         """Record a failure unless the record equals the recomputed value.

@@ -8,9 +8,22 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate import fit_records, records  # fmt: skip
-from sparsecv_mio.certificate.checked_fields import SAME, Checks
+from sparsecv_mio.certificate.checked_fields import SAME, Checks, are_nearly_equal
+from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
+from sparsecv_mio.certificate.records import (
+    CertifiedSoFar,
+    DescentStep,
+    Least,
+    OneSe,
+    PathRow,
+    Record,
+    Refined,
+    Region,
+    TableRow,
+    find_loosest_pair,
+    least_upper,
+)  # fmt: skip
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -24,30 +37,13 @@ MOVE_PROGRESS = 1e-8  # minimum relative decrease of an accepted move of a desce
 CERTIFIED_DESCENT = "descent, certified rows"
 
 
-def are_nearly_equal(a: float, b: float, scale: float = 0.0) -> bool:
-    """Return True if two numbers are equal up to their last digits.
-
-    Parameters
-    ----------
-    scale : float, optional
-        Additional scale: the difference is compared with the largest of both numbers and this one.
-    """
-    return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
-
-
-def find_row(
-    claim: records.Record | records.Least | records.Region | records.DescentStep, table: Sequence[records.TableRow]
-) -> records.TableRow | None:
+def find_row(claim: Record | Least | Region | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
     """Return the row of a table with the pair of a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
 def check_against_table(
-    checks: Checks,
-    claim: records.Record | records.Least | records.Region | records.Refined,
-    row: records.TableRow,
-    names: Sequence[str],
-    path: str = "",
+    checks: Checks, claim: Record | Least | Region | Refined, row: TableRow, names: Sequence[str], path: str = ""
 ) -> None:
     """Check that a claim about a pair has the same numbers as the row of the pair.
 
@@ -60,12 +56,10 @@ def check_against_table(
     """
     for name in names:
         said, tabled = getattr(claim, name), getattr(row, name)
-        checks.require(
-            are_nearly_equal(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair"
-        )
+        checks.require_same(f"{path}{name}", said, tabled, "the table says")
 
 
-def check_gap(checks: Checks, claim: records.Record | records.Least | fit_records.FitRecord, path: str = "") -> None:
+def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "") -> None:
     """Check the relative gap of two bounds.
 
     Parameters
@@ -75,12 +69,10 @@ def check_gap(checks: Checks, claim: records.Record | records.Least | fit_record
     """
     gap = relative_gap(claim.lower, claim.upper)
     checks.mark_recomputed_fields(f"{path}gap")
-    checks.require(are_nearly_equal(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
+    checks.require_same(f"{path}gap", claim.gap, gap, "lower and upper give")
 
 
-def check_grid(
-    checks: Checks, request: Request, rows: Sequence[records.TableRow] | Sequence[records.PathRow], name: str
-) -> None:
+def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
     """Check the requested gap, and that a table has exactly the requested grid.
 
     Parameters
@@ -102,7 +94,7 @@ def check_requested_grid(checks: Checks, request: Request, p: int) -> None:
     checks.require(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
 
 
-def rows_in_region(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
+def rows_in_region(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
     """Return the rows of a table in a region, including its best pair."""
     top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
     inside = [
@@ -114,7 +106,7 @@ def rows_in_region(region: records.Region, table: Sequence[records.TableRow]) ->
     return [row for row, covered in zip(table, inside, strict=True) if covered]
 
 
-def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan: FoldPlan) -> None:
+def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
     """Check everything that follows from other fields of the record.
 
     Parameters
@@ -138,7 +130,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     if checks.require((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.mark_recomputed_fields("r_squared")
         share = explained_share(dataset, record.loss, plan.all_scored, record.cv_error)
-        checks.require(are_nearly_equal(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
+        checks.require_same("r_squared", said, share, "cv_error gives", 1.0)
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
     _check_rule(checks, record)
@@ -183,7 +175,7 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     checks.mark_bounded_fields("request.method")
 
 
-def _words(checks: Checks, record: records.Record) -> None:
+def _words(checks: Checks, record: Record) -> None:
     """Check the requested keywords, if the record has them; older records have None."""
     request = record.request
     requested = (request.loss or Loss.SQUARED) == record.loss
@@ -201,7 +193,7 @@ def _list_allowed_values(words: Iterable[str]) -> str:
     return f"must be {' or '.join(words)}"
 
 
-def _table(checks: Checks, record: records.Record) -> None:
+def _table(checks: Checks, record: Record) -> None:
     check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
@@ -217,7 +209,7 @@ def _table(checks: Checks, record: records.Record) -> None:
         checks.require(bounded, f"{place}upper", "is unknown though every fold is decided")
 
 
-def _check_headline(checks: Checks, record: records.Record) -> None:
+def _check_headline(checks: Checks, record: Record) -> None:
     own = find_row(record, record.table)
     if not checks.require(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
@@ -235,13 +227,13 @@ def _check_headline(checks: Checks, record: records.Record) -> None:
         own = row
     _certificate(checks, record, own, "" if record.least is None else "least.")
     if record.loosest is not None:
-        right = record.loosest == records.find_loosest_pair(record.table)
+        right = record.loosest == find_loosest_pair(record.table)
         checks.require(right, "loosest", "is not the first pair of the table with the least lower bound")
         checks.mark_bounded_fields("loosest.gamma", "loosest.tau")
 
 
 def _check_against_row(
-    checks: Checks, claim: records.Record | records.Least, row: records.TableRow, folds: ChosenFolds | None, path: str
+    checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenFolds | None, path: str
 ) -> None:
     """Check the claims about a pair and its folds against its row."""
     check_against_table(checks, claim, row, ("cv_error",), path)
@@ -255,19 +247,14 @@ def _check_against_row(
     checks.require(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
 
 
-def _certificate(checks: Checks, record: records.Record, row: records.TableRow, path: str) -> None:
+def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> None:
     """Check the pair with the minimum CV error, its row, and the interval of the minimum CV error of the grid."""
     claim = record.certificate
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
         lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
-    checks.require(
-        are_nearly_equal(claim.lower, lower), f"{path}lower", f"is {claim.lower!r}, the least of the table is {lower!r}"
-    )
-    ceiling = records.least_upper(row, record.table)
-    checks.require(
-        are_nearly_equal(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}"
-    )
+    checks.require_same(f"{path}lower", claim.lower, lower, "the least of the table is")
+    checks.require_same(f"{path}upper", claim.upper, least_upper(row, record.table), "the table gives")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
     words = f"another pair has the upper bound {upper!r}, this one {row.upper!r}"
@@ -279,13 +266,13 @@ def _certificate(checks: Checks, record: records.Record, row: records.TableRow, 
         _check_gap(checks, claim, record.request.gap, "status")
 
 
-def _check_gap(checks: Checks, claim: records.Record | records.Least | records.Region, gap: float, name: str) -> None:
+def _check_gap(checks: Checks, claim: Record | Least | Region, gap: float, name: str) -> None:
     width = gap * claim.upper + claim.tie_width + claim.allowance
     closed = claim.upper - claim.lower <= width * (1.0 + SAME)
     checks.require(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
 
 
-def _check_rule(checks: Checks, record: records.Record) -> None:
+def _check_rule(checks: Checks, record: Record) -> None:
     """Check that the fields of a rule exist if it was requested, and that another pair needs a rule."""
     one_se, least = record.one_se, record.least
     checks.require((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
@@ -297,7 +284,7 @@ def _check_rule(checks: Checks, record: records.Record) -> None:
     checks.require(differs, "least", "is of the reported pair")
 
 
-def _check_statuses(checks: Checks, record: records.Record) -> None:
+def _check_statuses(checks: Checks, record: Record) -> None:
     """Check the status of every pair in the table; older records have no statuses."""
     least = min((row.upper for row in record.table), default=math.inf)
     bar, proved = (1.0 - record.request.gap) * least, record.status == "proved"
@@ -309,7 +296,7 @@ def _check_statuses(checks: Checks, record: records.Record) -> None:
         checks.require(row.status == status, f"table[{i}].status", words)
 
 
-def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> None:
+def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
     """Check the standard errors of pairs with stored folds; others must be nonnegative, and None for a single fold."""
     stored = {(record.gamma, record.tau): record.chosen_folds}
     if record.least is not None and record.least_folds is not None:
@@ -326,12 +313,10 @@ def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> 
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
             spread = standard_error(folds.error, scored.by_fold, scored.times)
-            checks.require(
-                are_nearly_equal(said, spread, row.cv_error), place, f"is {said!r}, the folds give {spread!r}"
-            )
+            checks.require_same(place, said, spread, "the folds give", row.cv_error)
 
 
-def _check_so_far(checks: Checks, record: records.Record, so_far: records.CertifiedSoFar) -> None:
+def _check_so_far(checks: Checks, record: Record, so_far: CertifiedSoFar) -> None:
     """Check the results certified without a complete proof against the rows of the table."""
     for name, status in (("solved", "decided"), ("excluded", "excluded"), ("open", "open")):
         said, count = getattr(so_far, name), sum(row.status == status for row in record.table)
@@ -340,7 +325,7 @@ def _check_so_far(checks: Checks, record: records.Record, so_far: records.Certif
         _region(checks, record, so_far.region, max(record.request.gap, SO_FAR_GAP), "so_far.region.")
 
 
-def _region(checks: Checks, record: records.Record, region: records.Region, gap: float, path: str) -> None:
+def _region(checks: Checks, record: Record, region: Region, gap: float, path: str) -> None:
     """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
     checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
@@ -354,17 +339,14 @@ def _region(checks: Checks, record: records.Record, region: records.Region, gap:
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
-    words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
-    checks.require(are_nearly_equal(region.lower, lowest.lower), f"{path}lower", words)
+    checks.require_same(f"{path}lower", region.lower, lowest.lower, "the least of the region is")
     words = f"another pair of the region has the upper bound {upper!r}"
     checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
     _check_gap(checks, region, gap, f"{path}upper")
 
 
-def _check_widths(
-    checks: Checks, claim: records.Record | records.Least | records.Region, lowest: records.TableRow, path: str = ""
-) -> None:
+def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableRow, path: str = "") -> None:
     """Check ties and rounding of a claim: at most the width of the interval with the smallest lower bound."""
     room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
@@ -375,14 +357,13 @@ def _check_widths(
         )
 
 
-def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: Scored) -> None:
+def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     """Check the rule: the simplest pair whose upper bound is within one standard error of the minimum CV error."""
     if not checks.require(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
     best, folds = record.certificate, record.least_folds or record.chosen_folds
     error = standard_error(folds.error, scored.by_fold, scored.times)
-    right = are_nearly_equal(one.standard_error, error, best.cv_error)
-    checks.require(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
+    checks.require_same("one_se.standard_error", one.standard_error, error, "the folds give", best.cv_error)
     row = find_row(record, record.table)
     if row is None:
         return
@@ -398,11 +379,11 @@ def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: 
     _sure_of_one_se(checks, record, one, limit)
 
 
-def _is_simpler(row: records.TableRow, record: records.Record) -> bool:
+def _is_simpler(row: TableRow, record: Record) -> bool:
     return row.tau < record.tau or (row.tau == record.tau and row.gamma > record.gamma)
 
 
-def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, limit: float) -> None:
+def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) -> None:
     """Check `estimate` of the rule: whether an open pair could change the choice, or is the choice."""
     best, top = record.certificate, find_row(record.certificate, record.table)
     open_rows, missing = [row for row in record.table if row.folds_decided < row.folds], []
@@ -416,7 +397,7 @@ def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, 
     checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
 
 
-def _check_descent(checks: Checks, record: records.Record) -> None:
+def _check_descent(checks: Checks, record: Record) -> None:
     """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.require(
@@ -436,9 +417,7 @@ def _check_descent(checks: Checks, record: records.Record) -> None:
     _end_of_descent(checks, record, at)
 
 
-def _check_move(
-    checks: Checks, i: int, step: records.DescentStep, before: records.DescentStep | None, certified: bool
-) -> None:
+def _check_move(checks: Checks, i: int, step: DescentStep, before: DescentStep | None, certified: bool) -> None:
     """Check that a move of a descent has a known kind, and is accepted if it improves on its start."""
     place, moves = f"descent[{i}].", ("start",) if i == 0 else ("gamma", "line")
     checks.require(step.move in moves, f"{place}move", f"{step.move!r} is not one of {', '.join(moves)}")
@@ -454,7 +433,7 @@ def _check_move(
         checks.require(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
 
 
-def _end_of_descent(checks: Checks, record: records.Record, at: int) -> None:
+def _end_of_descent(checks: Checks, record: Record, at: int) -> None:
     """Check that the answer is the result of the last accepted move, number `at`."""
     here = record.descent[at]
     # under a limit another pair may be reported, and the one-SE rule has more of the row decided after its move

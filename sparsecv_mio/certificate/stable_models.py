@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import are_nearly_equal, find_row
+from sparsecv_mio.certificate.claims import find_row
 from sparsecv_mio.certificate.design import Design, Pair
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.records import Record
@@ -82,18 +82,10 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
     checks.require(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
-    least = float(lower.min())
-    checks.require(
-        _are_within_tolerance(chosen.lower, least),
-        f"{path}lower",
-        f"is {chosen.lower!r}, table and intervals give {least!r}",
-    )
     top = float(upper[here])
-    checks.require(
-        _are_within_tolerance(chosen.upper, top),
-        f"{path}upper",
-        f"is {chosen.upper!r}, table and intervals give {top!r}",
-    )
+    for name, said, found in (("lower", chosen.lower, float(lower.min())), ("upper", chosen.upper, top)):
+        right = said == found or abs(said - found) <= LAST * max(abs(said), abs(found))
+        checks.require(right, f"{path}{name}", f"is {said!r}, table and intervals give {found!r}")
     room = _largest_allowance(record, lower, upper)
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
     checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
@@ -130,9 +122,8 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             top = float(upper[here[0]])
             width = record.request.gap * top + _largest_allowance(record, lower, upper)
             closed = math.isfinite(top) and top - float(lower.min()) <= width
-            checks.require(
-                closed, f"{path}[{i}].proved", "is true though the criterion of its weight leaves a larger gap"
-            )
+            words = "is true though the criterion of its weight leaves a larger gap"
+            checks.require(closed, f"{path}[{i}].proved", words)
     if len(chosen.models) > 1:
         checks.only_read(f"{path}[].support", "no other subset is compared")
     if chosen.models:
@@ -151,10 +142,6 @@ def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
     allowed &= set(one.support) <= set(record.data.names)
     checks.require(allowed, f"{path}support", f"is not a set of up to {one.tau} features of the data")
-
-
-def _are_within_tolerance(a: float, b: float) -> bool:
-    return are_nearly_equal(a, b) or abs(a - b) <= LAST * max(abs(a), abs(b))
 
 
 def _check_refitted_changes(
