@@ -122,9 +122,10 @@ def draw_file(draw: Callable[[], None], place: str, out: str | None) -> int:
     from sparsecv_mio.report.figures import check_plot
 
     check_plot(place, "--out")
+    replaced = " (replaced an older file)" if Path(place).exists() else ""
     with ending.print_warnings():
         draw()
-    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))
+    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}{replaced}", soft_wrap=True))
 
 
 def draw_record(record: str, data: str | None, panel: str, place: str, out: str | None) -> int:

@@ -533,7 +533,7 @@ def _explain_marks(record: records.Record, rows: Sequence[records.TableRow]) -> 
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
     if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
-        why = "folds that are not solved use the best subset found so far, often found with their held-out rows"
+        why = "the search did not solve every fold, and the subsets used there may have seen the held-out rows"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
         lines.append(layout.NOT_KNOWN)

@@ -68,7 +68,7 @@ def test_estimates_are_marked(record: Record) -> None:
     assert (
         "CV error ~" in text
         and "R^2 ~" in text
-        and "\n~ an estimate, likely too low: folds that are not solved use" in text
+        and "\n~ an estimate, likely too low: the search did not solve every fold" in text
     )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
@@ -76,7 +76,7 @@ def test_estimates_are_marked(record: Record) -> None:
     assert "\n>= a certified lower bound: the search excluded this pair without its exact error" in text
     text = printed(lambda console: print_answer(console, other, full=True), 200)
     assert (
-        "\n~ an estimate, likely too low: folds that are not solved use" in text
+        "\n~ an estimate, likely too low: the search did not solve every fold" in text
         and "; lower and upper are certified" in text
     )
     assert "~" not in printed(lambda console: print_answer(console, record), 200)
