@@ -159,11 +159,11 @@ def _allowed_keywords(kind: str) -> dict[str, tuple[str, ...]]:
     if kind == "treecv":
         return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
     if kind == "glru":
-        from sparsecv_mio.problem.losses import CERTIFIED
+        from sparsecv_mio.oracles.losses import CERTIFIED
 
         return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
-    from sparsecv_mio.problem.losses import SMOOTH
+    from sparsecv_mio.oracles.losses import SMOOTH
 
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 

@@ -16,9 +16,10 @@ from scipy.linalg import lstsq
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.two_classes import log_loss
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
 from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.problem.squared_error import SquaredError
 from sparsecv_mio.words import Loss
 
 
@@ -61,7 +62,15 @@ MOST_FORWARD = 50
 
 
 class _Chosen:
-    """A path of models; every fold fits the whole path, and the minimum mean loss of held-out rows chooses."""
+    """A path of models; every fold fits the whole path, and the minimum mean loss of held-out rows chooses.
+
+    Attributes
+    ----------
+    loss : RowLoss
+        Loss of a row.
+    """
+
+    loss: RowLoss = SquaredError()
 
     def __init__(self, splits: Splits, refit: bool = True) -> None:
         self.splits, self.refit = splits, refit
@@ -71,8 +80,9 @@ class _Chosen:
         raise NotImplementedError
 
     def _losses(self, y: FloatArray, predictors: FloatArray) -> FloatArray:
-        """Return the losses (n, models) of targets (n, 1)."""
-        return (y - predictors) ** 2
+        """Return the losses (n, models) of targets (n,)."""
+        targets = self.loss.encode_targets(y)[0]
+        return np.asarray(self.loss.losses(self.loss.signs(targets) * predictors.T, targets)).T
 
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Choose by the folds, then fit all rows."""
@@ -81,7 +91,7 @@ class _Chosen:
         losses, rows = np.zeros(1), 0
         for train, test in self.splits:
             path, levels = self._models(X[train], y[train], weights[train])
-            losses = losses + weights[test] @ self._losses(y[test][:, None], X[test] @ path.T + levels)
+            losses = losses + weights[test] @ self._losses(y[test], X[test] @ path.T + levels)
             rows += len(test)
         best = int(np.argmin(losses))
         self.cv_error_ = float(losses[best]) / rows
@@ -202,6 +212,7 @@ class ConcavePenaltyCV(_Chosen):
     def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp", of_classes: bool = False) -> None:
         super().__init__(splits, refit)
         self.kind, self.of_classes = kind, of_classes
+        self.loss = LOG_LOSS if of_classes else self.loss
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         self.alphas_ = _alphas(X, y)
@@ -224,9 +235,6 @@ class ConcavePenaltyCV(_Chosen):
         _, models, _ = solver.path(np.asfortranarray(X - mean), y - level, Quadratic(), penalty, self.alphas_)
         return np.asarray(models.T), level - mean @ models
 
-    def _losses(self, y: FloatArray, predictors: FloatArray) -> FloatArray:
-        return log_loss(y, predictors) if self.of_classes else super()._losses(y, predictors)
-
     def _keep(self, best: int) -> None:
         self.alpha_ = float(self.alphas_[best])
 
@@ -237,15 +245,14 @@ class PoissonRidgeCV(_Chosen):
     Exposures are sample weights, and targets are rates (counts divided by exposures).
     """
 
+    loss = PoissonLoss()
+
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
             make_linear_model("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
-
-    def _losses(self, y: FloatArray, predictors: FloatArray) -> FloatArray:
-        return np.asarray(PoissonLoss().losses(predictors, y))
 
     def _keep(self, best: int) -> None:
         self.alpha_ = float(RIDGES_OF_RATES[best])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.digits import MOST_NAMED
@@ -172,14 +171,3 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         cure = "the other class has one row; give data with at least two rows of it" if absent_rows == 1 else cure
         where = f"the training rows of fold {fold + 1} of {folds.k}"
         raise BadInput(f"folds: {where} are all of class {which}, so no intercept fits them best; {cure}")
-
-
-def log_loss(labels: FloatArray, predictors: FloatArray) -> FloatArray:
-    """Return the log losses `log(1 + exp(-y m))` of linear predictors m, for classes 0 and 1.
-
-    Examples
-    --------
-    >>> log_loss(np.array([1.0, 0.0]), np.array([0.0, 0.0])).round(6).tolist()
-    [0.693147, 0.693147]
-    """
-    return np.asarray(np.logaddexp(0.0, np.where(labels > 0.0, -predictors, predictors)))

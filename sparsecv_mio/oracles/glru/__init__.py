@@ -6,8 +6,8 @@ from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion, change_colum
 from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem, assess, make_problem
 from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
+from sparsecv_mio.oracles.losses import ConjugateLoss, Huber, Logistic, SmoothedHinge, Squared, SquaredHinge, make_loss
 from sparsecv_mio.oracles.penalties import Regularizer, make_regularizer
-from sparsecv_mio.problem.losses import ConjugateLoss, Huber, Logistic, SmoothedHinge, Squared, SquaredHinge, make_loss
 
 __all__ = [
     "ConjugateLoss", "DesignMatrix", "DualFit", "GlruOracle", "HessianFactor", "Huber", "Logistic",

@@ -40,8 +40,8 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import risk
+from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer
-from sparsecv_mio.problem.losses import ConjugateLoss
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer
-from sparsecv_mio.problem.losses import ConjugateLoss
 
 WIDE_RATIO = 1.5
 """Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
@@ -160,7 +160,7 @@ class Problem:
 
     Examples
     --------
-    >>> from sparsecv_mio.problem.losses import Squared
+    >>> from sparsecv_mio.oracles.losses import Squared
     >>> problem = Problem(DesignMatrix([[1.0], [2.0]]), np.array([1.0, 0.0]), Squared(1.0), Regularizer(1.0))
     >>> problem.primal(np.array([1.0]), np.array([1.0, 2.0])), problem.without_rows([1]).n
     (1.5, 1)
@@ -239,7 +239,7 @@ def make_problem(X: Any, y: Any, loss: ConjugateLoss, regularizer: Regularizer) 
 
     Examples
     --------
-    >>> from sparsecv_mio.problem.losses import Logistic
+    >>> from sparsecv_mio.oracles.losses import Logistic
     >>> make_problem([[0.0], [1.0]], [-1, 1], Logistic(), Regularizer(1.0, intercept=True)).design.d
     2
     """

@@ -7,8 +7,8 @@ Its results are estimates, never certificates: they may order a search but not p
 from sparsecv_mio.oracles.iacv import risk_without_rows, trajectory
 from sparsecv_mio.oracles.iacv.risk_without_rows import *
 from sparsecv_mio.oracles.iacv.trajectory import *
+from sparsecv_mio.oracles.losses import Logistic, Poisson, SmoothLoss, Squared
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
-from sparsecv_mio.problem.losses import Logistic, Poisson, SmoothLoss, Squared
 
 __all__ = [
     "KSupport", "Logistic", "SmoothLoss", "Penalty", "Poisson", "Regularizer", "Squared",

@@ -22,8 +22,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
+from sparsecv_mio.oracles.losses import SMOOTH, SmoothLoss, Squared
 from sparsecv_mio.oracles.penalties import Penalty, Regularizer, run_proximal_gradient
-from sparsecv_mio.problem.losses import SMOOTH, SmoothLoss, Squared
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -99,7 +99,7 @@ class Erm:
     y : (n,) array
         Responses.
     loss : SmoothLoss
-        Loss of a row, one of :mod:`sparsecv_mio.problem.losses`.
+        Loss of a row, one of :mod:`sparsecv_mio.oracles.losses`.
     penalty : Penalty
         Penalty on the coefficients, one of :mod:`sparsecv_mio.oracles.penalties`.
     lam : float

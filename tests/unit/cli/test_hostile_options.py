@@ -228,7 +228,7 @@ def test_the_words_of_the_oracles_are_the_libraries() -> None:
     from sparsecv_mio.oracles import commands
     from sparsecv_mio.oracles import glru_commands as glru
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
-    from sparsecv_mio.problem.losses import CERTIFIED, SMOOTH
+    from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
 
     assert set(glru.LOSSES) == set(CERTIFIED) and set(commands.LOSSES) == set(SMOOTH)
     assert set(commands.PENALTIES) == set(PENALTIES)

@@ -11,7 +11,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, encode_classes, log_loss
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, encode_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept
 
@@ -125,8 +125,3 @@ def test_a_training_fold_of_one_class_is_named() -> None:
     check_training_classes(data, make_folds("loo", data), Intercept.NONE)
     with pytest.raises(BadInput, match="intercept global"):
         check_training_classes(data, make_folds("loo", data), Intercept.GLOBAL)
-
-
-def test_losses_of_far_predictors() -> None:
-    found = log_loss(np.array([1.0, 1.0, 0.0]), np.array([1e4, -1e4, 2.0]))
-    assert found[:2].tolist() == [0.0, 1e4] and found[2] == pytest.approx(np.log1p(np.exp(2.0)))

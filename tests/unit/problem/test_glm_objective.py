@@ -18,6 +18,7 @@ from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.row_losses import LOG_LOSS
 from sparsecv_mio.words import Loss
 
 
@@ -158,3 +159,8 @@ def test_the_largest_ridge_is_taken_as_it_is(loss: Loss, size: float) -> None:
     weight = (centred**2).sum(axis=0)
     fit = glm_objective.fit_of_data(Dataset.from_arrays(X, y), loss, [0, 1], 1e300, scale="length", intercept="fold")
     assert fit.beta == pytest.approx(centred.T @ (y - y.mean()) / weight / 1e300, rel=1e-9, abs=0.0)
+
+
+def test_losses_of_far_margins() -> None:
+    found = LOG_LOSS.losses(np.array([1e4, -1e4, -2.0]), np.ones(3))
+    assert found[:2].tolist() == [0.0, 1e4] and found[2] == pytest.approx(np.log1p(np.exp(2.0)))

@@ -18,7 +18,7 @@ from sparsecv_mio.oracles.glru import (
     make_loss,
     make_regularizer,
 )
-from sparsecv_mio.problem.losses import Poisson
+from sparsecv_mio.oracles.losses import Poisson
 
 LOSSES = (Squared(1.0), Huber(0.7), Huber(2.0), SquaredHinge(), SmoothedHinge(0.5), SmoothedHinge(1.5), Logistic())
 GRID = np.linspace(-60.0, 60.0, 240_001)
