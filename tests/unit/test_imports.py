@@ -213,6 +213,12 @@ def test_the_core_imports_no_satellite() -> None:
         assert taken <= ({"oracles"} if own == "batch" else set()), f"{name} imports {taken}"
 
 
+def test_the_command_line_standardises_nothing() -> None:
+    """A command calls library functions, which bring the data into standard coordinates."""
+    numerical = {f"{PACKAGE}.data.standard", f"{PACKAGE}.problem.coordinates"}
+    assert {name for name, wanted in graph().items() if inside(name, f"{PACKAGE}.cli") and wanted & numerical} == set()
+
+
 def test_no_circle_of_imports() -> None:
     assert circles(graph()) == set()
 
