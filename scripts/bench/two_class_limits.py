@@ -35,12 +35,19 @@ from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes, log_loss
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.problem.row_losses import LOG_LOSS
 from sparsecv_mio.search.api import cross_validate
 
 NONZERO, SCORED = 8, 20_000
 SHAPES = {(300, 1_000): (0.7, 1.5), (5_000, 100): (0.2, 0.7)}  # with the size of a coefficient: little and much signal
 RHOS = (0.0, 0.5, 0.9)
+
+
+def log_losses(labels: FloatArray, odds: FloatArray) -> FloatArray:
+    """Return the log losses of classes 0 and 1 at log odds."""
+    signs = LOG_LOSS.encode_targets(labels)[0]
+    return np.asarray(LOG_LOSS.losses(signs * odds, signs))
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ class Row:
 def scored(beta: FloatArray, intercept: float, Z: FloatArray, labels: FloatArray) -> tuple[float, float]:
     """Return the mean log loss of rows and the share that gets the wrong class."""
     odds = Z @ beta + intercept
-    return float(np.mean(log_loss(labels, odds))), float(np.mean((odds > 0.0) != (labels > 0.5)))
+    return float(np.mean(log_losses(labels, odds))), float(np.mean((odds > 0.0) != (labels > 0.5)))
 
 
 def abess_of(size: int, X: FloatArray, y: FloatArray) -> tuple[FloatArray, float, float]:
@@ -145,10 +152,10 @@ def objective_at(support: FloatArray, gamma: float, X: FloatArray, y: FloatArray
     """Return the least objective of some columns, of length 1, by scikit-learn."""
     Z = (X[:, support] - X[:, support].mean(axis=0)) / X[:, support].std(axis=0) / math.sqrt(len(X))
     if not Z.shape[1]:
-        return float(log_loss(y, np.full(len(y), math.log(y.mean() / (1.0 - y.mean())))).sum())
+        return float(log_losses(y, np.full(len(y), math.log(y.mean() / (1.0 - y.mean())))).sum())
     model = LogisticRegression(C=1.0 / gamma, tol=1e-10, max_iter=10_000).fit(Z, y)
     odds = model.decision_function(Z)
-    return float(log_loss(y, odds).sum() + 0.5 * gamma * np.sum(model.coef_**2))
+    return float(log_losses(y, odds).sum() + 0.5 * gamma * np.sum(model.coef_**2))
 
 
 def ends_of(record: Record) -> list[list[float]]:
