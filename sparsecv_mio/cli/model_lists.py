@@ -12,7 +12,6 @@ from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LISTING, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
-from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     pass
@@ -201,7 +200,7 @@ def bounds(
                 dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
                 clock=Deadline.from_options(how, stop, Began.moment),
             )  # fmt: skip
-    has_estimated_supports = how.loss is not Loss.SQUARED
+    has_estimated_supports = not how.loss.is_quadratic
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
     chosen |= {name: value for name, value in losses.items() if value is not None} if has_estimated_supports else {}
     if rows["weights"] is not None:

@@ -105,7 +105,7 @@ def bound_cv_errors(
         pairs = grid.gammas.tolist(), grid.taus.tolist()
         hooks = BoundsHooks(progress, clock.has_expired, begun=begun.append)
         data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        if options.loss is not Loss.SQUARED:
+        if not options.loss.is_quadratic:
             check_training(dataset, folds, options.intercept, options.loss)
             return bound_smooth_cv_errors(data, folds, *pairs, hooks)
         make = printed_bounds if as_printed else compute_bounds
@@ -122,7 +122,7 @@ def bound_cv_errors(
 
 def check_formula(as_printed: bool, loss: Loss) -> None:
     """Raise `BadInput` if the formula of the paper is requested for another loss than squared error."""
-    if as_printed and loss is not Loss.SQUARED:
+    if as_printed and not loss.is_quadratic:
         raise BadInput(
             "bounds as-printed: requires --loss squared, because the formula of the paper is for squared-error loss"
         )
