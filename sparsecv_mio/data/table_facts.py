@@ -219,9 +219,7 @@ def inspect_file(
         features = [*(name for name in features if name != exposure), exposure]
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table, how, words = _read_with_evident_options(path, wanted, how)
-    beside = [column.name for column in table.features]
-    if exposure is not None and exposure not in beside:
-        raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, beside)}")
+    _check_exposure(table, exposure)
     inspection, how = _with_dates(table, how, partial(inspect_table, with_none=words, loss=loss, exposure=exposure))
     if features is not None:
         inspection = _propose_features(inspection, exposure)
@@ -230,6 +228,13 @@ def inspect_file(
         return inspection
     tried = _try_options(inspection, path, how, drop or (), chosen, exposure)
     return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
+
+
+def _check_exposure(table: RawTable, exposure: str | None) -> None:
+    """Raise `BadInput` if the exposure is not a column other than the target."""
+    names = [column.name for column in table.features]
+    if exposure is not None and exposure not in names:
+        raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, names)}")
 
 
 def _read_with_evident_options(

@@ -624,11 +624,7 @@ class Collection:
         columns = reduced.columns[choice.others][form.columns]
         fixed = self.terms.count(now.branch.inside)
         bars = self._bars(reduced, fixed, taus, form.m)
-        source: SupportsBelow | TermsBelow
-        if self.terms.has_multicolumn_terms:
-            source = TermsBelow(form, self.terms.first[columns], bars, self.expired)
-        else:
-            source = SupportsBelow(form, bars, self.expired)
+        source = self._open_source(form, columns, bars)
         budget = PATH_SLICE if self.criterion.splits and form.m > LEAST_SPLIT else np.inf
         valued = 0
         while not source.finished:
@@ -645,6 +641,12 @@ class Collection:
                 source.lower_bars(self._bars(reduced, fixed, taus, form.m))
         self.nodes += source.nodes
         return []
+
+    def _open_source(self, form: NormalForm, columns: IntArray, bars: FloatArray) -> SupportsBelow | TermsBelow:
+        """Return the source of the supports below the cutoffs."""
+        if self.terms.has_multicolumn_terms:
+            return TermsBelow(form, self.terms.first[columns], bars, self.expired)
+        return SupportsBelow(form, bars, self.expired)
 
     def _split(self, now: Open, columns: IntArray, form: NormalForm) -> list[tuple[float, Open]]:
         """Return the two branches with and without the column that is most expensive to drop, or its term."""
