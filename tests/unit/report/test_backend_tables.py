@@ -47,4 +47,4 @@ def test_an_allowance_is_explained(fit: FitRecord) -> None:
     for allowance, said in ((0.0, False), (0.5, True)):
         other = replace(fit, allowance=allowance)
         text = printed(lambda console: print_fit(console, other), 200)  # noqa: B023
-        assert ("subtracted from the bound of the solver" in text) is said
+        assert ("below that of the solver, to cover the tolerances of the solver" in text) is said
