@@ -271,6 +271,12 @@ def predict(
         notes += coverage_lines(
             table[there, 1:], interval, rows.y if has_target else None, folds.record if folds else None
         )
+    skipped = None if learnt is None else learnt.how.skip_lines
+    if skipped is not None and (reading or {}).get("skip_lines") is None:
+        warnings.append(
+            f"line {skipped} of this file was skipped, as in the data of the record: if it holds data, give "
+            "--skip-lines none, or the lines to skip"
+        )
     if new.n_dropped_rows:
         where = "the model" if folds is None else "the model or of a fold's"
         empty = f"{several(new.n_dropped_rows, 'row')} with an empty cell in a column of {where}"

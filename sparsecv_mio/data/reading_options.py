@@ -599,7 +599,7 @@ def _line_range(text: str) -> range:
 
 def _line_numbers(given: Any) -> str | None:
     """Return line numbers as one text, from a text, a number or several numbers."""
-    if given is None:
+    if given is None or given == "none":
         return None
     several = isinstance(given, Iterable) and not isinstance(given, str)
     text = ",".join(str(number) for number in given) if several else str(given).replace(" ", "")

@@ -630,3 +630,19 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     capsys.readouterr()
     assert run(["verify", answer, str(other)]) == 2
     assert "has another layout than the data of the record" in capsys.readouterr().err
+
+
+def test_lines_that_a_record_skips_are_named_and_none_skips_no_line(tmp_path: Path, capsys: Said) -> None:
+    rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(12)]
+    data, new, record = tmp_path / "units.csv", tmp_path / "new.csv", tmp_path / "record.json"
+    data.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")
+    new.write_text("\n".join(["a,b,y", *rows[:4]]) + "\n")
+    ask = ["--skip-lines", "2", "--folds", "3", "--gamma", "1", "--tau", "1", "-q", "--json", str(record)]
+    assert run(["solve", str(data), "-t", "y", *ask]) == 0
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 4 and "line 2 of this file was skipped" in printed.err
+    assert run(["predict", str(record), str(new), "--skip-lines", "none"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 5 and "skipped" not in printed.err
