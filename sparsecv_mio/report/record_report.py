@@ -334,7 +334,7 @@ def proved_sentences(record: Record) -> list[str]:
     lines.append(_describe_progress(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
-        most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
+        most, within = ("at most ", " within the restrictions") if record.request.restrictions else ("", "")
         lines.append(f"The full-data model uses the best subset of {most}{record.refit.tau} features{within}.")
     return lines
 
