@@ -98,9 +98,9 @@ def check_readable(
     except (OSError, ValueError) as refused:
         raise error(f"cannot read {what} {str(path)!r}: {reason(refused)}") from None
     if kind is not None:
-        raise error(f"cannot read {what} {str(path)!r}: it is {kind}, give a regular file")
+        raise error(f"cannot read {what} {str(path)!r}: it is {kind}; give a regular file")
     if most is not None and size > most:
-        raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes are more than the {most:,} it may have")
+        raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes exceed the limit of {most:,} bytes")
 
 
 def all_memory() -> int:
@@ -181,15 +181,17 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
     except (OSError, ValueError) as refused:
         raise BadInput(f"{option}: {path} cannot be written: {reason(refused)}") from None
     if kind == "a folder":
-        raise BadInput(f"{option}: {path} is a folder, name a file in it")
+        raise BadInput(f"{option}: {path} is a folder; name a file in it")
     if kind is not None:
         if not through:
-            raise BadInput(f"{option}: {path} is {kind}, give a regular file or a new name")
+            raise BadInput(f"{option}: {path} is {kind}; give a regular file or a new name")
         return
     if not folder:
-        raise BadInput(f"{option}: folder {Path(path).parent} does not exist")
+        raise BadInput(
+            f"{option}: folder {Path(path).parent} does not exist; make it, or name a file in another folder"
+        )
     if _is_standard_stream(path):
-        raise BadInput(f"{option}: {path} is where standard output or standard error goes, name another file")
+        raise BadInput(f"{option}: {path} is also standard output or standard error; name another file")
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         raise BadInput(f"{option}: {path} cannot be written: permission denied")
 

@@ -126,7 +126,7 @@ def _limit(given: Any) -> AtMost:
     else:
         raise BadInput(f"at-most: {given!r} is neither 'K:A,B,...' nor a pair (K, features)")
     if count < 0:
-        raise BadInput(f"at-most: {count} is out of range, a count is at least 0")
+        raise BadInput(f"at-most: {count} is out of range; give a count of at least 0")
     return AtMost(count, features)
 
 
@@ -173,7 +173,7 @@ def _parents(given: Any) -> Parents:
 
 def _several(given: Any, option: str) -> Iterable[Any]:
     if not isinstance(given, Iterable):
-        raise BadInput(f"{option}: {given!r} is not understood, see the documentation of this option")
+        raise BadInput(f"{option}: {given!r} cannot be read; see the documentation of this option for its form")
     return given
 
 
@@ -184,7 +184,7 @@ def _given_names(given: Any, option: str) -> tuple[str, ...]:
         return (str(given),)
     names = tuple(_several(given, option))
     if not names or not all(isinstance(name, str | Integral) for name in names):
-        raise BadInput(f"{option}: {given!r} is not a list of features")
+        raise BadInput(f"{option}: {given!r} is not a list of features; give names or positions")
     return tuple(str(name) for name in names)
 
 
@@ -541,13 +541,16 @@ class Restrictions:
             inside |= places if inside & places else set()
         if contradicted := inside & outside:
             name = names[min(contradicted)]
-            raise BadInput(f"force-in, force-out: feature {name!r} is in both: take it off one of them")
+            raise BadInput(f"force-in, force-out: feature {name!r} is in both options; remove it from one of the two")
         inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
         shaped = replace(self, count=factors)._resolve_constraints(names)
         shaped = replace(shaped, force_in=inner, force_out=outer, adjust=always)
         shaped.check_adjustment()
         if len(outside) + len(adjusting) == len(names):
-            raise BadInput(f"{'adjust' if adjusting else 'force-out'}: no feature is left, take one off")
+            raise BadInput(
+                f"{'adjust' if adjusting else 'force-out'}: no feature is left to select; remove a feature from this "
+                "option"
+            )
         return shaped
 
     def check_adjustment(self) -> None:
@@ -594,7 +597,10 @@ class Restrictions:
         signs = [by_name.columns(getattr(self, name), name) for name in SIGNS]
         contradicted = sorted(set(signs[0]) & set(signs[1]))
         if contradicted:
-            raise BadInput(f"nonnegative, nonpositive: feature {contradicted[0]!r} is in both, force it out instead")
+            raise BadInput(
+                f"nonnegative, nonpositive: feature {contradicted[0]!r} is in both options, so its coefficient is 0; "
+                "remove it from one of the two, or use force-out"
+            )
         return replace(
             self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
         )
@@ -654,7 +660,9 @@ class _ByName:
             return [Parents(child, above, rule.every)]
         made, first_of = products(self.words, rule.every), self.first_of
         if not made:
-            raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
+            raise BadInput(
+                "hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2); name the products, as in AB=A,B"
+            )
         return [
             Parents(first_of[own.feature], tuple(first_of[word] for word in own.parents), own.every) for own in made
         ]
@@ -672,7 +680,10 @@ def _given_features(given: Any, option: str) -> tuple[str, ...]:
     columns = [given] if isinstance(given, str | Integral) else list(given)
     for column in columns:
         if not isinstance(column, str | Integral):
-            raise BadInput(f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature")
+            raise BadInput(
+                f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature; check it; "
+                "check it"
+            )
     return tuple(dict.fromkeys(str(column) for column in columns))
 
 
@@ -845,7 +856,7 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     """
     if RANGE_SIGN in text:
         raise BadInput(
-            f"{option}: {text!r} is an interval, which only solve and path support; give a list or LO:HI:COUNT"
+            f"{option}: {text!r} is an interval, which this command does not support; give a list or LO:HI:COUNT"
         )
     words = text.split(",")
     return tuple(sorted({gamma for word in words for gamma in _gammas_of_word(word, option)}))
@@ -860,7 +871,9 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
     if finite_number(parts[0], option) == 0.0:
-        raise BadInput(f"{option}: {text!r} is logarithmic and starts above 0: write 0,LO:{parts[1]}:{parts[2]}")
+        raise BadInput(
+            f"{option}: {text!r} is a logarithmic grid, which cannot start at 0; write 0,LO:{parts[1]}:{parts[2]}"
+        )
     low, high, count = _positive(parts[0], option), _positive(parts[1], option), parse_integer(parts[2], option)
     if low > high:
         raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
@@ -877,7 +890,7 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
 def _positive(text: str, option: str, what: str = "a positive number") -> float:
     value = finite_number(text, option)
     if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
-        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is {what}")
+        raise BadInput(f"{option}: {text.strip()!r} is out of range; a gamma is {what}")
     return value
 
 
@@ -907,12 +920,14 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
     for word in text.split(","):
         ends = [parse_integer(end, option) for end in word.split(":")]
         if len(ends) > 2:
-            raise BadInput(f"{option}: {word.strip()!r} is not a support size K nor a range LO:HI")
+            raise BadInput(f"{option}: {word.strip()!r} is neither a model size K nor a range LO:HI")
         low, high = ends[0], ends[-1]
         if low > high:
             raise BadInput(f"{option}: {word.strip()!r} is reversed, write {high}:{low}")
         if low < 0 or high > p:
-            raise BadInput(f"{option}: {word.strip()!r} is out of range, the data have {p} features: give 0 to {p}")
+            raise BadInput(
+                f"{option}: {word.strip()!r} is out of range; give a number from 0 to {p}, the number of features"
+            )
         sizes.update(range(low, high + 1))
     return tuple(sorted(sizes))
 

@@ -133,7 +133,7 @@ def open_client(address: str) -> Iterator[Client]:
             client.wait_for_workers(1, timeout=APPEARS)
         except TimeoutError:
             raise BackendUnavailable(
-                f"--scheduler: {address} has no worker: start some by `dask worker {address} --nthreads 1`"
+                f"--scheduler: {address} has no worker; start workers with `dask worker {address} --nthreads 1`"
             ) from None
         _check_versions(client)
         yield client
@@ -143,7 +143,9 @@ def _check_versions(client: Client) -> None:
     try:
         versions = client.run(_version)
     except ImportError as error:
-        raise BackendUnavailable(f"--scheduler: install this package where the workers are ({error})") from None
+        raise BackendUnavailable(
+            f"--scheduler: the workers cannot import this package; install it on their machines ({error})"
+        ) from None
     for worker, version in versions.items():
         if version != __version__:
             raise BackendUnavailable(f"--scheduler: worker {worker} has version {version}, not {__version__}")

@@ -176,7 +176,7 @@ class Workers(Hands):
             with self._lock:
                 self.cpu_seconds += seconds
             return result
-        raise RuntimeError("its workers go one after the other")
+        raise RuntimeError("its workers stop one after the other")
 
     def _submit_work(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
         """Submit a unit to a worker, or to another worker if that one is gone."""
@@ -266,7 +266,9 @@ class Workers(Hands):
             first, self._alone = not self._alone, True
         if first:
             words = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._told(BackendFailed(f"the dask cluster was lost ({words}): what was left was computed here"))
+            self._told(
+                BackendFailed(f"the dask cluster stopped ({words}), so the remaining work was done on this machine")
+            )
 
 
 @contextmanager

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 FIRST_USE = "a first use on this machine compiles for a minute or two before"  # shown until a task has ended
 BATCH_CODES = (
-    "\b\nSettings of a plan, in its table [vary], as the options of solve; beside them test, split,\n"
+    "\b\nSettings of a plan, in its table [vary], options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"
     + "".join(
         f"{line}\n"
@@ -70,9 +70,9 @@ def batch(
     if plan == "status":
         return _print_status(folder)
     if folder is not None:
-        raise BadInput(f"one plan at a time: {folder!r} is one argument too many")
+        raise BadInput(f"PLAN: give one plan at a time, without the argument {folder!r}")
     if out is None:
-        raise BadInput("--out is missing: name the folder of the results")
+        raise BadInput("--out: is missing; name the folder for the results")
     _check_shares(index, of, workers, scheduler)
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
@@ -101,10 +101,11 @@ def batch(
 
 def _check_shares(index: int | None, of: int | None, workers: int | None, scheduler: str | None) -> None:
     if (index is None) != (of is None):
-        raise BadInput("--index and --of go together: --index 0 --of 4, for one")
+        raise BadInput("--index and --of require each other; for example --index 0 --of 4")
     if workers is not None and scheduler is not None:
         raise BadInput(
-            "--workers: sets processes of this machine, a cluster has its own; leave out --workers or --scheduler"
+            "--workers: sets processes on this machine, but --scheduler uses those of a cluster; leave out one of the "
+            "two"
         )
 
 
@@ -238,7 +239,7 @@ def _run_tasks(
     def show(screen: Console) -> None:
         _print_counts(screen, outcomes, len(tasks), place)
         if interrupted:
-            screen.print("interrupted: the same command carries on", markup=False)
+            screen.print("interrupted; run the same command to continue", markup=False)
 
     return ending.deliver(code, show, lost=[] if steps is None else filter(None, [steps.lines.failure]))
 
@@ -316,17 +317,21 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
         where = f" (traceback in {place.place(failed.address)})" if failed.traceback else ""
         screen.print(f"failed: {failed.task['data']} {settings}: {failed.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > MOST_NAMED:
-        screen.print(f"and {len(failures) - MOST_NAMED} more: sparsecv collect lists them", markup=False)
+        screen.print(f"and {len(failures) - MOST_NAMED} more; `sparsecv collect` lists them", markup=False)
     if stale := len(place.stale()):
         words = f"{several(stale, 'result')} of earlier plans in the folder, not counted"
-        screen.print(f"{words}: --clean removes them", markup=False)
+        screen.print(f"{words}; --clean removes them", markup=False)
 
 
 def _print_status(folder: str | None) -> int:
     from sparsecv_mio.batch.one_task import BatchFolder
 
     if folder is None or not (Path(folder) / "tasks").is_dir():
-        raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
+        raise BadInput(
+            f"status: {folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote"
+            if folder
+            else "status: the folder is missing; name the folder of a batch"
+        )
     place = BatchFolder(folder)
     outcomes, tasks = list(place.outcomes()), place.read_planned_tasks()
     total = None if tasks is None else len(tasks)
@@ -361,7 +366,7 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     return ending.deliver(0, show)
 
 
-COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says so), 2 bad input."
+COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (see its row), 2 bad input."
 
 
 @with_declared_options()
@@ -377,7 +382,7 @@ def collect(
 ) -> int:  # fmt: skip
     """Make one tidy table of the results of a batch: settings, numbers and where they come from in columns."""
     if not (Path(folder) / "tasks").is_dir():
-        raise BadInput(f"{folder!r} is no folder of a batch")
+        raise BadInput(f"{folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote")
     session.check_outputs({"--out": out})
     from sparsecv_mio.batch.collected import collect as make
     from sparsecv_mio.batch.one_task import BatchFolder
@@ -394,5 +399,5 @@ def collect(
     if verify:
         words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
     if not every and (stale := len(place.stale())):
-        words += f"; {stale:,} results of earlier plans left out (--all takes them in)"
+        words += f"; {stale:,} results of earlier plans are not included (--all includes them)"
     return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

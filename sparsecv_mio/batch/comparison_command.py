@@ -127,5 +127,5 @@ def _targets(text: str | None, count: int) -> list[str | None]:
     if len(targets) == 1:
         return targets * count
     if len(targets) != count:
-        raise BadInput(f"--target: {len(targets)} names for {count} files, give one or one each")
+        raise BadInput(f"--target: {len(targets)} names for {count} files; give one name, or one for each file")
     return targets

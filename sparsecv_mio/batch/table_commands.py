@@ -73,7 +73,7 @@ class RunSelection:
         from sparsecv_mio.batch.results import check_columns, read_table, relative, where
 
         if self.relative is not None and self.reduction is not None:
-            raise BadInput("--relative and --reduction exclude each other: give one of them")
+            raise BadInput("--relative and --reduction exclude each other; give one of the two")
         frame = read_table(path)
         chosen = where(frame, self.where or ())
         tested = TESTED in chosen and bool(chosen[TESTED].notna().any())
@@ -92,7 +92,7 @@ DATA_SETS, MOST_PANELS = "data", 12  # column that names data sets, and maximum 
 def _name_and_value(text: str) -> tuple[str, str]:
     label, mark, words = text.partition("=")
     if not mark:
-        raise BadInput(f"--name {text!r}: write LABEL=WORDS")
+        raise BadInput(f"--name {text!r}: is not of the form LABEL=WORDS; write for example lasso=Lasso")
     return label, words
 
 
@@ -219,7 +219,7 @@ def table(
 ) -> int:  # fmt: skip
     """Make a table of a paper: a mean and a standard error for each cell, the best of every row in bold."""
     if not 1 <= digits <= 12:
-        raise BadInput(f"--digits {digits} is out of range: give a number from 1 to 12")
+        raise BadInput(f"--digits {digits} is out of range; give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
     kind = _output_format(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []

@@ -37,7 +37,7 @@ def check_supports(record: Any) -> None:
     for support in _iterate_supports(record) if adjusted else ():
         for name in adjusted:
             if name in support:
-                raise CorruptStore(f"record: a support names {name!r}, which is adjusted for and in none")
+                raise CorruptStore(f"record: a support contains {name!r}, but adjusted columns are never in a support")
 
 
 def _iterate_supports(part: Any) -> Iterator[tuple[str, ...]]:

@@ -61,9 +61,9 @@ def check_average(checks: Checks, record: Record, design: Design, level: Enumera
     average, requested = record.average, record.request.model == "average"
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
-        checks.require(not needed, "average", "is null though it was asked for")
+        checks.require(not needed, "average", "is null although it was requested")
         return
-    if not checks.require(requested, "average", "is given though it was not asked for"):
+    if not checks.require(requested, "average", "is given although it was not requested"):
         return
     if not _check_pairs(checks, record, average, design) or not _supports(checks, average, design):
         return
@@ -79,10 +79,12 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     table = [(row.gamma, row.tau) for row in record.table]
     whole = design.allowed is None and design.terms > max(record.request.taus)
     table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
-    if not checks.require(said == table, "average.pairs", "are not the table's, and those of all features"):
+    if not checks.require(
+        said == table, "average.pairs", "differ from the pairs of the table and the pairs of all features"
+    ):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
-    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
+    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "a distance is negative"):
         return False
     near = weights_of_pairs(distances) > 0.0
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
@@ -91,9 +93,9 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
         checks.close(f"{path}weight", pair.weight, weight, ACCURATE_RTOL * weight)
         _check_named_fits(checks, average, pair, path, design.folds.k, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
-        checks.require(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
+        checks.require(closed or pair.estimate, f"{path}estimate", "is false although a fold is not solved")
     checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
-    checks.leaves("that all others are the best ones is read", "average.pairs[].estimate")
+    checks.leaves("not checked: whether the other pairs are solved", "average.pairs[].estimate")
     return checks.end_part("weights of the averaged pairs, from their distances")
 
 
@@ -131,9 +133,9 @@ def _supports(checks: Checks, average: Average, design: Design) -> bool:
         if not check_allowed(checks, design, support, most, f"{path}."):
             return False
     distinct = len(set(map(frozenset, average.supports))) == len(average.supports)
-    checks.require(distinct, "average.supports", "holds a support twice")
-    checks.leaves("that each is the best one of its fold or of all rows is read", "average.supports")
-    return checks.end_part("supports of the averaged pairs, features of the data")
+    checks.require(distinct, "average.supports", "has the same support twice")
+    checks.leaves("not checked: whether each is the best subset of its fold or of all rows", "average.supports")
+    return checks.end_part("supports of the averaged pairs contain only features of the data")
 
 
 def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[int]:
@@ -141,7 +143,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
+    checks.reread.append("average: whether another pair belongs to the average (too many rows and folds to fit again)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
@@ -149,7 +151,7 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
     """Refit the folds of pairs, and compare the distances of their errors from those of the reported pair."""
     places = _pairs_to_refit(checks, average, design)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
-    if not checks.require(here >= 0, "average.pairs", "hold no folds of the reported pair"):
+    if not checks.require(here >= 0, "average.pairs", "do not contain the folds of the reported pair"):
         return
     same = [average.supports[place] for place in average.pairs[here].folds]
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
@@ -208,7 +210,7 @@ def _averaged_target(checks: Checks, average: Average, design: Design, known: Kn
         target += pair.weight * _predict_linearly(model, dataset.X)
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
-    checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
+    checks.leaves("not checked: whether it is the best subset of its size", "average.pairs[].fit")
     checks.end_part("fits on all rows of the averaged pairs, and their average")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
@@ -237,7 +239,7 @@ def _check_projection(
     right = least <= model.tau <= max(least, most)
     checks.require(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
-    checks.require(near, "average.missed", "is more than is allowed though the grid has larger sizes")
+    checks.require(near, "average.missed", "exceeds the maximum size although the grid has larger sizes")
     aim = approximate_by_squares(dataset, record.loss, aimed[0])
     design = RidgeDesign.from_restrictions(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
@@ -249,12 +251,12 @@ def _check_projection(
     checks.end_part("coefficients, intercept and objective of the averaged model")
     if level is EnumerationLevel.NEIGHBOURS:
         check_neighbours(checks, design, model, fit, path)
-        checks.leaves("that no other subset is better is read", f"{path}support", f"{path}lower")
+        checks.leaves("not checked: whether another subset is better", f"{path}support", f"{path}lower")
     else:
         check_optimum(checks, design, model, path)
     _fewer(checks, average, design, model, level)
     if level is EnumerationLevel.NEIGHBOURS:
-        checks.end_part("that no single swap or smaller part betters the averaged model; its bounds are read")
+        checks.end_part("no exchange or removal of one feature improves the averaged model; its bounds are not checked")
     else:
         checks.end_part("bounds of the averaged model, and of every one with fewer features")
 
@@ -262,7 +264,7 @@ def _check_projection(
 def _check_fold_averages(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, plan, dataset = average.within_folds, "average.within_folds.", design.folds, design.dataset
-    requested = checks.require(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
+    requested = checks.require(within is None or bool(record.request.own_error), path[:-1], "was not requested")
     if (
         within is None
         or not requested
@@ -284,20 +286,22 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
         training = RidgeDesign.from_restrictions(aim, design.scale, design.intercept, record.request.restrictions)
         support, size = training.positions(average.supports[place]), training.most_columns(most)
         if not checks.require(
-            support is not None and len(support) <= size, f"{path}folds[{fold}]", "is no model of it"
+            support is not None and len(support) <= size,
+            f"{path}folds[{fold}]",
+            "is not a valid averaged model of this fold",
         ):
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = (average.allowed * (1.0 + FOLLOWS_RTOL) + noise**2) * here.weight_of(slice(0, here.n))
         near = model.objective <= allowed or len(support) == size or training.allowed is not None
-        checks.require(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
+        checks.require(near, f"{path}folds[{fold}]", "differs from the average of its fold by more than the tolerance")
         losses[fold] = weighted_losses(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
     error = float(losses.sum() / heft.sum())
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
-    checks.leaves("that each is the best subset for its average is read", f"{path}folds")
+    checks.leaves("not checked: whether each is the best subset for its average", f"{path}folds")
     checks.end_part("error of the averaged model within every fold")
 
 
@@ -305,7 +309,9 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
     smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
     if (
-        not checks.require((average.fewer is None) == smallest, "average.fewer", "is null or not")
+        not checks.require(
+            (average.fewer is None) == smallest, "average.fewer", "must be null exactly if no smaller model is possible"
+        )
         or average.fewer is None
     ):
         return
@@ -314,8 +320,8 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
-        checks.leaves("beyond models with a feature less it is read", "average.fewer")
+        checks.leaves("not checked against models with at least two features fewer", "average.fewer")
     else:
         value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0
-    checks.require_at_most("average.fewer", average.fewer, value, f"{value!r}, which is reached", slack)
+    checks.require_at_most("average.fewer", average.fewer, value, f"{value!r}, the objective of a smaller model", slack)

@@ -226,7 +226,7 @@ class Checks:
         """
         treated = [] if record is None else self._group_by_treatment(list(dict.fromkeys(field_paths(record))))
         only_read = [", ".join(names) for words, names in treated if words == READ]
-        unproved = f"read, not recomputed: {', '.join(sorted(self._unproved))}" if self._unproved else ""
+        unproved = f"read but not checked: {', '.join(sorted(self._unproved))}" if self._unproved else ""
         return VerifyReport(
             tuple(self.verified), (*self.reread, *only_read), tuple(self.failures),
             "; ".join(filter(None, (self.caveat, unproved))),

@@ -83,15 +83,17 @@ def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequ
     checks.require(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     pairs = {(row.gamma, row.tau) for row in rows}
     grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
-    checks.require(pairs == grid and len(pairs) == len(rows), name, "does not hold the requested grid once")
+    checks.require(
+        pairs == grid and len(pairs) == len(rows), name, "does not contain each pair of the requested grid once"
+    )
     checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
 def check_requested_grid(checks: Checks, request: Request, p: int) -> None:
     """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
-        checks.require(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
-    checks.require(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
+        checks.require(0 < len(values) == len(set(values)), f"request.{name}", "is empty or has a value twice")
+    checks.require(all(tau <= p for tau in request.taus), "request.taus", "exceeds the number of features")
 
 
 def rows_in_region(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
@@ -136,7 +138,7 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     _check_rule(checks, record)
     checks.mark_bounded_fields("gamma", "tau", "status", "request.one_se")
     if record.status != "proved":
-        checks.leaves("that a limit came is read", "status")
+        checks.leaves("not checked: whether a limit was reached", "status")
     checks.end_part("bounds, gap, status and R^2 agree with each other and with the table")
     one_se = record.one_se
     if one_se is not None and record.request.one_se:
@@ -152,7 +154,7 @@ def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> Non
     roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
     inside = least * (1.0 - MAE_BOUND_RTOL) <= said <= most * (1.0 + MAE_BOUND_RTOL)
-    checks.require(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
+    checks.require(inside, "mae", f"is {said!r}, but the errors of the folds imply a value from {least!r} to {most!r}")
 
 
 def _true_or_false(mark: bool) -> str:
@@ -160,7 +162,9 @@ def _true_or_false(mark: bool) -> str:
 
 
 def _null(value: object) -> str:
-    return "is null though it was asked for or follows" if value is None else "is given though nothing asks for it"
+    return (
+        "is null although it was requested or is implied" if value is None else "is given although it was not requested"
+    )
 
 
 def _method(checks: Checks, request: SearchRequest) -> None:
@@ -169,9 +173,9 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     if used is None:  # missing in older records
         return
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
-    checks.require(allowed, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
+    checks.require(allowed, "request.method_used", f"is {used!r}, but {request.method!r} was requested")
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
-    checks.require(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
+    checks.require(takes, "request.backend", f"is {request.backend!r}, which method {used} does not use")
     checks.mark_bounded_fields("request.method")
 
 
@@ -182,9 +186,9 @@ def _words(checks: Checks, record: Record) -> None:
     checks.require(requested, "request.loss", f"is {request.loss!r}, the record is of loss {record.loss}")
     checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
-    checks.require(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
+    checks.require(of_average, "request.own_error", "belongs to the averaged model, which was not requested")
     of_classes = record.classes is not None or request.positive is None
-    checks.require(of_classes, "request.positive", "is given though nothing has two classes")
+    checks.require(of_classes, "request.positive", "is given although the loss is not logistic")
     checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
     checks.mark_bounded_fields("request.loss", "request.model")
 
@@ -198,15 +202,17 @@ def _table(checks: Checks, record: Record) -> None:
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
         checks.require(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
-        checks.require(row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, there are {record.folds.k}")
+        checks.require(
+            row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, but the record has {record.folds.k} folds"
+        )
         checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
         inside = row.lower * (1.0 - SAME) <= row.cv_error <= row.upper * (1.0 + SAME)
         checks.require(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
         open_folds = row.folds_decided < row.folds
-        words = f"is {_true_or_false(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
+        words = f"is {_true_or_false(row.estimate)} although {row.folds_decided} of {row.folds} folds are solved"
         checks.require(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
-        checks.require(bounded, f"{place}upper", "is unknown though every fold is decided")
+        checks.require(bounded, f"{place}upper", "is unknown although every fold is solved")
 
 
 def _check_headline(checks: Checks, record: Record) -> None:
@@ -215,7 +221,7 @@ def _check_headline(checks: Checks, record: Record) -> None:
         return
     _check_against_row(checks, record, own, record.chosen_folds, "")
     closed = own.folds_decided == own.folds
-    checks.require(record.training_gap is None or not closed, "training_gap", "is given though every fold is decided")
+    checks.require(record.training_gap is None or not closed, "training_gap", "is given although every fold is solved")
     if record.least is not None:
         check_against_table(checks, record, own, ("lower", "upper"))
         check_gap(checks, record)
@@ -228,7 +234,7 @@ def _check_headline(checks: Checks, record: Record) -> None:
     _certificate(checks, record, own, "" if record.least is None else "least.")
     if record.loosest is not None:
         right = record.loosest == find_loosest_pair(record.table)
-        checks.require(right, "loosest", "is not the first pair of the table with the least lower bound")
+        checks.require(right, "loosest", "is not the first pair of the table with the minimum lower bound")
         checks.mark_bounded_fields("loosest.gamma", "loosest.tau")
 
 
@@ -240,7 +246,7 @@ def _check_against_row(
     checks.require_equal(f"{path}estimate", claim.estimate, row.estimate)
     name = "least_folds" if path else "chosen_folds"
     decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
-    words = f"is true in {decided} folds, the table says {row.folds_decided}"
+    words = f"is true in {decided} folds, but the table has {row.folds_decided}"
     checks.require(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
     checks.mark_bounded_fields(f"{name}[].decided", f"{path}tau")
     checks.require(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
@@ -257,7 +263,7 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
     checks.require_same(f"{path}upper", claim.upper, least_upper(row, record.table), "the table gives")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
-    words = f"another pair has the upper bound {upper!r}, this one {row.upper!r}"
+    words = f"another pair has the smaller upper bound {upper!r}; this pair has {row.upper!r}"
     checks.require(least or tied, f"{path}gamma", words)
     check_gap(checks, claim, path)
     # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
@@ -281,7 +287,7 @@ def _check_rule(checks: Checks, record: Record) -> None:
     checks.require(least is None or has_rule, "least", _null(least))
     checks.require((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
     differs = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
-    checks.require(differs, "least", "is of the reported pair")
+    checks.require(differs, "least", "is the reported pair, but it must be null or another pair")
 
 
 def _check_statuses(checks: Checks, record: Record) -> None:
@@ -306,10 +312,10 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
             expected = told and scored.has_standard_error and (row.gamma, row.tau) in stored
-            checks.require(not expected, place, "is null though the folds of the pair are there")
+            checks.require(not expected, place, "is null although the folds of the pair are given")
             continue
         right = said >= 0.0 and scored.has_standard_error
-        checks.require(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
+        checks.require(right, place, f"{said!r} is not a possible standard error over {len(scored.by_fold)} folds")
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
             spread = standard_error(folds.error, scored.by_fold, scored.times)
@@ -328,19 +334,21 @@ def _check_so_far(checks: Checks, record: Record, so_far: CertifiedSoFar) -> Non
 def _region(checks: Checks, record: Record, region: Region, gap: float, path: str) -> None:
     """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
-    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
+    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} is not in the requested grid")
     in_grid = from_gamma is None or from_gamma in request.gammas
-    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not asked for")
+    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} is not in the requested grid")
     inside = rows_in_region(region, record.table)
     checks.mark_bounded_fields(f"{path}tau")
-    checks.require(top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and so is from_gamma")
+    checks.require(
+        top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and from_gamma is null as well"
+    )
     own = find_row(region, inside)
     if not checks.require(own is not None, f"{path}gamma", "the pair is not in the table") or own is None:
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
     checks.require_same(f"{path}lower", region.lower, lowest.lower, "the least of the region is")
-    words = f"another pair of the region has the upper bound {upper!r}"
+    words = f"another pair of the region has the smaller upper bound {upper!r}"
     checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
     _check_gap(checks, region, gap, f"{path}upper")
@@ -353,7 +361,7 @@ def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableR
         said = getattr(claim, name)
         checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
         checks.require(
-            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound"
+            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the minimum lower bound"
         )
 
 
@@ -369,12 +377,18 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
         return
     limit = best.cv_error + error
     within = row.upper <= limit * (1.0 + SAME) or best is record
-    checks.require(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
+    checks.require(
+        within,
+        "tau",
+        f"the upper bound of the pair exceeds the minimum CV error by more than one standard error, {error!r}",
+    )
     for near in record.table:
         in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
         inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
         if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
-            checks.require(False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and within one SE")
+            checks.require(
+                False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and also within one standard error"
+            )
             break
     _sure_of_one_se(checks, record, one, limit)
 
@@ -392,28 +406,30 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
         below = top is not None and row.lower < top.upper * (1.0 - SAME)
         if reported or below or (_is_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
-    words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
+    words = f"is false although {missing[0]} is not solved and could change the choice" if missing else ""
     checks.require(one.estimate or not missing, "one_se.estimate", words)
-    checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
+    checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "is true although every pair is solved")
 
 
 def _check_descent(checks: Checks, record: Record) -> None:
     """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.require(
-        record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves"
+        record.work.engine.startswith("descent"),
+        "descent",
+        f"is given although the engine {record.work.engine!r} makes no moves",
     )
     if not steps:  # the limit may come before the first row of the grid
-        checks.require(record.status != "proved", "descent", "is empty though the engine is one")
+        checks.require(record.status != "proved", "descent", "is empty although the engine makes moves")
         return
     at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
-        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")
+        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} is not in the requested grid")
         at = i if step.accepted else at
-    if not checks.require(at >= 0, "descent[0].accepted", "a descent stands where it starts"):
+    if not checks.require(at >= 0, "descent[0].accepted", "the first move of a descent must be its start"):
         return
-    checks.leaves("of moves before the last one accepted it is read", "descent[].gamma")
+    checks.leaves("not checked for the moves before the last accepted move", "descent[].gamma")
     _end_of_descent(checks, record, at)
 
 
@@ -424,10 +440,14 @@ def _check_move(checks: Checks, i: int, step: DescentStep, before: DescentStep |
     value = step.upper if certified else step.cv_error
     best = math.inf if before is None else before.upper if certified else before.cv_error
     goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
-    checks.require(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
+    checks.require(
+        goes or not step.accepted,
+        f"{place}accepted",
+        "is true although the move does not improve on its starting point",
+    )
     if step.move == "gamma":
         stays = not value < best * (1.0 - MOVE_PROGRESS)
-        checks.require(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
+        checks.require(stays or step.accepted, f"{place}accepted", "is false although the move improves the CV error")
     if certified:
         inside = step.cv_error <= step.upper * (1.0 + SAME)
         checks.require(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
@@ -440,13 +460,13 @@ def _end_of_descent(checks: Checks, record: Record, at: int) -> None:
     final = record.status == "proved" and not record.request.one_se
     for name in ("gamma", "tau") if final else ("gamma",):
         said, answered = getattr(here, name), getattr(record.certificate, name)
-        words = f"the last move accepted says {said!r}, the record {answered!r}"
+        words = f"is {said!r} in the last accepted move, but {answered!r} in the record"
         checks.require(said == answered, f"descent[{at}].{name}", words)
     row = find_row(here, record.table)
     if row is None:
         return
     falls = row.upper <= here.upper * (1.0 + SAME)
-    words = f"the last move accepted says {here.upper!r}, the table {row.upper!r}"
+    words = f"is {here.upper!r} in the last accepted move, but {row.upper!r} in the table"
     checks.require(falls and (are_nearly_equal(here.upper, row.upper) or not final), f"descent[{at}].upper", words)
-    words = f"the last move accepted says {here.cv_error!r}, the table {row.cv_error!r}"
+    words = f"is {here.cv_error!r} in the last accepted move, but {row.cv_error!r} in the table"
     checks.require(are_nearly_equal(here.cv_error, row.cv_error) or not final, f"descent[{at}].cv_error", words)

@@ -13,7 +13,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE
 
-WRITE_PROOF = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
+WRITE_PROOF = "run the command of the record again with --proof FILE and check that proof by `sparsecv check`"
 TRY_LESS = "fewer features, sizes or gammas take fewer"
 
 

@@ -243,7 +243,10 @@ class NearRecord(parts.JsonRecord):
     def __repr__(self) -> str:
         taus = [size.tau for size in self.sizes]
         sizes = f"tau={taus[0]}" if len(taus) == 1 else f"tau {taus[0]} to {taus[-1]}"
-        return f"NearRecord({self.status}: {len(self.models)} models within {self.within:.3g} of the best, {sizes})"
+        return (
+            f"NearRecord({self.status}: {len(self.models)} models within a relative excess of {self.within:.3g}, "
+            f"{sizes})"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame with a column for every field of `NearModel`."""

@@ -34,15 +34,15 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     """
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
-    checks.require(taus == wanted_sizes, "sizes", f"are {taus}, {wanted_sizes} were asked for")
-    checks.require(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
+    checks.require(taus == wanted_sizes, "sizes", f"are {taus}, but {wanted_sizes} were requested")
+    checks.require(record.request.gammas == (record.gamma,), "gamma", "is not the requested one")
     checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
-    checks.require(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
+    checks.require(done or record.status != "proved", "status", "is proved, but a list ends before its threshold")
     checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
-    checks.leaves("within that it is read", "request.gap", "most")
+    checks.leaves("not checked beyond its range", "request.gap", "most")
     if record.status != "proved":
-        checks.leaves("that a limit came is read", "status")
+        checks.leaves("not checked: whether a limit was reached", "status")
     checks.end_part("sizes, gamma and status")
     every = _can_enumerate(checks, values, taus, 1)
     for i, size in enumerate(record.sizes):
@@ -56,12 +56,12 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
             every = False
     checks.mark_bounded_fields("by", "within", "most", "models[].tau")
     if not every:
-        checks.leaves("that no model is missing is read", "sizes[].complete_to")
+        checks.leaves("not checked: whether a model is missing", "sizes[].complete_to")
     if any(size.models > LISTED_REFITS for size in record.sizes):
-        checks.leaves("that of other models is read", "models[].value")
-    checks.end_part(f"values of the {LISTED_REFITS} best models of a size, what is said of each size")
+        checks.leaves("not checked for the other models", "models[].value")
+    checks.end_part(f"values of the {LISTED_REFITS} best models of each size, and the summary of each size")
     if every:
-        checks.end_part(f"that no model is missing, by {values.design.how} all supports")
+        checks.end_part(f"completeness of the lists, by {values.design.how} all supports")
 
 
 def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
@@ -108,7 +108,7 @@ def _check_size(
     checks.require(most <= size.threshold + 2.0 * wide, f"{path}models", "one of them is above the threshold")
     checks.require(size.complete_to <= size.threshold + wide, f"{path}complete_to", "exceeds the threshold")
     few = record.most is None or size.models <= record.most
-    checks.require(few, f"{path}models", f"are {size.models}, more than {record.most}")
+    checks.require(few, f"{path}models", f"are {size.models}, but at most {record.most} were requested")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
     names = design.index
     for field, wanted in (("always", True), ("never", False)):
@@ -139,7 +139,7 @@ def _replacements(
     pairs = [tuple(sorted((names.get(swap.feature, -1), names.get(swap.other, -1)))) for swap in size.replacements]
     fewest = min((swap.pairs for swap in size.replacements), default=0)
     complete = len(set(pairs)) == len(pairs) and all(n <= fewest for pair, n in swaps.items() if pair not in pairs)
-    checks.require(complete, f"{path}replacements", "leaves out features that stand in each other's place")
+    checks.require(complete, f"{path}replacements", "omits features that replace each other in the models")
     for swap_said, pair in zip(size.replacements, pairs, strict=True):
         checks.require_equal(f"{path}replacements.{swap_said.feature}", swap_said.pairs, swaps[pair])
     checks.mark_recomputed_fields(f"{path}replacements")
@@ -169,13 +169,13 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
         values = make_values(design, row.gamma, design.plan)
         least = values.lowest(row.tau, max(row.lower, record.lower))
         if least is None:
-            checks.caveat, every = "optimality not verified (it takes many fits of every fold)", False
+            checks.caveat, every = "optimality not verified (it needs too many fits in every fold)", False
             break
         room = CROSSING_RTOL * least + values.slack(least, row.tau)
         checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
         checks.require(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
     if every:
-        checks.end_part(f"lower of every pair, by {own.design.how} all supports")
+        checks.end_part(f"lower bounds of every pair, by {own.design.how} all supports")
 
 
 def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: SupportValues, taus: list[int]) -> None:
@@ -184,19 +184,19 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
     checks.require(grid == wanted_grid or record.status != "proved", "table", "is not the requested grid, once")
     lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
-    checks.require(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the least of the table")
+    checks.require(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the minimum of the table")
     checks.require(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
     width = max(record.request.gap, CROSSING_RTOL) * record.upper
     if math.isfinite(record.upper):
         width += 2.0 * values.slack(record.upper, record.tau)
     closed = record.upper - record.lower <= width
-    checks.require(closed or record.status != "proved", "status", "is proved, and upper - lower exceeds the gap")
+    checks.require(closed or record.status != "proved", "status", "is proved, but upper - lower exceeds the gap")
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
     checks.mark_bounded_fields("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
-    checks.leaves("within that it is read", "request.gap")
+    checks.leaves("not checked beyond its range", "request.gap")
     if record.status != "proved":
-        checks.leaves("that a limit came is read", "status")
+        checks.leaves("not checked: whether a limit was reached", "status")
     checks.end_part("the requested grid, bounds and status agree with each other")
 
 

@@ -42,7 +42,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         return
     outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
     right = _are_ordered_folds(nested.folds, nested.outer.k)
-    if outer is None or not checks.require(right, "nested.folds", "are not outer folds in their order, each once"):
+    if outer is None or not checks.require(right, "nested.folds", "must be the outer folds in order, each once"):
         return
     for i, outer_fold in enumerate(nested.folds):
         checks.require(
@@ -56,8 +56,8 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     _optimism(checks, record, nested, error)
     _outer_classes(checks, record, (dataset, outer), nested)
     checks.mark_bounded_fields("nested.folds[].fold")
-    checks.leaves("which of these words is read", "nested.folds[].status")
-    checks.end_part(f"error of the {len(errors)} models that were chosen without an outer fold")
+    checks.leaves("not checked: which status applies", "nested.folds[].status")
+    checks.end_part(f"error of the {len(errors)} models that were chosen with an outer fold held out")
 
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
@@ -156,10 +156,10 @@ def check_outer_model(
     check_allowed(checks, design, support, one.tau, path)
     default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
     if not record.descent and not default_gammas:
-        checks.require(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
-    checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
+        checks.require(one.gamma in request.gammas, f"{path}gamma", "is not a requested value")
+    checks.leaves("not checked: whether it is the best choice", f"{path}gamma", f"{path}support")
     checks.mark_bounded_fields(f"{path}tau")
-    checks.leaves("whether fewer features would do is read", f"{path}tau")
+    checks.leaves("not checked: whether fewer features satisfy the rule", f"{path}tau")
     if isinstance(one, NestedFold) and one.average is not None:
         _outer_average(checks, record, dataset.take(test), one, path)
         return
@@ -183,7 +183,7 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
     checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
-    checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
+    checks.leaves("not checked: whether the rule gives this model", f"{path}average.coefficients")
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
@@ -207,7 +207,10 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
         return
     path = "stability.chosen."
     compared = chosen.outer is not None and len(chosen.tried) > 0
-    if not checks.require(compared, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
+    if (
+        not checks.require(compared, f"{path}outer", "outer folds and weights must be given together")
+        or chosen.outer is None
+    ):
         return
     outer = rebuild_outer_folds(checks, chosen.outer, dataset, plan, f"{path}outer.")
     if outer is None:
@@ -215,17 +218,17 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     for i, tried in enumerate(chosen.tried):
         place, first = f"{path}tried[{i}].", [outer_model.fold for outer_model in chosen.tried[0].folds]
         right = _are_ordered_folds(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
-        if not checks.require(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
+        if not checks.require(right, f"{place}folds", "must be the same outer folds for every weight, each once"):
             return
         *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
         checks.close(f"{place}error", tried.error, error, SAME * error)
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
     checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
-    checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
+    checks.leaves("not checked: whether the weight chooses these models", f"{path}tried[].weight")
     distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
-    checks.require(distinct, f"{path}tried", "names a weight twice")
+    checks.require(distinct, f"{path}tried", "has a weight twice")
     for j, weighed_error in enumerate(chosen.tried):
         checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
-    words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
+    words = f"is {chosen.weight!r}, but the weight with the minimum error is {best.weight!r}"
     checks.require(chosen.weight == best.weight, f"{path}weight", words)
-    checks.end_part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
+    checks.end_part(f"error of the models that {len(chosen.tried)} weights chose with an outer fold held out")

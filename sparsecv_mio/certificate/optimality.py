@@ -50,7 +50,7 @@ class ReportedPair:
     @property
     def words(self) -> str:
         """Return the name of the pair if it is not the answer."""
-        return " of the pair with the least CV error" if self.path else ""
+        return " of the pair with the minimum CV error" if self.path else ""
 
 
 def reported_pairs(record: Record) -> list[ReportedPair]:
@@ -129,7 +129,7 @@ class Optimality:
         if level is EnumerationLevel.GRID:
             checks.end_part(f"lower and upper of all {len(record.table)} pairs, by {how} all supports")
         else:
-            some = "the reported pair and those of the least lower and the least upper bound"
+            some = "the reported pair and the pairs with the minimum lower and upper bounds"
             self._only_read("that are not enumerated")
             checks.end_part(f"{some}, by {how} all supports")
         self._supports()
@@ -157,7 +157,7 @@ class Optimality:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         name = "lower" if self.record.least is None else "least.lower"
         right = self.record.certificate.lower <= truth.low + self.design.refit_slack(truth.high) + TINY
-        self.checks.require(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
+        self.checks.require(right, name, f"gamma {row.gamma!r}, tau {row.tau} has the CV error {truth.low!r}")
 
     def _interval(self, row: TableRow | Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Check that an interval contains h; for a pair with all folds solved every number must equal h up to ties."""
@@ -170,7 +170,7 @@ class Optimality:
         low, high = truth.loose_low - room, truth.loose_high + room
         for name in ("lower", "cv_error", "upper"):
             said = getattr(row, name)
-            words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
+            words = f"{said!r} differs from the recomputed CV error of the solved pair, {truth.low!r}"
             self.checks.require(low <= said <= high, f"{place}{name}", words)
 
     def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
@@ -184,7 +184,7 @@ class Optimality:
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, self.design.loss_rtol)
-        words = f"is {said!r}, the folds of a decided pair give {spread!r}"
+        words = f"is {said!r}, but the folds of a solved pair give {spread!r}"
         self.checks.require(abs(said - spread) <= room / math.sqrt(len(sizes) / times - 1), place, words)
 
     def _widths(self, claim: Record | Least | Region, row: TableRow, path: str = "") -> None:
@@ -192,8 +192,8 @@ class Optimality:
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
-        words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
-        self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
+        words = f"exceeds {ties!r}, the difference of the tied supports of the pair with the minimum lower bound"
+        self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r} {words}")
         self.checks.require_at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
@@ -208,9 +208,9 @@ class Optimality:
         said, own = self.record.training_gap, self.truth(self.record.gamma, self.record.tau).optima.excess
         if said is not None:
             worst = float(own.max())
-            words = f"is {said!r}, the model of some fold exceeds the least training objective by {worst!r}"
+            words = f"is {said!r}, but the training objective of a fold model exceeds the minimum by {worst!r}"
             self.checks.require(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
-        self.checks.end_part(f"optimality of the support of every decided fold, by {self.design.how.split()[0]}")
+        self.checks.end_part(f"optimality of the support of every solved fold, by {self.design.how.split()[0]}")
 
     def _moves(self) -> None:
         """Check pairs outside the grid: the moves of a descent, and the refined gamma."""
@@ -236,7 +236,7 @@ class Optimality:
             return
         checks.mark_bounded_fields("refined.estimate")
         self._interval(refined, "refined.", self.truth(refined.gamma, refined.tau), not refined.estimate)
-        checks.end_part("refined, by enumeration of all supports")
+        checks.end_part("the refined pair, by enumeration of all supports")
 
     # -- neighbours -------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Optimality:
         self._allowance(claim, self._least_lower, path)
         if record.least is not None:
             self._allowance(record, record.own_row, "")
-        self.checks.end_part("allowance: no more than what rounding can do to the CV error")
+        self.checks.end_part("allowance: at most the bound on the rounding error of the CV error")
         self._only_read("of the table")
         if self.design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
@@ -261,7 +261,7 @@ class Optimality:
     def _only_read(self, which: str) -> None:
         """Record which parts of the rows of the table nothing bounds."""
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
-        self.checks.leaves(f"how far it is from the true one is read, of pairs {which}", *names)
+        self.checks.leaves(f"not checked: the distance from the true value, for pairs {which}", *names)
 
     def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
         """Check the rounding allowance of a certificate, which is that of the pair of a row."""
@@ -288,11 +288,11 @@ class Optimality:
             self.checks.require(False, f"{pair.name}[{fold}].support", words)
         if decided:
             self.checks.mark_bounded_fields(f"{pair.name}[].support")
-            sentence = "no exchange of one column and no other support of the record fits a decided fold better"
+            sentence = "no exchange of one column and no other support of the record fits a solved fold better"
             self.checks.end_part(sentence + pair.words.replace(" of", ", of"))
         else:
             which = pair.words or " of the reported pair"
-            self.checks.reread.append(f"supports{which}: none of its folds is decided")
+            self.checks.reread.append(f"supports{which}: none of its folds is solved")
 
 
 def check_refined_pair(checks: Checks, record: Record) -> None:
@@ -301,13 +301,13 @@ def check_refined_pair(checks: Checks, record: Record) -> None:
     if refined is None:
         return
     checks.mark_bounded_fields("refined.lower")
-    checks.require(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, the answer's is {record.tau}")
+    checks.require(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, but the answer has {record.tau}")
     inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
     words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
     checks.require(inside, "refined.cv_error", words)
     own = find_row(record, record.table)
     if own is not None:
-        worse = f"{refined.upper!r} is no better than the answer, {own.upper!r}"
+        worse = f"{refined.upper!r} exceeds the upper bound of the answer, {own.upper!r}"
         checks.require(refined.upper <= own.upper, "refined.upper", worse)
     if own is not None and refined.gamma == record.gamma:
         checks.require_equal("refined.estimate", refined.estimate, own.estimate)
@@ -330,7 +330,7 @@ def check_partition(checks: Checks, record: Record) -> None:
     checks.require(continuous.low <= record.gamma <= continuous.high, "gamma", "is outside of the interval")
     checks.require(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
     checks.require(
-        continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, asked for was {request.gap!r}"
+        continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, but {request.gap!r} was requested"
     )
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in continuous.supports)
@@ -341,7 +341,7 @@ def check_partition(checks: Checks, record: Record) -> None:
     curve = continuous.curve_gammas
     right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
     checks.require(
-        right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are no ascending gammas"
+        right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are not ascending gammas"
     )
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
     checks.require(above, "continuous.curve_errors", "fall below lower")
@@ -383,15 +383,15 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
     for i, piece in enumerate(surface.pieces):
         place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
         checks.require(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
-        if not checks.require(named, f"{place}supports", "are no places in surface.supports") or not right:
+        if not checks.require(named, f"{place}supports", "are not indices of surface.supports") or not right:
             continue
         size = min(piece.tau, design.q)
         sized = all(len(set(surface.supports[number])) == size for number in piece.supports)
-        if checks.require(sized, f"{place}supports", f"are not of {size} features") and enumerated:
+        if checks.require(sized, f"{place}supports", f"do not have {size} features") and enumerated:
             _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
     if not enumerated:
-        checks.leaves("that they are the best is read", "surface.pieces[].supports")
-    how = ", each with the least objective of all supports in its middle" if enumerated else ""
+        checks.leaves("not checked: whether they are the best subsets", "surface.pieces[].supports")
+    how = ", each with the minimum objective of all supports at its middle" if enumerated else ""
     checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
 
@@ -402,7 +402,7 @@ def _check_best(
     best = design.best_fit(middle, piece.tau).objective
     for support in supports:
         objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
-        words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
+        words = f"have the objective {objective!r} at gamma {middle!r}, but the minimum is {best!r}"
         right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.refit_rounding(best)
         checks.require(right, f"{place}supports", words)
 
@@ -410,12 +410,18 @@ def _check_best(
 def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
     checks.require(piece.low < piece.high, f"{place}low", "is not below high")
     least = min(piece.at_low, piece.at_high)
-    checks.require(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
+    checks.require(
+        0.0 <= piece.lower <= least,
+        f"{place}lower",
+        f"{piece.lower!r} exceeds {least!r}, the CV error at an end of the piece",
+    )
     checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
-    checks.require(unknown == (piece.supports is None), f"{place}supports", "are null where h is known, or the reverse")
+    checks.require(
+        unknown == (piece.supports is None), f"{place}supports", "must be null exactly if the CV error is unknown"
+    )
     named = all(number < len(found.supports) for number in piece.supports or ())
-    checks.require(named, f"{place}supports", "are no places in continuous.supports")
+    checks.require(named, f"{place}supports", "are not indices of continuous.supports")
 
 
 def check_by_enumeration(
@@ -461,7 +467,7 @@ def check_by_enumeration(
         low, high = truth(gamma, record.tau)[:2]
         room = design.slack(high, gamma, record.tau, CROSSING_RTOL)
         right = low - room <= error <= high + room
-        checks.require(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
+        checks.require(right, f"continuous.curve_errors[{at}]", f"is {error!r}, but the true error is {low!r}")
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
     checks.end_part(words)

@@ -89,11 +89,11 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         cells = _cells(record, dataset, train)
         seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
         if not checks.require(
-            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold + 1} sees other rows"
+            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold + 1} has different rows"
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")
-    checks.end_part("empty cells and scales of every fold, by its training rows")
+    checks.end_part("missing values and scales of every fold, from its training rows")
     return own
 
 

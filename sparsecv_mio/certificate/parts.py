@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
+NOT_AVERAGED = "the time limit ended before near-optimal pairs were averaged; the model is that of the reported pair"
 
 
 Status = Literal["proved", "limit", "interrupted", "doubtful"]
@@ -457,7 +457,7 @@ class JsonRecord:
         if schema != cls.schema_name:
             raise CorruptStore(
                 f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}; if another version of "
-                "sparsecv-mio wrote it, read it with that one or run its command again"
+                "sparsecv-mio wrote it, read it with that version, or run its command again"
             )
         return cls.from_any_schema(text)
 
@@ -490,13 +490,13 @@ SQUARES = (
 def _check_data(data: DataInfo) -> None:
     """Raise an error for a record whose data have no rows, or another number of distinct features than stated."""
     if not data.n:
-        raise CorruptStore("record: field data.n is 0: there are no rows")
+        raise CorruptStore("record: field data.n is 0; a record needs at least one row")
     if len(data.names) != data.p:
-        raise CorruptStore(f"record: field data.names holds {len(data.names)} names, data.p says {data.p}")
+        raise CorruptStore(f"record: field data.names has {len(data.names)} names, but data.p is {data.p}")
     seen: set[str] = set()
     for name in data.names:
         if name in seen:
-            raise CorruptStore(f"record: field data.names holds {name!r} twice")
+            raise CorruptStore(f"record: field data.names has {name!r} twice")
         seen.add(name)
 
 
@@ -525,7 +525,7 @@ def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozense
             _check_features(value, known, place)
         elif name in SQUARES:
             if any(number is not None and number < 0.0 for number in _flat(value)):
-                raise CorruptStore(f"record: field {place} holds a number below 0")
+                raise CorruptStore(f"record: field {place} has a negative number")
         else:
             _check_parts(value, known, place, adjusted)
     _check_together(inside, path, adjusted)
@@ -535,17 +535,19 @@ def _check_features(value: Any, known: frozenset[str], place: str) -> None:
     """Raise an error for a text that is not a feature of the data."""
     for name in _flat(value):
         if isinstance(name, str) and name not in known:
-            raise CorruptStore(f"record: field {place} names {name!r}, which data.names has not")
+            raise CorruptStore(f"record: field {place} names {name!r}, which is not in data.names")
 
 
 def _check_together(inside: Mapping[str, Any], path: str, adjusted: frozenset[str]) -> None:
     """Raise an error for inconsistent fields of one part."""
     if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
-        raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
+        raise CorruptStore(f"record: field {path}.curve_errors must have one value for each of curve_gammas")
     if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
         raise CorruptStore(f"record: field {path}.low is not below high")
     if "coefficients" in inside and set(inside["coefficients"]) != {*inside["support"], *adjusted}:
-        raise CorruptStore(f"record: field {path}.coefficients is not of the features of support".replace(" .", " "))
+        raise CorruptStore(
+            f"record: field {path}.coefficients do not belong to the features of support".replace(" .", " ")
+        )
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -662,7 +664,7 @@ class ChosenFolds(Sequence[ChosenFold]):
     def json_items(self) -> Iterator[Encoded]:
         """Yield one line of JSON for each fold."""
         if not np.isfinite(self.error).all():
-            raise ValueError("record field chosen_folds holds an error that is not finite")
+            raise ValueError("record: field chosen_folds has an error that is not finite")
         encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
         words = ("false", "true")
         columns = zip(self.which.tolist(), self.error.tolist(), self.decided.tolist(), strict=True)

@@ -168,26 +168,33 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
     if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
         exposures = X[exposure].to_numpy(dtype=np.float64)
     if exposures is None:
-        raise BadInput(f"the model needs the column {exposure!r} of exposures: give a file or a frame that has it")
+        raise BadInput(
+            f"exposure: exposure: the model needs the column {exposure!r} of exposures; give a file or a frame that "
+            "has it"
+        )
     if not np.all((exposures > 0.0) & np.isfinite(exposures)):
-        raise BadInput(f"exposure: column {exposure!r} must hold numbers above 0 only")
+        raise BadInput(
+            f"exposure: column {exposure!r} must have only numbers above 0; correct or remove the other rows"
+        )
     return np.column_stack([read_columns(data, X, columns), exposures])
 
 
 def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
     """Return the wanted columns of a table as finite numbers."""
     if table.ndim != 2 or table.shape[1] != len(header):
-        raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")
+        raise BadInput(f"X has the shape {table.shape}; give {len(header)} columns, those that the model was fitted to")
     missing = [repr(name) for name in wanted if name not in header]
     if missing:
         raise BadInput(
-            f"the model needs the {plural(len(missing), 'column')} {', '.join(missing)}: add what is missing"
+            f"the model needs the {plural(len(missing), 'column')} {', '.join(missing)}; add the missing columns"
         )
     try:
         numbers = table[:, [header.index(name) for name in wanted]].astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"X must hold numbers only: {error}".splitlines()[0]) from None
+        raise BadInput(f"X must have numbers only: {error}".splitlines()[0]) from None
     rows, columns = np.nonzero(~np.isfinite(numbers))
     if rows.size:
-        raise BadInput(f"column {wanted[columns[0]]!r} holds no finite number in row {rows[0] + 1}: fill in or drop it")
+        raise BadInput(
+            f"column {wanted[columns[0]]!r} has no finite number in row {rows[0] + 1}; fill it in, or drop the row"
+        )
     return numbers

@@ -45,7 +45,7 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
     except OSError as error:
         raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise CorruptStore(f"record {path}: not a text file") from None
+        raise CorruptStore(f"record {path}: is not a text file; name a JSON record") from None
     schema = read_schema(text)
     others = (PathRecord, FitRecord, NearRecord, CommonRecord)
     kind = next((kind for kind in others if kind.schema_name == schema), Record)
@@ -85,11 +85,14 @@ def read_drawable_record(path: str | os.PathLike[str]) -> AnyRecord:
     """
     stored = read_record(path)
     if isinstance(stored, NearRecord):
-        raise BadInput(f"record {path} has no figures: name a record of `solve`, `path` or `fit`")
+        raise BadInput(f"record {path} has no figures; name a record of `solve`, `path` or `fit`")
     if (isinstance(stored, Record | CommonRecord) and not stored.table) or (
         isinstance(stored, PathRecord) and not stored.path
     ):
-        raise CorruptStore(f"record {path}: its table is empty")
+        raise CorruptStore(
+            f"record {path}: its table is empty; run the command of the record again; run the command of the record "
+            "again"
+        )
     return stored
 
 
@@ -217,8 +220,8 @@ def _check_named_file(field: str, text: str) -> None:
     if place == text or "\0" in place or Path(os.path.realpath(place)).is_relative_to(os.path.realpath(os.curdir)):
         return
     raise BadInput(
-        f"{field}: the record names the file {place[:80]!r}, which is not below the working directory and is not "
-        "opened; run the command in a folder that contains it, or pass folds and weights in Python"
+        f"{field}: the file {place[:80]!r} of the record is outside the working directory and is not opened; run "
+        "the command in a folder that contains the file, or pass folds and weights in Python"
     )
 
 

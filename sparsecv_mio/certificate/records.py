@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
-NO_AVERAGE = "no averaged model was made; the model of the pair predicts"
+NO_AVERAGE = "no averaged model was made; predictions are those of the model of the pair"
 
 
 @dataclass(frozen=True)
@@ -503,8 +503,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return a record of the previous schema, in which `upper` was that of the reported pair, as one of this."""
         if (self.refit.gamma, self.refit.tau) != (self.gamma, self.tau):
             raise CorruptStore(
-                f"record: it is of an older format ({FIRST_SCHEMA}), with the errors of one pair and the model of "
-                "another: run `sparsecv solve` again"
+                f"record: has the older format {FIRST_SCHEMA}, in which errors and model may belong to different "
+                "pairs; run `sparsecv solve` again"
             )
         own, upper, gap = self.own_row, self.upper, self.gap
         if own is not None and own.upper == upper and gap == parts.relative_gap(self.lower, upper):
@@ -616,7 +616,10 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
         word = "likely" if 2 * seen >= self.folds.k else "perhaps"
-        return f"{word} {how}: {some} the features of the full-data model, perhaps found with their held-out rows"
+        return (
+            f"{word} {how}: {some} the features of the full-data model, which may have been selected with their "
+            "held-out rows"
+        )
 
     def _averaged_error(self) -> list[str]:
         """Return a line on the error of the averaged model, if it is known."""
@@ -646,7 +649,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
             f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
             if self.average is None
-            else f"averaged model of {len(self.average.used)} near-optimal pairs, which predicts:",
+            else f"averaged model of {len(self.average.used)} near-optimal pairs, used for predictions:",
         ]
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))

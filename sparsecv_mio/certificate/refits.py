@@ -199,9 +199,11 @@ def check_allowed(checks: Checks, design: Design, support: Support, tau: int, pa
     """
     if design.allowed is not None:
         right = design.allowed.holds(support, tau)
-        return checks.require(right, f"{path}support", "does not keep to the restrictions")
+        return checks.require(right, f"{path}support", "does not satisfy the restrictions")
     lacking = [j for j in design.forced if j not in support]
-    return checks.require(not lacking, f"{path}support", f"lacks {design.join_names(lacking)}, forced in")
+    return checks.require(
+        not lacking, f"{path}support", f"does not contain {design.join_names(lacking)}, which is forced in"
+    )
 
 
 def check_signs(checks: Checks, design: Design, support: Support, model: Model, path: str) -> bool:
@@ -249,7 +251,9 @@ def check_fit(
     model: Model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)
     names = [design.names[j] for j in support]
-    if not checks.require(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
+    if not checks.require(
+        set(said.coefficients) == set(names), f"{path}coefficients", "do not belong to the features of the support"
+    ):
         return model
     rooms = design.coefficient_rooms(support, row.gamma, model)
     for name, value, room in zip(names, model.beta.tolist(), rooms.tolist(), strict=True):
@@ -277,9 +281,11 @@ def check_objective(checks: Checks, design: Design, row: Refit | PathRow, model:
     checks.require_at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
     checks.require_at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
     closed = math.isfinite(row.upper) and row.upper - row.lower <= wanted * row.upper + 2.0 * slack
-    checks.require(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
+    checks.require(
+        closed or not row.proved, f"{path}proved", "is true although upper - lower exceeds the requested gap"
+    )
     wide = row.upper == math.inf or row.upper - row.lower > wanted * row.upper * (1.0 - 1e-9)
-    checks.require(row.proved or wide, f"{path}proved", "is false though upper - lower is within the requested gap")
+    checks.require(row.proved or wide, f"{path}proved", "is false although upper - lower is within the requested gap")
 
 
 def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model: Model, path: str) -> bool:
@@ -298,7 +304,7 @@ def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model
     better = Exchanges(design, row.gamma).best(NO_ROWS, support)
     if better is not None:
         value = design.refit(better, row.gamma, None).objective
-        words = f"{value!r}, reached by {design.join_names(better)}"
+        words = f"{value!r}, the objective of {design.join_names(better)}"
         checks.require_at_most(f"{path}lower", row.lower, value, words, design.objective_slack(value))
     return True
 

@@ -33,7 +33,9 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     with every model that satisfies them, or with every model within an assumed box. Older records lack the side
     constraints; neither the optimality of the support nor the lower bound can be proved again for them.
     """
-    checks.require(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
+    checks.require(
+        0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range; the data have {dataset.p} features"
+    )
     side, design = record.side, make_design(record, dataset)
     size, adjusted = design.most_columns(record.tau), design.adjusted_names
     support = checked_support(checks, record.support, design.index, size, "support", adjusted=adjusted)
@@ -95,7 +97,11 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     checks.caveat, compared = _describe_comparison(record, reason)
     if end is not None:
         beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
-        checks.require(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
+        checks.require(
+            not beyond,
+            "assumed_box",
+            f"is {end!r}, but larger in absolute value is the coefficient of {', '.join(beyond)}",
+        )
     if reason or not compared:
         return
     if end is None and not (side and side.box):
@@ -118,10 +124,12 @@ def _describe_comparison(record: FitRecord, reason: str) -> tuple[str, str]:
     side, end = record.side, record.assumed_box
     if end is not None:
         caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
-        caveat += "; that it does is not verified (too many supports to try)" if reason else ""
+        caveat += (
+            "; whether all coefficients satisfy this bound is not verified (too many supports to try)" if reason else ""
+        )
         return caveat, "supports whose coefficients are within the assumed box"
     if side is None:
-        return "optimality not verified (the record does not hold the side constraints)", ""
+        return "optimality not verified (the record does not contain the side constraints)", ""
     if reason:
         return f"optimality not verified ({reason})", "supports"
     if side.box:
@@ -148,7 +156,9 @@ def _check_coefficients(checks: Checks, record: FitRecord, design: RidgeDesign, 
     """Check objective and intercept at the stored coefficients, which side constraints may have moved."""
     dataset, columns = design.dataset, design.columns[list(support)].tolist()
     names = [dataset.names[j] for j in columns]
-    if not checks.require(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
+    if not checks.require(
+        set(record.coefficients) == set(names), "coefficients", "do not belong to the features of the support"
+    ):
         return
     beta = np.array([record.coefficients[name] for name in names])
     ridge = ridge_weights(columns, design.free, record.gamma)
@@ -178,8 +188,10 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.require(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
     room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
-    checks.require(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
-    checks.leaves("within that it is read", "requested_gap", "allowance")
+    checks.require(
+        0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} exceeds the bound on the rounding error"
+    )
+    checks.leaves("not checked beyond its range", "requested_gap", "allowance")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance
         closed = record.upper - record.lower <= width * (1.0 + 1e-12)
@@ -206,7 +218,7 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     keeps = features.issuperset(record.support) and set(names).issuperset(record.support)
     places = [*(names.index(name) for name in record.support), *allowed.adjusted_columns] if keeps else []
     keeps = keeps and allowed.allows(places) and allowed.count(places) <= record.tau
-    checks.require(keeps, "support", "does not keep to the side constraints")
+    checks.require(keeps, "support", "does not satisfy the side constraints")
     ends = _coefficient_ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
@@ -221,10 +233,10 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
                 <= high + slack + ACCURATE_RTOL * _size_of_end(high)
             )
             checks.require(
-                inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints"
+                inside, f"coefficients.{name}", f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
             )
     checks.mark_bounded_fields("side.")
-    return checks.end_part("side constraints: features of the data, kept to by the model")
+    return checks.end_part("side constraints: features of the data, satisfied by the model")
 
 
 def _size_of_end(end: float) -> float:

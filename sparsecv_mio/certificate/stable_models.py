@@ -41,20 +41,22 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     if row is None:
         return
     chosen = stable.chosen is not None
-    checks.require(chosen <= requested, "stability.chosen", "is given though no weight was asked for")
+    checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
     needed = requested and record.status == "proved"
     checks.require(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
-    checks.require(inside, "stability.instability", "lies outside of its own interval")
+    checks.require(inside, "stability.instability", "lies outside its interval")
     decided = row.folds_decided == row.folds
-    checks.require(decided or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
+    checks.require(
+        decided or stable.estimate, "stability.estimate", "is false although a fold of the pair is not solved"
+    )
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS
     ends = ("stability.instability_lower", "stability.instability_upper")
     checks.mark_bounded_fields(*ends, "request.stability")
     if not tried:
-        checks.leaves("how far it is from the instability is read", *ends)
+        checks.leaves("not checked: the distance from the instability", *ends)
     if not checks.end_part("stability against the table, and the weighted choice against stability and table"):
         return
     n_compared = 0
@@ -70,8 +72,10 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
-    checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
-    if not checks.require(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
+    checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the requested value")
+    if not checks.require(
+        len(chosen.intervals) == len(record.table), f"{path}intervals", "must have one interval for each pair"
+    ):
         return
     lower, upper = _criterion_bounds(record, chosen, weight)
     for i, interval_said in enumerate(chosen.intervals):
@@ -81,20 +85,20 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
-    checks.require(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
+    checks.require(inside, f"{path}intervals[{here}]", "does not contain the instability of the model")
     top = float(upper[here])
     for name, said, found in (("lower", chosen.lower, float(lower.min())), ("upper", chosen.upper, top)):
         right = said == found or abs(said - found) <= LAST * max(abs(said), abs(found))
         checks.require(right, f"{path}{name}", f"is {said!r}, table and intervals give {found!r}")
     room = _largest_allowance(record, lower, upper)
-    words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
+    words = f"{chosen.allowance!r} exceeds the width of the pair with the minimum lower bound, {room!r}"
     checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
     _models(checks, record, chosen, f"{path}models", weights)
     if chosen.proved:
-        checks.require(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
+        checks.require(closed, f"{path}proved", "is true although upper - lower exceeds the gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
-        checks.require(first, f"{path}upper", "another pair has a smaller one")
+        checks.require(first, f"{path}upper", "another pair has a smaller upper bound")
 
 
 def _criterion_bounds(record: Record, chosen: StableChoice, weight: float) -> tuple[FloatArray, FloatArray]:
@@ -122,13 +126,13 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             top = float(upper[here[0]])
             width = record.request.gap * top + _largest_allowance(record, lower, upper)
             closed = math.isfinite(top) and top - float(lower.min()) <= width
-            words = "is true though the criterion of its weight leaves a larger gap"
+            words = "is true although the gap of the criterion of its weight is larger"
             checks.require(closed, f"{path}[{i}].proved", words)
     if len(chosen.models) > 1:
         checks.only_read(f"{path}[].support", "no other subset is compared")
     if chosen.models:
         weights = tuple(model.weight for model in chosen.models)
-        checks.require(weights == asked, path, "are not those of the weights that were asked for")
+        checks.require(weights == asked, path, "do not belong to the requested weights")
         own = chosen.models[0]
         right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
         checks.require(right, f"{path}[0]", "is not the model of the record")
@@ -150,7 +154,7 @@ def _check_refitted_changes(
     """Refit the full-data model and that of every fold; return True if the changes agree with the record."""
     plan = design.folds
     if float(design.dataset.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
-        checks.only_read("stability.instability", "too many rows and folds to fit all again")
+        checks.only_read("stability.instability", "too many rows and folds to fit again")
         return True
     full = design.positions(record.support)
     by_number = [design.positions(names) for names in record.chosen_folds.supports]
@@ -167,7 +171,7 @@ def _check_refitted_changes(
     if stable.estimate:  # moved to the nearer bound of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
-            words = f"the supports of the record give {worst!r}, the interval that it is moved to is read"
+            words = f"the supports of the record give {worst!r}; the rounding interval around this value is not checked"
             for name in ("", "_lower", "_upper"):
                 checks.only_read(f"stability.instability{name}", words)
         worst = said
@@ -202,8 +206,8 @@ def _compare_instability_intervals(
     for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
         ends = interval.lower, interval.upper
         if not _check_true_interval(checks, record, design, (gamma, tau), ends, path, None if i else stable):
-            checks.leaves("how far it is from the instability is read", "stability.instability_lower")
-            checks.leaves("how far it is from the instability is read", "stability.instability_upper")
+            checks.leaves("not checked: the distance from the instability", "stability.instability_lower")
+            checks.leaves("not checked: the distance from the instability", "stability.instability_upper")
             return i
     checks.mark_bounded_fields("stability.instability_lower", "stability.instability_upper")
     if len(claimed) > 1 and most > 1:
@@ -227,14 +231,16 @@ def _check_true_interval(
         solved.append(optima)
     low, high = _instability_ends([tied for tied, _ in solved], design.total_weight)
     slack = FOLLOWS_RTOL * high + design.change_noise(np.concatenate(solved[0][0]), high)
-    checks.require(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
-    checks.require(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
+    checks.require(ends[0] <= low + slack, path, f"the lower bound {ends[0]!r} exceeds the true value {low!r}")
+    checks.require(high <= ends[1] + slack, path, f"the upper bound {ends[1]!r} is below the true value {high!r}")
     if stable is not None and not stable.estimate:
         loose_low, loose_high = _instability_ends([loose for _, loose in solved], design.total_weight)
         largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)
         room = slack + design.change_room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
-        checks.require(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
+        checks.require(
+            near, path, f"the optima of the pair are known and give the interval [{loose_low!r}, {loose_high!r}]"
+        )
     return True
 
 

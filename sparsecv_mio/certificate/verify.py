@@ -113,7 +113,7 @@ def verify(
     'intercept'
     """
     if not isinstance(record, JsonRecord):
-        raise BadInput(f"{type(record).__name__} is no record: read_record reads one from its file")
+        raise BadInput(f"{type(record).__name__} is not a record; read_record reads a record from its file")
     dataset = data_of(record, dataset)
     checks = Checks(progress=progress)
     try:
@@ -225,7 +225,7 @@ def _recover_fitted_data(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str
     read = read_by_pandas_2(dataset, data.fingerprint)
     if read is None:
         return dataset, ""
-    how = "pandas.read_csv(..., float_precision='round_trip') reads all exactly"
+    how = "pandas.read_csv(..., float_precision='round_trip') reads all numbers exactly"
     return read[0], f", of the numbers as pandas 2 reads them ({read[1]}; {how})"
 
 
@@ -266,13 +266,13 @@ def _check_restrictions(
     except BadInput as error:
         return checks.require(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
-    checks.require(by_name == restrictions, place, "are not by the names of the data, in their order")
+    checks.require(by_name == restrictions, place, "must use the names of the data, in their order")
     try:
         by_name.check_vary(set(dataset.names) - vary)
     except BadInput as error:
         checks.require(False, place, str(error))
     checks.mark_bounded_fields(f"{place}.")
-    return checks.end_part("restrictions: features of the data, kept to by every support")
+    return checks.end_part("restrictions: features of the data, satisfied by every support")
 
 
 def _check_reference(checks: Checks, place: str, asked: Request | Side, dataset: Dataset) -> None:
@@ -354,7 +354,7 @@ def _note_moved_estimate(checks: Checks, pair: ReportedPair, own: TableRow, mean
     """Record that the interval of an estimate, which was moved into it, is only read."""
     if own.lower - ACCURATE_RTOL * mean <= mean <= own.upper + ACCURATE_RTOL * mean:
         return
-    words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
+    words = f"the errors of the folds give {mean!r}; the rounding interval around this value is not checked"
     for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):
         checks.only_read(name, words)
 
@@ -363,7 +363,7 @@ def _refit(checks: Checks, record: Record, design: Design) -> Model | None:
     refit = record.refit
     for name in ("gamma", "tau"):
         said, answered = getattr(refit, name), getattr(record, name)
-        checks.require(said == answered, f"refit.{name}", f"is {said!r}, the answer's is {answered!r}")
+        checks.require(said == answered, f"refit.{name}", f"is {said!r}, but the answer has {answered!r}")
     model = check_fit(checks, design, record, refit)
     if model is not None:
         check_objective(checks, design, refit, model, record.request.gap, "refit.")
@@ -379,7 +379,11 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
     check_requested_grid(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
-    checks.require(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
+    checks.require(
+        every == (record.status == "proved"),
+        "status",
+        f"is {record.status}, but the rows of the table imply another status",
+    )
     checks.end_part("the requested grid, status")
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))

@@ -42,7 +42,7 @@ def check(
     from sparsecv_mio.check.proof_file import Refused, Unreadable
 
     if mode not in MODES:
-        raise BadInput(f"--mode: {mode!r} is neither fast nor exact")
+        raise BadInput(f"--mode: {mode!r} is unknown; use fast or exact")
     for path, kind in ((proof, "proof"), (data, "data")):
         check_readable(path, kind)
     try:
@@ -88,4 +88,6 @@ def find_check_mode(place: str, X: FloatArray, y: FloatArray) -> str:
         return "exact"
     except (Refused, Unreadable) as error:
         why = str(error).replace(place, "it")
-        raise BadInput(f"--proof: no proof is written, the answer stands: its own check refuses it ({why})") from None
+        raise BadInput(
+            f"--proof: no proof is written, because `sparsecv check` rejects it ({why}); the answer is not affected"
+        ) from None

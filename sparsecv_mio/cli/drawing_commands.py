@@ -157,7 +157,7 @@ def draw_record(record: str, data: str | None, panel: str, place: str, out: str 
         try:
             stored = read_drawable_record(record)
         except CorruptStore as error:
-            raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
+            raise BadInput(f"{record} cannot be read as a trace or a record: {error}") from None
         save(draw_panel(stored, panel, read_to_draw(data, stored) if data else None), place)
 
     return draw_file(draw, place, out)

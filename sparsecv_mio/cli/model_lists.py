@@ -111,7 +111,7 @@ def near(
     forced: Given,
     units: Given,
     effort: Given,
-    full: bool = option(False, "", "Print every model, not the ten best of a size."),
+    full: bool = option(False, "", "Print every model instead of the ten best of each size."),
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
@@ -122,7 +122,10 @@ def near(
     """
     gammas = None if gamma is None else model_space.gammas(gamma)
     if gammas is not None and len(gammas) > 1:
-        raise BadInput(f"--gamma: {len(gammas)} ridge weights, near takes one: give one, or none for the best one")
+        raise BadInput(
+            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave it out for the "
+            "best one"
+        )
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
@@ -211,7 +214,7 @@ def bounds(
     if how.time_limit is not None:
         chosen["time_limit"] = how.time_limit
     cut = (
-        [f"--time-limit: {how.time_limit:g} seconds were over: bounds so far"]
+        [f"--time-limit: stopped after {how.time_limit:g} seconds; the bounds found so far are printed"]
         if bounded.status == "limit" and not quiet
         else []
     )

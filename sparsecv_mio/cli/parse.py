@@ -328,7 +328,7 @@ def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
 def tolerance(value: float) -> None:
     """Raise `BadInput` unless a relative duality gap is in (0, 1)."""
     if not 0.0 < value < 1.0:
-        raise BadInput(f"--tol: {value} is out of range, a relative duality gap is above 0 and below 1")
+        raise BadInput(f"--tol: {value} is out of range; give a relative duality gap above 0 and below 1")
 
 
 def threads(value: int | None, cores: int) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.table_facts import Inspection
 
 
-INSPECT_CODES = "Exit codes: 0 done, 2 the file is no table (the message says which option might help)."
+INSPECT_CODES = "Exit codes: 0 done, 2 the file is not a table (the message names the option that may help)."
 
 
 @with_declared_options(table=TABLE)

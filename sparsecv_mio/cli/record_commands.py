@@ -112,11 +112,13 @@ def proof_files(
             )
         except KeyboardInterrupt:
             advice = (
-                f"the same command goes on from {unfinished_file(path)}"
+                f"the same command continues from {unfinished_file(path)}"
                 if unfinished_file(path).exists()
                 else "nothing is kept"
             )
-            raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {advice}") from None
+            raise Interrupted(
+                f"--proof: interrupted, so {path} is not written; the answer is not affected; {advice}"
+            ) from None
         if not checker.is_read_alike(data, replace(dataset, X=cells), holes):
             table = f"{path}{session.NUMBERS}"
             shown = ([None if math.isnan(cell) else cell for cell in row] for row in cells.tolist())
@@ -177,7 +179,7 @@ def verify(
     if not quiet or not report.ok or report.caveat:
         failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
     if unknown := unknown_fields(record, stored):
-        ending.tell(f"not looked at: {', '.join(unknown)}; no record of this version has such fields")
+        ending.tell(f"not checked: {', '.join(unknown)}; this version does not know these fields")
     report.raise_if_failed()
     if failure is not None:
         raise failure
@@ -201,7 +203,10 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
     except CorruptStore as error:
         more = "; for a proof use `sparsecv check`" if _has_prefix(record, GZIP) else ""
         if _has_prefix(data, b"{"):
-            more = f"; the record comes first: {shlex.join(['sparsecv', command, argument(data), argument(record)])}"
+            more = (
+                "; the record is the first argument: "
+                f"{shlex.join(['sparsecv', command, argument(data), argument(record)])}"
+            )
         raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
 
@@ -266,7 +271,7 @@ def predict(
     if has_target:
         notes += _describe_errors(stored, rows, table[there, 0], threshold)
     elif new.doubt:
-        notes.append(f"errors are not known: {new.doubt}")
+        notes.append(f"no errors are computed: {new.doubt}")
     if interval is not None:
         notes += coverage_lines(
             table[there, 1:], interval, rows.y if has_target else None, folds.record if folds else None
@@ -278,9 +283,9 @@ def predict(
             "--skip-lines none, or the lines to skip"
         )
     if new.n_dropped_rows:
-        where = "the model" if folds is None else "the model or of a fold's"
-        empty = f"{several(new.n_dropped_rows, 'row')} with an empty cell in a column of {where}"
-        warnings.append(f"{empty}: no prediction, as such rows were left out of the fit (--na drop)")
+        where = "the model" if folds is None else "the model or of a fold model"
+        empty = f"{several(new.n_dropped_rows, 'row')} with a missing value in a column of {where}"
+        warnings.append(f"{empty}: no prediction, because the fit also dropped rows with missing values (--na drop)")
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)

@@ -77,7 +77,7 @@ def read_data(
         If an option, column or row is wrong; the message names it.
     """
     if table.get("features") is not None and table.get("drop") is not None:
-        raise BadInput("--features and --drop exclude each other: give one of them")
+        raise BadInput("--features and --drop exclude each other; give one of the two")
     if Path(path).suffix.lower() in READ_BY_ARROW:
         import pyarrow
 
@@ -147,7 +147,7 @@ def read_with_folds(
 def note_unused_seed(plan: FoldPlan, seed: int | None, quiet: bool) -> None:
     """Print a note if a seed is given and the folds are not random, unless `quiet`."""
     if seed is not None and plan.seed is None and not quiet:
-        tell(f"note: --seed {seed} changes nothing: --folds {plan.spec} deals no rows at random")
+        tell(f"note: --seed {seed} has no effect, because --folds {plan.spec} assigns no rows at random")
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
@@ -215,13 +215,16 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if place is None or (place == "-" and option == "--json"):
             continue
         if not place:
-            raise BadInput(f"{option}: the name of the file is empty")
+            raise BadInput(f"{option}: the name of the file is empty; give a name; give a name")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
         if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:
-            raise BadInput(f"--proof: {place}{NUMBERS}, where its table of numbers would go, is a file of this run too")
+            raise BadInput(
+                f"--proof: {place}{NUMBERS}, the file for its table of numbers, is another file of this run; name "
+                "another proof"
+            )
         if real in taken and special(real) != "a device":
-            raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
+            raise BadInput(f"{option}: {place} is also {taken[real]}; name another file")
         taken[real] = f"the file of {option}"
 
 
@@ -263,7 +266,7 @@ def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) 
 
     def too_early() -> T:
         raise_if_interrupted(stop)
-        raise OutOfTime(f"--time-limit: {deadline.limit:g} seconds were over before the data were read: give more")
+        raise OutOfTime(f"--time-limit: {deadline.limit:g} seconds ended before the data were read; give more time")
 
     outcome = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)
     raise_if_interrupted(stop)

@@ -35,7 +35,7 @@ def one_gamma(text: str) -> float:
     """Return a single ridge weight."""
     gammas = model_space.gammas(text)
     if len(gammas) != 1:
-        raise BadInput(f"--gamma: {text!r}: one MIO has one gamma")
+        raise BadInput(f"--gamma: {text!r}: one MIO needs exactly one gamma; give one value")
     return gammas[0]
 
 
@@ -74,11 +74,11 @@ def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
     # split from the right, since a name may contain a colon
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
-        raise BadInput(f"--box: {text!r} is not FEATURE:LO:HI")
+        raise BadInput(f"--box: {text!r} is not of the form FEATURE:LO:HI; write for example age:0:5")
     low = model_space.finite_number(parts[1], "--box") if parts[1].strip() else -math.inf
     high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
     if low > high:
-        raise BadInput(f"--box: {text!r} is reversed")
+        raise BadInput(f"--box: {text!r} is reversed; give the smaller bound first")
     return model_space.unquoted_name(parts[0]), (low, high)
 
 
@@ -157,7 +157,7 @@ def fit(
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits
         if log is not None and "log" not in honoured:
-            raise BadInput(f"--log: backend {how.backend} writes no log")
+            raise BadInput(f"--log: backend {how.backend} does not write a log; leave this option out")
         workers = session.cores() if "threads" in honoured else 1
         limits = limits_of_mio(
             stopping, threads=workers if threads is None else threads, log=log, cancel=stop,

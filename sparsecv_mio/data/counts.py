@@ -51,7 +51,10 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
     check_spreads(dataset, "poisson")
     if exposure is None or dataset.exposure is not None:
         if exposure not in (None, dataset.exposure):
-            raise BadInput(f"exposure: {exposure!r}, but these rows have exposures already, {dataset.exposure!r}")
+            raise BadInput(
+                f"exposure: {exposure!r} is given, but the data already have the exposures {dataset.exposure!r}; leave "
+                "this option out"
+            )
         return replace(dataset, counts=True)
     if exposure in (*dataset.names, dataset.target):
         fault = "the target" if exposure == dataset.target else "a feature"
@@ -104,7 +107,9 @@ def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     try:
         exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)
     except (TypeError, ValueError):
-        raise BadInput(f"exposure: column {name!r} must hold numbers above 0 only") from None
+        raise BadInput(
+            f"exposure: column {name!r} must have only numbers above 0; correct or remove the other rows"
+        ) from None
     wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]

@@ -1258,7 +1258,7 @@ def numbers_rows(one: RawColumn) -> str:
         if in_order or n >= FEW_ROWS:
             return "numbers the rows" if in_order else f"holds {first:g} to {ranked[-1]:g}, each once: numbers the rows"
     if one.name and ID.fullmatch(one.name) and np.all(np.diff(ranked) > 0.0):
-        return "every row has a different value, and the name suggests that it numbers the rows"
+        return "every row has a different value, and its name suggests that it only numbers the rows"
     return ""
 
 

@@ -344,7 +344,7 @@ NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a t
 
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
     if hasattr(values, "toarray"):
-        raise BadInput(f"{what} is sparse: give {what}.toarray(), every method computes with all numbers")
+        raise BadInput(f"{what} is sparse; give {what}.toarray(), because every method needs a dense array")
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

@@ -524,7 +524,7 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
 
     scoring = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
     if not scoring:
-        raise BadInput(f"folds {folds.spec!r} score no row that counts: give some of them a weight")
+        raise BadInput(f"folds {folds.spec!r} score only rows of weight 0; give some scored rows a positive weight")
     scored, left_out = (row_lists([copies(rows(j)) for j in scoring]) for rows in (folds.scored_rows, folds.left_out))
     plan = plan_of_rows(scored, left_out, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
     return replace(plan, given_seed=folds.given_seed)

@@ -545,7 +545,9 @@ def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, In
         raise BadInput(f"{who} scores no row: give every fold at least one")
     shared = np.flatnonzero(trained & scored)
     if shared.size:
-        raise BadInput(f"{who} scores row {shared[0]} (from 0), which it trains on: leave it out of one of them")
+        raise BadInput(
+            f"{who} scores row {shared[0]} (from 0), which is also a training row; remove it from one of the two"
+        )
     return np.flatnonzero(scored), np.flatnonzero(~trained)
 
 

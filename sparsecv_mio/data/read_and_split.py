@@ -79,7 +79,7 @@ def read_rows(
         return data
     if target is not None and not isinstance(target, str | Integral):
         raise BadInput(
-            "target must be the name or position of a column; for arrays give solve(Dataset.from_arrays(X, y)), or use "
+            "target: must be the name or position of a column; for arrays use solve(Dataset.from_arrays(X, y)) or use "
             "BestSubsetRidgeCV().fit(X, y)"
         )
     aux = tuple(chain.from_iterable(columns.values()))

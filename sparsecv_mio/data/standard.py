@@ -550,7 +550,7 @@ class StandardData:
         names = [self.dataset.names[j] for j in self.columns[chosen].tolist()]
         for name, value in zip(names, in_units.tolist(), strict=True):
             if not np.isfinite(value):
-                raise BadInput(f"the coefficient of {name!r} is too large for a float: rescale that column")
+                raise BadInput(f"the coefficient of {name!r} is too large for double precision; rescale that column")
         return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
 
 
@@ -628,7 +628,7 @@ def standardize(
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
     restrictions.check_vary({dataset.names[j] for j in np.flatnonzero(moments.constant)})
     if columns.size == 0:
-        raise BadInput("every feature is constant: keep at least one column that varies")
+        raise BadInput("every feature is constant; keep at least one column that varies")
     norm = moments.norm[columns]
     _check_magnitudes(dataset, columns, moments.largest[columns], norm)
     weight = np.ones(columns.size)
@@ -676,11 +676,11 @@ def standardize(
 def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
     moments = column_moments(dataset.y[:, None], dataset.row_weights)
     if moments.constant[0]:
-        raise BadInput(f"target {dataset.target!r} is constant: there is nothing to predict")
+        raise BadInput(f"target {dataset.target!r} is constant, so there is nothing to predict; choose another target")
     rms = (moments.norm if centred else moments.raw_norm) / np.sqrt(dataset.n)
     exponent = int(nearest_exponent(rms)[0]) if 0 < rms[0] < np.inf else 2000
     if not TARGET_EXPONENTS[0] <= exponent <= TARGET_EXPONENTS[1]:
-        raise BadInput(f"target {dataset.target!r} is too large or too small for its square to be a float: rescale it")
+        raise BadInput(f"target {dataset.target!r} is too large or too small for double precision; rescale it")
     return (float(moments.mean[0]) if centred else 0.0), float(np.ldexp(1.0, exponent))
 
 
@@ -720,4 +720,4 @@ def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:
     pairs = [f"{names[j]!r} of {names[copy_of[j]]!r}" for j in np.flatnonzero(copy_of >= 0).tolist()]
     if not pairs:
         return ()
-    return (f"copies, up to sign and scale, of an earlier column (interchangeable with it): {', '.join(pairs)}",)
+    return (f"duplicates of an earlier column up to sign and scale (interchangeable with it): {', '.join(pairs)}",)

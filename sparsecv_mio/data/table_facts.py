@@ -683,10 +683,13 @@ def _kind_of_text_values(one: RawColumn) -> tuple[str, list[str], bool]:
     if len(levels) == 1 and not one.empty.any():
         return "words (1)", [f"constant: {levels[0][:20]}"], True
     if is_name_like(len(levels), n_words):
-        note = "nearly every row has its own: a name, no feature"
+        note = "nearly every row has a different value, so the column names the rows and is not a feature"
         if len(levels) < NEARLY_EVERY * n_words:
             option = f"--folds {quote_names([f'groups:{one.name}'])}"
-            note = f"{len(levels)} words in {n_words} rows, too many for a feature; if each is a subject, give {option}"
+            note = (
+                f"{len(levels)} text values in {n_words} rows, too many for a feature; if each is a subject, give "
+                f"{option}"
+            )
         return f"words ({len(levels)})", [note], True
     shown = abbreviate_names([word[:20] for word in levels[:6]]) + (", ..." if len(levels) > 6 else "")
     return f"words ({len(levels)})", [shown], False
@@ -705,7 +708,7 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
         return [why], True
     steps = np.diff(numbers)
     if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
-        return ["rises by one from row to row: a number of the rows?"], False
+        return ["increases by one from row to row, so it may only number the rows"], False
     return [], False
 
 
@@ -818,10 +821,7 @@ def describe_collinearity(data: Dataset) -> str:
                 near.append(f"{data.names[j]!r} of {data.names[i]!r}")
     if not near:
         return ""
-    return (
-        f"nearly collinear with an earlier column: {abbreviate_list(near)}; "
-        "the data hardly show which of the two a model needs"
-    )
+    return f"nearly collinear with an earlier column: {abbreviate_list(near)}; the data can hardly distinguish the two"
 
 
 def _count_duplicate_rows(columns: Sequence[RawColumn], rows: int) -> int:
@@ -982,7 +982,7 @@ def describe_target(data: Dataset) -> str:
         return (
             f"target {name!r} has two values: --loss logistic models the probability of {positive} rather than "
             f"{negative} "
-            "(--positive chooses); squared error fits a linear probability model"
+            "(--positive chooses); squared-error loss fits a linear probability model"
         )
     values = np.unique(y)
     if len(values) == 2:
@@ -1028,10 +1028,10 @@ def _describe_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     counts = _may_be_counts(y)
     if not counts and _skewness(y) <= LONG_TAIL:
         return ""
-    shape = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
+    shape = "has whole numbers, perhaps counts" if counts else "has no value below 0 and a long upper tail"
     better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
     better = f"log(1 + {name})" if counts else better
-    fitted = "fitted is its mean, by squared error, where large values weigh most"
+    fitted = "squared-error loss fits its mean, and large values have the most influence"
     also = ", and --loss poisson fits log rates of counts (with --exposure where rows were counted for longer than "
     also = f"{also}others, or of more)" if counts else ""
     return f"target {name!r} {shape}: {fitted}; {better} as the target may fit better{also}"

@@ -60,7 +60,7 @@ def _member(path: Path) -> str:
         raise BadInput(f"file {str(path)!r} is not a ZIP archive: {error}") from error
     files = [name for name in inside if not name.startswith("__MACOSX/")]
     if len(files) != 1:
-        raise BadInput(f"file {str(path)!r} holds {len(files)} files: pack the table alone")
+        raise BadInput(f"file {str(path)!r} holds {len(files)} files: pack only the table")
     return files[0]
 
 
@@ -195,7 +195,7 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
     if how.comment is None and names[0][0:1] in ("#", "%"):
         mark = names[0][0]
-        raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
+        raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to skip such lines')
     if len(names) == 1 or len(second) != len(names):
         _check_first_lines(table, line)
     _check_separator(names, table)

@@ -44,7 +44,10 @@ class TimeOrder:
     @property
     def note(self) -> str:
         """Note on the column."""
-        return f"{self.why}: {self.option} predicts rows by earlier ones alone, shuffled folds by later ones too"
+        return (
+            f"{self.why}: {self.option} predicts each row from earlier rows only, but shuffled folds also use later "
+            "rows"
+        )
 
 
 def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | None:

@@ -83,7 +83,7 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
     wrong = np.flatnonzero((spread > 0.0) & ~((spread >= 1.0 / MOST_SPREAD) & (spread <= MOST_SPREAD)))
     if wrong.size:
         name, by = dataset.names[wrong[0]], float(spread[wrong[0]])
-        raise BadInput(f"column {name!r} varies by {by:g}, beyond what {loss} loss computes with: take another unit")
+        raise BadInput(f"column {name!r} varies by {by:g}, too much or too little for {loss} loss; change its unit")
 
 
 def encode_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
@@ -138,9 +138,14 @@ def resolve_class(word: str, names: tuple[str, str]) -> str:
 def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     target = repr(dataset.target)
     if len(found) == 1:
-        return f"target {target} holds one class alone ({found[0]}): logistic loss needs rows of two"
+        return (
+            f"target {target} has only one class ({found[0]}), but logistic loss needs two; give rows of both classes"
+        )
     some = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
-    return f"target {target} holds {len(found)} different values ({some}): logistic loss is for two classes"
+    return (
+        f"target {target} holds {len(found)} different values ({some}), but logistic loss needs exactly two classes; "
+        "use --loss squared, or join classes"
+    )
 
 
 def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
@@ -170,4 +175,4 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         cure = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
         cure = "the other class has one row; give data with at least two rows of it" if absent_rows == 1 else cure
         where = f"the training rows of fold {fold + 1} of {folds.k}"
-        raise BadInput(f"folds: {where} are all of class {which}, so no intercept fits them best; {cure}")
+        raise BadInput(f"folds: {where} are all of class {which}, so the intercept has no finite optimum; {cure}")

@@ -25,7 +25,7 @@ from sparsecv_mio.errors import BadInput
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
 WIDEST_WEIGHTS = 1e12  # maximum ratio of weights: beyond it, light rows are below the rounding of heavy ones
 FILE = "file:"  # prefix of the path of a file with weights
-HOW = "give how much each row counts, a number from 0 on"
+HOW = "give a weight of at least 0 for each row"
 
 
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
@@ -71,10 +71,11 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
     if least < 1.0 / LARGEST_WEIGHT or most > LARGEST_WEIGHT:
         far = least if least < 1.0 / LARGEST_WEIGHT else most
-        raise BadInput(f"{name} holds {far:g}: divide all weights by one number, they must be from 1e-30 to 1e30")
+        raise BadInput(f"{name} holds {far:g}: weights must be from 1e-30 to 1e30; divide all weights by one number")
     if most > WIDEST_WEIGHTS * least:
         raise BadInput(
-            f"{name} goes from {least:g} to {most:g}, too far apart to compute with: give 0 to rows that hardly count"
+            f"{name} goes from {least:g} to {most:g}, a range too wide for exact computation; give weight 0 to rows "
+            "that hardly count"
         )
     return numbers
 
@@ -134,7 +135,9 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     marks = [line[0] for line in lines[len(lines) - data.n :]]
     if (written := _marks(marks, POINT)).is_ambiguous(False, False):
         text = written.grouped
-        raise BadInput(f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it like one")
+        raise BadInput(
+            f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it as one of the two"
+        )
     return np.array(marks)
 
 
@@ -276,7 +279,7 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:
         fault = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
-        raise BadInput(f"{name} {fault}: the record is of rows repeated by whole numbers")
+        raise BadInput(f"{name} {fault}, but the record was made with whole numbers of repetitions; give whole numbers")
     return given.astype(np.int64)
 
 

@@ -110,7 +110,7 @@ def iacv(
     unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
     """
     if seed is not None and solver != "sgd" and not quiet:
-        tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
+        tell(f"note: --seed {seed} has no effect, because only --solver sgd draws batches")
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.cli.live import counting_bar
@@ -152,12 +152,12 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     if raw:
         screen.print(f"model               {raw}")
     if found["best_iteration"] != found["iteration"]:
-        screen.print(f"smallest on the way {format_number(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
+        screen.print(f"smallest iterate  {format_number(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
     if found["cv_exact"] is not None:
         screen.print(
             f"exact               {format_number(found['cv_exact'], 8)}  (relative error {found['rel_err_cv']:.2e})"
         )
-        screen.print(f"mean distance of the left-out fits from the exact ones: {found['err_approx']:.3e}")
+        screen.print(f"mean distance of the leave-one-out fits from the exact fits: {found['err_approx']:.3e}")
     for name, word in (("ns", "Newton step"), ("ij", "jackknife"), ("baseline", "full fit")):
         if name in found:
             distance = found[name]["err_approx"]

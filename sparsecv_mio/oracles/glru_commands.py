@@ -134,7 +134,7 @@ def stepwise(
     session.check_outputs({"--json": json}, [data, *([validation] if validation else [])])
     parse.count(seed, "--seed", least=0)
     if seed is not None and validation is not None and not quiet:
-        tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")
+        tell(f"note: --seed {seed} has no effect, because --validation names the validation rows")
     with session.interruptible() as stop:
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.glru import StepwiseOptions

@@ -75,7 +75,7 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
         (row.name, row.usable, row.version, row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". "))
         for row in rows
     ]
-    heads = ("backend", "usable", "version", "licence, or why not")
+    heads = ("backend", "usable", "version", "licence, or reason why unusable")
     print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
     takes = [
         (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))

@@ -62,10 +62,13 @@ class PredictedClasses:
             the record.
         """
         if record.classes is None:
-            raise BadInput("ROC and calibration are of two classes: this record is of squared loss")
+            raise BadInput("ROC and calibration plots require logistic loss, but this record has another loss")
         spec = record.folds.spec.removesuffix(WEIGHTED)
         if spec.startswith(FROM_PYTHON):
-            raise BadInput("the folds of this record came from Python: held-out rows cannot be told from their data")
+            raise BadInput(
+                "held-out rows of this record are not known, because its folds were passed from Python; solve again "
+                "with --folds"
+            )
         rows = adapt_to_record_loss(record, data)
         if has_weights(record.data, rows):
             rows, plan = apply_weights_and_folds(record.data, record.folds, rows)
@@ -207,8 +210,8 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
         ax.plot(*at, "o", color=figures.UPPER, markersize=6, label="probability above 0.5", zorder=4, linestyle="none")
     assert record.classes is not None
     positive, negative = figures.short([record.classes.positive, record.classes.negative], 18)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=f"share of {negative} taken for {positive}",
-           ylabel=f"share of {positive} found")  # fmt: skip
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=f"false positive rate ({negative} predicted as {positive})",
+           ylabel=f"true positive rate ({positive})")  # fmt: skip
     ax.set_aspect("equal")
     figures.write_title(ax, f"ROC curve of held-out rows{' (estimate)' if record.estimate else ''}")
     figures.draw_outer_legend(ax)
@@ -233,8 +236,8 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None
     positive = figures.short([record.classes.positive], 18)[0]
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean probability of {positive}, by tenths",
-           ylabel=f"share that is {positive}")  # fmt: skip
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean predicted probability of {positive}, by tenth",
+           ylabel=f"observed share of {positive}")  # fmt: skip
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     figures.write_title(
         ax, f"calibration of held-out rows, their counts below{' (estimate)' if record.estimate else ''}"

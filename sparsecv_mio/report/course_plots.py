@@ -142,7 +142,7 @@ def _course(axes: Axes, course: TraceCourse) -> None:
                 t[scored], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate"
             )
         else:
-            axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
+            axes.text(0.5, 0.5, "no bound is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
     axes.set(ylim=(0.0, course.top))
     figures.write_title(axes, "best pair of the grid")
 

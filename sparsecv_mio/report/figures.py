@@ -77,7 +77,9 @@ def save(figure: Figure, path: str | Path) -> None:
     if missing and Path(path).suffix.lower() != ".svg":
         letters = "".join(dict.fromkeys(missing))
         shown = letters[:MOST_MISSING] + ("..." if len(letters) > MOST_MISSING else "")
-        words = f"the font of figures has no {shown}: boxes stand for them in {path}; an .svg keeps them as text"
+        words = (
+            f"the font of figures does not have {shown}: {path} shows boxes instead; an .svg file keeps them as text"
+        )
         warnings.warn(words, UserWarning, stacklevel=2)
 
 

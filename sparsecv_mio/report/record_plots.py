@@ -43,7 +43,10 @@ def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
     """
     data = weighted_again(record.data, adapt_to_record_loss(record, data))
     if data.fingerprint != record.data.fingerprint:
-        raise BadInput("these are not the data of the record: their fingerprints differ")
+        raise BadInput(
+            "these are not the data of the record (their fingerprints differ); give the data that the record was made "
+            "from"
+        )
     return data
 
 
@@ -215,7 +218,7 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
     width = least.standard_error if least is not None else None
     if width:
         level = best.cv_error + width
-        label = "least CV error + standard error"
+        label = "minimum CV error + standard error"
         ax.axhline(level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label=label)
     for (gamma, tau, error), marker, label in _choices(record):
         own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
@@ -346,16 +349,16 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     values = _values(spot, above)
     colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step at the best pair
     extend = "max" if float(np.nanmax(values, initial=0.0)) > PER_CENT_STEPS[-1] else "neither"
-    _draw_colours(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
+    _draw_colours(ax, values, "lower bound, % above the minimum CV error", extend, cmap=ListedColormap(colours),
               norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
     worse = sum(row.lower > best for row in others)
     for colour, many, label in (
-        (colours[5], worse, "proved to be worse than the best"),
-        (colours[2], len(others) - worse, "not proved to be worse"),
+        (colours[5], worse, "certified to be worse than the best"),
+        (colours[2], len(others) - worse, "not certified to be worse"),
     ):
         if many:
             ax.plot([], [], "s", color=colour, linestyle="none", label=label)
-    _finish(ax, record, spot, f"proved: {worse:,} of {len(others):,} other pairs are worse")
+    _finish(ax, record, spot, f"certified: {worse:,} of {len(others):,} other pairs are worse")
     return ax
 
 
@@ -396,7 +399,7 @@ def _map(ax: Axes, errors: Any) -> None:
     worse = 100.0 * (errors / least - 1.0) if least > 0.0 else errors
     most = float(np.nanmax(worse))
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
-    words, extend = "% above the least" if least > 0.0 else "CV error", "max" if most > end else "neither"
+    words, extend = "% above the minimum" if least > 0.0 else "CV error", "max" if most > end else "neither"
     _draw_colours(
         ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_BOXES
     )
@@ -452,18 +455,18 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     at = np.arange(len(names))
     decided_counts, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
-    kinds = (inside, figures.LOWER, "in the model of all rows"), (~inside, figures.FAINT, "not in it")
+    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in it")
     for mine, colour, label in kinds:
         ax.barh(at[mine], np.array(decided_counts)[mine], color=colour, height=0.7, label=label if mine.any() else None)
         ax.barh(
             at[mine], np.array(unknown)[mine], left=np.array(decided_counts)[mine], color=colour, height=0.7, alpha=0.45
         )
     if any(unknown):
-        ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not proved the best")
+        ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not certified optimal")
     _name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_sign_note(record)}")
-    figures.write_title(ax, f"folds that choose each feature, tau = {record.tau}{_omission_note(names, every)}")
+    figures.write_title(ax, f"folds that select each feature, tau = {record.tau}{_omission_note(names, every)}")
     figures.draw_outer_legend(ax)
     return ax
 
@@ -471,7 +474,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
 def _sign_note(record: Record) -> str:
     limits = record.request.restrictions
     signed = limits is not None and bool(limits.nonnegative or limits.nonpositive)
-    return "; not where its sign holds a feature at zero" if signed else ""
+    return "; folds in which a sign constraint sets a coefficient to 0 do not count" if signed else ""
 
 
 def selection_counts(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
@@ -575,11 +578,11 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
         values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
     if names:
-        words = _units(data) if data is not None else "share of the row's largest"
+        words = _units(data) if data is not None else "share of the largest in the row"
         _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
-    ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
+    ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not certified")
     figures.write_title(ax, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}{_omission_note(names, every)}")
     return ax
 
@@ -626,9 +629,9 @@ OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, PredictedClasses]:
     """Return a logistic record and its held-out rows; raise `BadInput` if they are not available."""
     if not isinstance(record, Record) or record.classes is None:
-        raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
+        raise BadInput(f"panel {panel}: requires a record of `solve --loss logistic`; choose another panel")
     if data is None:
-        raise BadInput(f"panel {panel}: held-out rows are predicted again, give the data of the record with --data")
+        raise BadInput(f"panel {panel}: needs the data of the record to predict its held-out rows; give --data")
     return record, PredictedClasses.from_record(record, data)
 
 
@@ -660,9 +663,9 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
         "sources": plot_sources,
     }.get(panel)  # fmt: skip
     if draw is not None and not isinstance(record, Record):
-        raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
+        raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
     if panel == "sources" and isinstance(record, Record) and not record.work.course:
-        raise BadInput("panel sources: this record does not hold how the gap fell")
+        raise BadInput("panel sources: this record does not contain the gap over time; choose another panel")
     features, coefficients = _n_panel_features(record, data)
     rows = {"features": features, "coefficients": coefficients}.get(panel)
     height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, BAR_ROWS), MOST_FEATURES)

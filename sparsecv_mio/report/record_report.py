@@ -367,7 +367,7 @@ def _describe_progress(record: Record, more_is_said: bool) -> str:
     solved = f"{cells:,} of {total:,} subproblems are solved; {several(decided, 'pair')} in every fold"
     if more_is_said or cells or more:
         return f"{solved}{more}."
-    return f"Nothing yet: none of {total:,} subproblems is solved."
+    return f"No bound yet: none of {total:,} subproblems is solved."
 
 
 def open_sentences(record: Record) -> list[str]:
@@ -521,7 +521,7 @@ def _sign_note(record: Record | FitRecord | CommonRecord) -> str:
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
         return ""
-    return " A fold does not count for a feature whose coefficient its sign constraint sets to 0."
+    return " A fold is not counted for a feature if a sign constraint sets its coefficient to 0 in that fold."
 
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:

@@ -443,7 +443,7 @@ def hints(record: Record) -> list[str]:
     proposes a search that tries them. If a limit came before the proof, a hint names options that would complete it.
     """
     if has_stopped_early(record) and not record.descent:
-        easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
+        easier = "a larger gamma, a smaller tau or fewer columns make a proof easier"
         why = f"more time would not help: {reason_of_early_end(record) or 'no step is left'}"
         if is_budget_spent(record):
             return [f"{why}; a larger budget proves more, and {easier}"]

@@ -64,7 +64,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-NO_OUTER_FOLD = "stability nested: the limit was too short for an outer fold: no weight was tried, it is 0"
+NO_OUTER_FOLD = (
+    "stability: the time limit ended before the first outer fold, so no weight was tried and the weight is 0; give "
+    "more time"
+)
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # number of outer folds
 LEAST_REFINE_SECONDS = 10.0  # minimum time of the search of `refine`; the time of the grid search if that is longer
@@ -132,7 +135,7 @@ def answer_outer_fold(
     """
     rows, ours = outer.train_rows(fold), question.hooks
     training = question.dataset.take(rows)
-    stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
+    stage = f"{what.split()[0]}: outer fold {fold + 1} of {outer.k} held out"
     hooks = Hooks(make_stage_reporter(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
     options = replace(question.options, refine=False, **changes)
     inner = inner_folds(question.folds, rows, training)
@@ -141,7 +144,7 @@ def answer_outer_fold(
             replace(question, dataset=training, folds=inner, options=options, hooks=hooks), deadline
         )
     except BadInput as error:
-        raise BadInput(f"{what}, without outer fold {fold + 1}: {error}") from None
+        raise BadInput(f"{what}, with outer fold {fold + 1} held out: {error}") from None
 
 
 def solve_outer_folds(
@@ -461,7 +464,7 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
             deadline.next_part(seconds if deadline.limit is None else min(seconds, deadline.remaining_seconds)),
         )
     except BadInput as error:
-        return replace(record, refined=here, warnings=(*record.warnings, f"refine: without effect; {error}"))
+        return replace(record, refined=here, warnings=(*record.warnings, f"refine: had no effect; {error}"))
     except OutOfTime:
         return replace(record, refined=here)
     (row,) = found.table

@@ -168,7 +168,7 @@ class Deadline:
     def check_caller_waits(self) -> None:
         """Raise `OutOfTime` if no thread waits any more: the calling thread then builds the record undisturbed."""
         if self.abandoned.is_set():
-            raise OutOfTime("the record was made without this search")
+            raise OutOfTime("this search did not finish and is not part of the record")
 
     @property
     def share(self) -> float:
@@ -194,7 +194,7 @@ T = TypeVar("T")
 def require_prepared_data(data: T | None) -> T:
     """Return the data in standard coordinates; raise `OutOfTime` if there is no data to build a record from yet."""
     if data is None:
-        raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        raise OutOfTime("no answer yet: the time limit ended while the data were being prepared; give more time")
     return data
 
 

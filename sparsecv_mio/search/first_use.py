@@ -203,7 +203,9 @@ def compile_first(
     try:
         needs.run(stop)
         if stop is not None and stop.is_set():
-            raise Interrupted("stopped while kernels were being compiled, before there was an answer")
+            raise Interrupted(
+                "stopped while kernels were being compiled, before an answer was found; run the command again"
+            )
     except BaseException:
         _compiled.discard(needs.purpose)
         raise

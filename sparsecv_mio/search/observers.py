@@ -471,7 +471,9 @@ def check_place(path: str | os.PathLike[str], option: str) -> None:
         with open(path, "rb") as stream:
             start = stream.read(65)
         if not re.fullmatch(rb"[0-9a-f]{64}\n", start):
-            raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
+            raise BadInput(
+                f"{option}: {path} is an existing file that is not a checkpoint; it is not overwritten; name a new file"
+            )
 
 
 def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
@@ -487,7 +489,7 @@ def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
         return
     if state and not key.get("ended"):
         raise BadInput(
-            f"checkpoint: {path} holds a run that has not ended: carry it on by --resume {shlex.quote(str(path))}, or "
+            f"checkpoint: {path} contains an unfinished run; continue it with --resume {shlex.quote(str(path))}, or "
             "name a new file"
         )
 
@@ -597,8 +599,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
     if not isinstance(key, dict) or key.pop("schema", None) != CHECKPOINT_SCHEMA:
         raise CorruptStore(
-            f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file; if another version of sparsecv-mio wrote it, go on "
-            "with that one or begin anew without --resume"
+            f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file; if another version of sparsecv-mio wrote it, "
+            "continue with that version, or start again without --resume"
         )
     return key, state
 
@@ -611,7 +613,7 @@ def _difference(key: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         if key.get(name) != value:
             said = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
             if isinstance(value, str | None) and name != "data" and name != "folds":
-                said += f" ({key.get(name) or 'none'} there, {value or 'none'} here)"
+                said += f" ({key.get(name) or 'none'} in the checkpoint, {value or 'none'} in this run)"
             return said
     return ""
 
@@ -619,7 +621,10 @@ def _difference(key: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 def check_same(path: str | os.PathLike[str], key: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Raise `BadInput` where a checkpoint is of another search than one with the key `own`; it says what differs."""
     if said := _difference(key, own):
-        raise BadInput(f"--resume: checkpoint {path} is of another run, its {said}")
+        raise BadInput(
+            f"--resume: checkpoint {path} belongs to another run, its {said}; give the options of that run, or another "
+            "file"
+        )
 
 
 def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> bool:

@@ -405,7 +405,9 @@ class SearchOptions:
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
         """Raise `BadInput` for folds of other data, too few of them, or one whose training rows are of one class."""
         if folds.n != dataset.n:
-            raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
+            raise BadInput(
+                f"folds: the plan has {folds.n} rows, but the data have {dataset.n}; give a plan for these data"
+            )
         self.within_folds.check(dataset)
         check_training(dataset, folds, self.intercept, self.loss)
         if self.one_se and not folds.has_standard_error:

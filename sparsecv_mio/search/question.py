@@ -52,7 +52,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     for name in refused[:1]:
         raise BadInput(f"{named}: {option_name(name)} requires a grid LO:HI:COUNT, not an interval")
     if not options.gap > 0.0:
-        raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
+        raise BadInput(f"{named}: gap: 0 is not supported with an interval; give a positive gap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Question:
             try:
                 self.options.check_data(training, inner_folds(self.folds, rows, training))
             except BadInput as error:
-                raise BadInput(f"nested, without outer fold {fold + 1}: {error}") from None
+                raise BadInput(f"nested, with outer fold {fold + 1} held out: {error}") from None
 
 
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:

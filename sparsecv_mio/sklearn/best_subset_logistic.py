@@ -153,7 +153,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             kind = type_of_target(y, input_name="y")
             raise BadInput(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(self.classes_) < 2:
-            raise BadInput(f"y holds one class alone, {self.classes_[0]!r}: give rows of two")
+            raise BadInput(f"y has only one class, {self.classes_.tolist()[0]!r}; give rows of two classes")
         return codes.astype(np.float64)
 
     def _make_class_dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:

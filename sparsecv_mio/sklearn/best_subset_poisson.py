@@ -92,9 +92,9 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         """Return checked counts; they need not be integers."""
         wrong = np.flatnonzero(~(y >= 0.0))
         if wrong.size:
-            raise BadInput(f"y is {y[wrong[0]]:.12g} in row {wrong[0] + 1}: give counts, numbers from 0 on")
+            raise BadInput(f"y is {y[wrong[0]]:.12g} in row {wrong[0] + 1}: give counts, numbers of at least 0")
         if not np.any(y):
-            raise BadInput("y is 0 in every row: give rows with a count above 0 too")
+            raise BadInput("y is 0 in every row: give at least one row with a count above 0")
         return y
 
     def _make_count_dataset(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:

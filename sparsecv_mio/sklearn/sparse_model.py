@@ -117,7 +117,7 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
 WHY_UNPROVED = {
     "limit": "reached its limit",
     "interrupted": "was interrupted",
-    "doubtful": "disagrees with a refit of its answer, and withdrew ends",
+    "doubtful": "found a disagreement with a refit of its answer and removed some bounds",
 }
 
 
@@ -173,12 +173,13 @@ def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progre
 
 
 CURES = (
-    ("Input y contains NaN", ": leave out the rows without a target"),
+    ("Input y contains NaN", "; remove the rows without a target"),
     (r"contains NaN|fill the cell, or .*",
      '; na="mean" and na_within="folds" of BestSubsetRidgeCV and other CV estimators impute them in each fold, and '
      "SimpleImputer() of sklearn.impute, before it in a pipeline, for an estimator of one pair"),
     (r"could not convert string to float.*|encode it as numbers .*",
-     "; make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of sklearn.compose, "
+     "; put make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of "
+     "sklearn.compose, "
      "before it in a pipeline, makes numbers of words"),
 )  # fmt: skip
 
@@ -310,13 +311,13 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         """Raise an error that names an invalid parameter, before numpy or scikit-learn fails on it."""
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, np.ndarray) and value.ndim == 0:
-                raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
+                raise BadInput(f"{name}: {value!r} is an array; give the number {value.item()!r}")
             if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
                 raise BadInput(f"{name}: {value!r} is neither True nor False")
             if name == "verbose" and not isinstance(value, Integral):
                 raise BadInput(f"verbose: {value!r} is not a whole number")
             if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
-                raise BadInput(f"n_jobs: {value!r} is not a number of threads: give None, or -1 for all cores")
+                raise BadInput(f"n_jobs: {value!r} is not a number of threads; give None, or -1 for all cores")
 
     @property
     def _intercept(self) -> Intercept:
@@ -372,7 +373,7 @@ def dense(X: Any) -> FloatArray:
     n, p = X.shape  # type: ignore[attr-defined]
     if n * p > MOST_DENSE:
         raise BadInput(
-            f"X is sparse, {n:,} x {p:,}: every fit computes with all cells, and more than {MOST_DENSE:,} are not made "
+            f"X is sparse, {n:,} x {p:,}, but fits need a dense array, and more than {MOST_DENSE:,} are not made "
             "dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
         )
     return np.asarray(X.toarray())  # type: ignore[attr-defined]
@@ -388,7 +389,7 @@ def has_model(estimator: Any) -> bool:
     """Return True if there is a model for predictions; otherwise raise `AttributeError` with the reason."""
     if not getattr(estimator, "refit", True):
         name = type(estimator).__name__
-        raise AttributeError(f"{name}(refit=False) has no model to predict by: fit it with refit=True")
+        raise AttributeError(f"{name}(refit=False) has no model for predictions; fit it with refit=True")
     return True
 
 
@@ -396,8 +397,8 @@ def make_fold_plan(cv: AnyFolds, rows: Dataset) -> FoldPlan:
     """Return the folds that `cv` defines; error messages name `cv` and its allowed values."""
     if isinstance(cv, str) and fold_columns(cv):
         kind = canonical(cv).partition(":")[0]
-        how = "a splitter, GroupKFold() for one, and groups= to fit" if kind == "groups" else "the column itself"
-        raise BadInput(f"cv: {cv!r} names a column, and only a file has such a one: give {how}")
+        how = "a splitter such as GroupKFold(), and groups= in fit" if kind == "groups" else "the column itself"
+        raise BadInput(f"cv: {cv!r} names a column, which only a file or a frame has; give {how}")
     try:
         return folds_of(cv, rows, groups=rows.aux.get("groups"))
     except BadInput as error:
@@ -514,7 +515,10 @@ class ChosenByCV:
         """Stored data of the search."""
         check_is_fitted(self)
         if self._kept is None:
-            raise AttributeError(f"of data or searches of more than {MOST_KEPT:,} numbers only the record is kept")
+            raise AttributeError(
+                f"this attribute is not available: for data or searches with more than {MOST_KEPT:,} numbers only "
+                "record_ is stored"
+            )
         return self._kept
 
     @cached_property

@@ -57,7 +57,7 @@ def test_a_folder_that_is_only_read(shared: Path, capsys: Said) -> None:
         for option in OUTPUTS:
             for name in ("new", "old.json"):
                 told = one_line(capsys, [*solve, option, str(shared / "kept" / name)])
-                assert "Permission denied" in told or "is not written over" in told, told
+                assert "Permission denied" in told or "it is not overwritten" in told, told
                 COUNTS["faults: outputs in a folder that is only read"] += 1
         assert "Permission denied" in one_line(capsys, [*report, str(shared / "kept" / "new.html")])
     assert [path.name for path in (shared / "kept").iterdir()] == ["old.json"]

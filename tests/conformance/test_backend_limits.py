@@ -107,7 +107,7 @@ def test_cancel_from_another_thread(name: str, form: str, long: SparseProblem) -
 def test_log_file(name: str, form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     backend = usable(name)
     if "log" not in backend.capabilities.limits:
-        pytest.skip(f"{name} writes no log")
+        pytest.skip(f"{name} does not write a log")
     log = tmp_path / "solver.log"
     problem = random_problem(np.random.default_rng(2), q=7)
     backend.solve(problem, 3, formulation=form, limits=Limits(log=str(log)))

@@ -104,7 +104,7 @@ def test_the_size_of_what_is_read_is_limited(tmp_path: Path) -> None:
     file = tmp_path / "large"
     with file.open("wb") as stream:
         stream.truncate(10**12)
-    with pytest.raises(BadInput, match="its 1,000,000,000,000 bytes are more than the 1,000"):
+    with pytest.raises(BadInput, match="its 1,000,000,000,000 bytes exceed the limit of 1,000 bytes"):
         check_readable(file, most=1000)
 
 

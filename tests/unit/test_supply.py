@@ -134,14 +134,14 @@ def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(batch_folder, "RECORD_BYTES", 1000)
     record = tmp_path / "record.json"
     record.write_text("x" * 1001)
-    with pytest.raises(CorruptStore, match="its 1,001 bytes are more than the 1,000"):
+    with pytest.raises(CorruptStore, match="its 1,001 bytes exceed the limit of 1,000 bytes"):
         read_back.read_record(record)
     place = BatchFolder(tmp_path / "out")
     place.place("a").write_text("x" * 1001)
-    with pytest.raises(CorruptStore, match="task file .* its 1,001 bytes are more than the 1,000"):
+    with pytest.raises(CorruptStore, match="task file .* its 1,001 bytes exceed the limit of 1,000 bytes"):
         place.read("a")
     (place.path / "plan.json").write_text("x" * 1001)
-    with pytest.raises(CorruptStore, match="its 1,001 bytes are more"):
+    with pytest.raises(CorruptStore, match="plan.json.* its 1,001 bytes exceed the limit of 1,000 bytes"):
         place.read_planned_tasks()
     place.place("b").write_text("[" * 900)
     with pytest.raises(CorruptStore, match="is damaged"):

@@ -173,9 +173,14 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
     """Raise `BadInput` if data or folds are not those of a record."""
     if dataset.fingerprint != record.data.fingerprint:
-        raise BadInput("these are not the data of the record: their fingerprints differ")
+        raise BadInput(
+            "these are not the data of the record (their fingerprints differ); give the data that the record was made "
+            "from"
+        )
     if plan.digest != record.folds.digest:
-        raise BadInput("these are not the folds of the record: their digests differ")
+        raise BadInput(
+            "these are not the folds of the record (their digests differ); give the folds that the record was made with"
+        )
 
 
 def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
@@ -224,7 +229,7 @@ def _predict_by_rows(
     for fold in range(plan.k):
         spent = time.monotonic() - begun  # for the folds so far; the other folds would take about as long each
         if begun + spent * plan.k / max(fold, 1) > until:
-            raise OutOfTime(f"{plan.k - fold} models of folds are not fitted again")
+            raise OutOfTime(f"{plan.k - fold} fold models are not fitted again")
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
@@ -239,16 +244,16 @@ def with_fold_models(record: Any) -> Record:
     """Return the record; raise `BadInput` if it has no models of folds, or its predictions have no intervals."""
     why = ""
     if not isinstance(record, Record):
-        why = "this record has no model for each fold: give one of `solve` (criterion folds)"
+        why = "this record does not have a model for each fold; give a record of `solve` with criterion folds"
     elif record.classes is not None:
-        why = "classes have no prediction intervals: `predict` gives probabilities"
+        why = "interval: not supported for classes; `predict` gives probabilities"
     elif record.counts is not None:
-        why = "counts have no prediction intervals: `predict` gives their expected values"
+        why = "interval: not supported for counts; `predict` gives expected counts"
     elif record.data.weights is not None:
-        why = "the guarantee is for rows that count alike, and these have weights"
+        why = "interval: not supported with weights, because the coverage guarantee needs rows with equal weight"
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
-        why = f"the averaged model is not fitted without each fold: for intervals solve again with {how}"
+        why = f"interval: not supported with the averaged model, which has no fold models; solve again with {how}"
     elif fold_preprocessing(record):
         why = (
             "each fold imputes and scales rows by its own training rows, and intervals need one way for all; solve "
@@ -306,7 +311,9 @@ class FoldModels:
         with_fold_models(record)
         check_of_record(record, dataset, folds)
         if not folds.is_partition or folds.scored < folds.n:
-            raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
+            raise BadInput(
+                f"interval: folds {folds.spec!r} do not hold out every row exactly once; solve with K folds, or loo"
+            )
         adjusted = Restrictions(adjust=adjustment_columns(record))
         how = record.data.scale, record.data.intercept, adjusted
         data, supports = used_columns(record, standardize(dataset, *how))
@@ -372,7 +379,10 @@ def check_level(level: float, n: int) -> int:
     rank = math.floor((1.0 - level) * (n + 1) + ACCURATE_RTOL)
     if rank < 1:
         least = math.ceil(1.0 / (1.0 - level) - 1.0 - ACCURATE_RTOL)
-        raise BadInput(f"interval: a level of {level:g} takes {least:,} rows, and the model was fitted to {n:,}")
+        raise BadInput(
+            f"interval: a level of {level:g} needs {least:,} rows, and the model was fitted to {n:,}; give a lower "
+            "level"
+        )
     return rank
 
 

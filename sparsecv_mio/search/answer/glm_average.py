@@ -85,7 +85,7 @@ def losses_of_single_rows(
                 fit = refit_glm(data, plan.train_rows(int(wanted[i])), support, gamma)
                 here[i] = float(fit.losses(data, plan.scored_rows(int(wanted[i])))[0].sum())
             if over():
-                raise OutOfTime("the time was over before every row had its loss")
+                raise OutOfTime("the time limit ended before the loss of every row was computed")
     return losses
 
 

@@ -119,9 +119,9 @@ class _Recheck:
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
             known = format_interval(low, high, 9)
-            return f"{named}: the search has a held-out error in {known}, a refit {format_number(error, 9)}"
+            return f"{named}: the search bounds the held-out error by {known}, a refit gives {format_number(error, 9)}"
         rival = self._better(g, train, folds.left_out(fold), columns)
-        return f"{named}: the features {rival} fit better than those said to be the best" if rival else ""
+        return f"{named}: the features {rival} fit better than the reported best subset" if rival else ""
 
     def _support_columns(self, columns: IntArray) -> RidgeDesign:
         """Return the columns of a support; folds mostly share theirs."""
@@ -145,7 +145,7 @@ class _Recheck:
         if low - room <= error <= high + room:
             return ""
         named = f"gamma {gamma:.6g}, tau {int(self.context.grid.taus[t])}, fold {fold + 1}"
-        return f"{named}: the search has a held-out loss in [{low:.9g}, {high:.9g}], a refit {error:.9g}"
+        return f"{named}: the search bounds the held-out loss by [{low:.9g}, {high:.9g}], a refit gives {error:.9g}"
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Name a support one column away that fits the training rows better; empty where none does, or costs much."""

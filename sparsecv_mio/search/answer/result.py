@@ -130,8 +130,8 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
     return rounded if rounded <= LONGEST else None
 
 
-DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
-UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
+DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are removed; please report this"
+UNWEIGHED = "the time limit ended before stability was computed; the model is that of the minimum CV error"
 LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown

@@ -541,7 +541,7 @@ def coarse_first(count: int) -> list[int]:
 
 
 MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
-ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
+ROUNDED = "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
 
 
 def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:

@@ -38,7 +38,10 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
     """
     kinds = data.restrictions.side_constraints
     if kinds and has_large_matrices(data, folds):
-        raise BadInput(f"{option_name(kinds[0])}: is not for {data.q} features, whose products are never formed")
+        raise BadInput(
+            f"{option_name(kinds[0])}: not supported with {data.q} features, because their products do not fit in "
+            "memory; drop columns"
+        )
     for tau in taus if kinds else []:
         Family.require_support(data.q, tau, constraints_of(data))
 

@@ -25,7 +25,7 @@ class FoldRoots:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return f"bounds of every cell: fold {step.folds[0] + 1}"
+        return f"bounds of every subproblem: fold {step.folds[0] + 1}"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds of some pairs (G, T) whose trees have no root."""

@@ -98,7 +98,7 @@ class FoldSamples:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "searching supports in the folds"
+        return "local search of supports in the folds"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the search over the gammas and sizes of some pairs (G, T), unless it was done."""

@@ -31,7 +31,7 @@ class FullDataRelaxations:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "relaxations on all rows"
+        return "relaxations of the full data"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas that were not relaxed, in descending order."""

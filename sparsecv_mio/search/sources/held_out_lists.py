@@ -46,7 +46,7 @@ class HeldOutLists:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return f"one tree for all folds: tau {step.sizes[0]}"
+        return f"shared tree for all folds: tau {step.sizes[0]}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the list of a pair if it was not made yet."""

@@ -34,7 +34,7 @@ class InitialSupports:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "first supports of all rows"
+        return "initial supports of the full data"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
@@ -64,7 +64,7 @@ class SupportsInFolds:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "first supports of folds"
+        return "initial supports of folds"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the pairs whose full-data support was not fitted in the folds, some sizes of a gamma at a time."""

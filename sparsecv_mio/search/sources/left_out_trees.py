@@ -46,7 +46,7 @@ class LeftOutTrees:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "trees of all folds at once" if step.node_limit else "bounds of every fold by full-data fits"
+        return "shared tree for all folds" if step.node_limit else "bounds of every fold by full-data fits"
 
     def step(self, state: GridState, plan: Plan, gamma: int, taus: Sequence[int], node_limit: int) -> Step:
         """Return the step over some sizes of a gamma.

@@ -69,10 +69,13 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
         if name not in names:
             raise BadInput(f"sources: unknown source {name!r}{did_you_mean(name, names)}; {every}")
         if True in has_minus and names[name] in REQUIRED:
-            raise BadInput(f"sources: no search can do without {name}; leave -{name} out")
+            raise BadInput(f"sources: every search needs {name}; remove -{name}")
         chosen.add(names[name])
     if len(has_minus) > 1:
-        raise BadInput("sources: some names have a minus; give the sources to use, or those to leave out with minus")
+        raise BadInput(
+            "sources: some names have a minus and others do not; list the sources to use, or the sources to switch "
+            "off, each with a minus"
+        )
     return tuple(f"-{name}" for name in SOURCES if name not in REQUIRED and (name in chosen) == (True in has_minus))
 
 

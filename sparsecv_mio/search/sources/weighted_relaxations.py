@@ -23,7 +23,7 @@ class WeightedRelaxations:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "rows left out with more weight"
+        return "held-out-weighted relaxations"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed."""

@@ -46,7 +46,7 @@ class WeightedTrees:
 
     def describe(self, step: Step) -> str:
         """Return a description of a step in words."""
-        return "trees with held-out rows" if step.node_limit else "relaxations of every fold with its held-out rows"
+        return "held-out-weighted trees" if step.node_limit else "held-out-weighted relaxations of every fold"
 
     def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed, each with its open pairs among those that are wanted (G, T)."""

@@ -133,14 +133,14 @@ def check_range(state: Arrays, name: str, low: float, high: float) -> None:
         Bounds of the interval.
     """
     if not bool(((state[name] >= low) & (state[name] <= high)).all()):
-        raise CorruptStore(f"its array {name} holds numbers outside of {low:g} .. {high:g}")
+        raise CorruptStore(f"its array {name} has numbers outside [{low:g}, {high:g}]")
 
 
 def parse_counts(text: NDArray[Any]) -> dict[str, int]:
     """Return counts by name, stored as JSON; raise `CorruptStore` for anything else."""
     counts = parse_json(text)
     if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
-        raise CorruptStore("it holds no counts where counts belong")
+        raise CorruptStore("a field that must have counts has something else")
     return counts
 
 
@@ -149,7 +149,7 @@ def parse_json(text: NDArray[Any]) -> Any:
     try:
         return json.loads(str(text))
     except (ValueError, RecursionError):
-        raise CorruptStore("it holds no JSON where JSON belongs") from None
+        raise CorruptStore("a field that must be JSON is not") from None
 
 
 def add_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
@@ -655,7 +655,9 @@ class CellTable:
     @staticmethod
     def _contradict(where: Any, low: float, high: float) -> NoReturn:
         g, t, fold = where
-        raise Contradiction(f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}")
+        raise Contradiction(
+            f"subproblem (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}"
+        )
 
     # -- readers ----------------------------------------------------------------------------------------------------
 
@@ -749,25 +751,25 @@ class CellTable:
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not is_within_shape(ties, self.lower.shape):
-            raise CorruptStore("its array ties names cells that are not there")
+            raise CorruptStore("its array ties names subproblems that do not exist")
         others = state["other_ties"]
         if others.shape[1] != 4 or not is_within_shape(others, (*self.lower.shape, len(sizes))):
-            raise CorruptStore("its array other_ties names cells or supports that are not there")
+            raise CorruptStore("its array other_ties names subproblems or supports that do not exist")
         if not (state["lower"] <= state["upper"]).all():
-            raise CorruptStore("its array lower is not below upper")
+            raise CorruptStore("its array lower exceeds upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
-            raise CorruptStore("its arrays nominal and value hold NaN")
+            raise CorruptStore("its arrays nominal and value have NaN")
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not inside[np.asarray(state["decided"])].all():
-            raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
+            raise CorruptStore("its array nominal is not between lower and upper for a solved subproblem")
 
     def _check_sums(self, state: Archive) -> None:
         """Raise `CorruptStore` unless the sums of a table of very many folds belong to its pairs."""
         if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
-            raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
+            raise CorruptStore("its arrays lower.sums and nominal.sums have inf")
         pairs = state["pairs_of_sums"]
         if pairs.shape != (len(state["errors_of_sums"]), 2) or not is_within_shape(pairs, self.lower.shape[:2]):
-            raise CorruptStore("its array pairs_of_sums names pairs that are not there")
+            raise CorruptStore("its array pairs_of_sums names pairs that do not exist")
 
 
 def is_within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:

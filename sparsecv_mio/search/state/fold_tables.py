@@ -327,7 +327,7 @@ class PairRows(FoldTable):
         """Return the table of this shape from the arrays of `pack`; raise `CorruptStore` if there is none."""
         at, rows, sums, first = (archive[f"{name}.{key}"] for key in ("at", "rows", "sums", "cells"))
         if rows.shape != (len(at), self.shape[2]) or not ((at >= 0) & (at < self._places.size)).all():
-            raise CorruptStore("its rows are of pairs that are not there")
+            raise CorruptStore("its rows name pairs that do not exist")
         if np.any(sums < 0.0):
             raise CorruptStore("its sums are below 0")
         table = PairRows(self.shape, 0, self.dtype, self.better)

@@ -123,7 +123,7 @@ def _read_records(position: Archive) -> dict[str, SourceRecord]:
     pairs = list(stored.values()) if isinstance(stored, dict) else [None]
     numbers = [pair if isinstance(pair, list) and len(pair) == 4 else [None] for pair in pairs]
     if not all(type(number) is float and 0.0 <= number < np.inf for pair in numbers for number in pair):
-        raise CorruptStore("it holds no records of sources where these belong")
+        raise CorruptStore("the records of its bounding methods are missing or damaged")
     return {name: SourceRecord(*pair) for name, pair in zip(stored, numbers, strict=True)}
 
 

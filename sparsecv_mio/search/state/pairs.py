@@ -67,15 +67,13 @@ class Grid:
             model of that size satisfies the restrictions.
         """
         if len(gammas) == 0 or len(taus) == 0:
-            raise BadInput("the grid is empty: give at least one gamma and one tau")
+            raise BadInput("the grid is empty; give at least one gamma and one tau")
         for gamma in gammas:
             if not (gamma == 0.0 or GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]):
-                raise BadInput(
-                    f"gamma {gamma:g} is out of range: it must be 0, or positive and finite (1e-300 to 1e300)"
-                )
+                raise BadInput(f"gamma {gamma:g} is out of range; give 0, or a number from 1e-300 to 1e300")
         for tau in taus:
             if not 0 <= tau <= p or tau != int(tau):
-                raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
+                raise BadInput(f"tau {tau} is out of range; give a number from 0 to {p}, the number of features")
         restrictions.check_sizes(taus, p)
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
@@ -112,7 +110,8 @@ class Grid:
         weights = parse_gammas(gammas, *shape, loss=loss)
         if loss is not Loss.SQUARED and min(weights, default=1.0) == 0.0:
             raise BadInput(
-                "gamma 0: logistic and poisson loss take positive ridge weights: classes that a line parts have no fit"
+                "gamma 0: not supported with logistic and poisson loss, because separable data have no finite fit; "
+                "give positive values"
             )
         return cls.of(weights, sizes, dataset.p, restrictions)
 

@@ -142,7 +142,7 @@ def test_sigterm_ends_a_batch_like_ctrl_c(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         said = process.stdout.read()  # until the last process that inherited the stream has ended
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "interrupted: the same command carries on" and "Warning" not in said
+    assert said.splitlines()[-1] == "interrupted; run the same command to continue" and "Warning" not in said
 
 
 def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +156,7 @@ def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pyte
     shown = capfd.readouterr().out
     assert "1 of 1 tasks done" in shown and "2 results of earlier plans" in shown
     assert run(["collect", str(out), "-o", str(table)]) == 0
-    assert len(pd.read_csv(table)) == 1 and "2 results of earlier plans left out" in capfd.readouterr().out
+    assert len(pd.read_csv(table)) == 1 and "2 results of earlier plans are not included" in capfd.readouterr().out
     assert run(["collect", str(out), "-o", str(table), "--all"]) == 0 and len(pd.read_csv(table)) == 3
     assert run([*one, "--set", "folds=5", "--clean"]) == 0
     assert "2 results of earlier plans removed" in capfd.readouterr().err
@@ -169,8 +169,11 @@ def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pyte
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("tau=99", "plan 'PLAN', data 'toeplitz n=20 p=3 support=1 draw=0': tau 99 is out of range: use 0 to 3"),
-        ("tau='1:99'", "tau: '1:99' is out of range, the data have 3 features: give 0 to 3"),
+        (
+            "tau=99",
+            "plan 'PLAN', data 'toeplitz n=20 p=3 support=1 draw=0': tau 99 is out of range; give a number from 0 to 3",
+        ),
+        ("tau='1:99'", "tau: '1:99' is out of range; give a number from 0 to 3, the number of features"),
         ("folds='500'", "folds '500' need 500 rows but the data has 20"),
         ("gap=2", "plan 'PLAN': gap: 2 is out of range"),
     ],
@@ -188,14 +191,14 @@ def test_a_wrong_plan_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["batch", "PLAN"], "--out is missing"),
-        (["batch", "PLAN", "--out", "o", "--index", "1"], "--index and --of go together"),
+        (["batch", "PLAN"], "--out: is missing"),
+        (["batch", "PLAN", "--out", "o", "--index", "1"], "--index and --of require each other"),
         (["batch", "PLAN", "--out", "o", "--index", "2", "--of", "2"], "--index 2 of 2"),
         (["batch", "no.toml", "--out", "o"], "plan"),
-        (["batch", "PLAN", "extra", "--out", "o"], "one argument too many"),
-        (["batch", "status"], "name a folder of a batch"),
-        (["batch", "status", "nowhere"], "is no folder of a batch"),
-        (["collect", "nowhere", "-o", "t.csv"], "is no folder of a batch"),
+        (["batch", "PLAN", "extra", "--out", "o"], "give one plan at a time"),
+        (["batch", "status"], "name the folder of a batch"),
+        (["batch", "status", "nowhere"], "is not the folder of a batch"),
+        (["collect", "nowhere", "-o", "t.csv"], "is not the folder of a batch"),
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

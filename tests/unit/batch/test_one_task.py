@@ -135,8 +135,8 @@ def written(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "vary", "message"),
     [
-        ({}, {"tau": 99}, "data 'a': tau 99 is out of range: use 0 to 3"),
-        ({}, {"tau": ["1:2", "1:99"]}, "data 'a': tau: '1:99' is out of range, the data have 3 features"),
+        ({}, {"tau": 99}, "data 'a': tau 99 is out of range; give a number from 0 to 3"),
+        ({}, {"tau": ["1:2", "1:99"]}, "data 'a': tau: '1:99' is out of range; give a number from 0 to 3"),
         ({"target": "z"}, {}, "data 'a': .*target.*'z'"),
         ({"drop": "z"}, {}, "data 'a': .*drop.*'z'"),
         ({}, {"folds": ["5", "500"]}, "data 'a': folds '500' need 500 rows but the data has 20"),

@@ -115,7 +115,7 @@ def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capf
         (["table", "RUNS", "--value", "estimator"], "does not contain numbers"),
         (["table", "RUNS", "--columns", "nothing"], "--columns: there is no column 'nothing'"),
         (["table", "RUNS", "--relative", "estimator=lasso", "--reduction", "estimator=lasso"], "exclude each other"),
-        (["table", "RUNS", "--name", "ours"], "write LABEL=WORDS"),
+        (["table", "RUNS", "--name", "ours"], "is not of the form LABEL=WORDS"),
         (["table", "RUNS", "--digits", "0"], "--digits 0"),
         (["table", "none.parquet"], "does not exist"),
         (["table", "RUNS", "--out", "t.doc"], "--out: 't.doc' must end with .md"),

@@ -27,7 +27,7 @@ def solved(**how: str) -> tuple[sc.Dataset, Record]:
 def test_a_record_that_says_otherwise_is_refused(within: str) -> None:
     data, record = solved(**{within: "folds"})
     assert sc.verify(record, data).ok and getattr(record.request, within) == "folds"
-    assert "empty cells and scales of every fold, by its training rows" in sc.verify(record, data).verified
+    assert "missing values and scales of every fold, from its training rows" in sc.verify(record, data).verified
     _, by_all = solved()
     assert by_all.request.na_within is None and not own_rows.fold_preprocessing(by_all)
     assert by_all.cv_error != pytest.approx(record.cv_error, rel=1e-6)
@@ -45,7 +45,7 @@ def test_rows_that_are_not_those_of_the_definition(monkeypatch: pytest.MonkeyPat
     wrong = RowsOfFolds(replace(right.dataset, X=X), right.folds)
     monkeypatch.setattr(own_rows, "rows_of_record", lambda *_: wrong)
     failure = sc.verify(record, data).failures[0]
-    assert failure.field == "request.na_within" and failure.message == "fold 3 sees other rows"
+    assert failure.field == "request.na_within" and failure.message == "fold 3 has different rows"
 
 
 def test_data_without_cells_that_were_filled() -> None:

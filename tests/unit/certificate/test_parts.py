@@ -140,7 +140,10 @@ def test_a_file_outside_of_the_working_directory_is_not_opened(
         (place / "bad.json").write_text(with_number(place, field, f'"file:{name}"'))
         code, message = run(place, place / "bad.json", capsys)
         assert code == 2 and message.count("\n") == 1
-        assert f"{'.'.join(field)}: the record names the file '{name}', which is not below" in message
+        assert (
+            f"{'.'.join(field)}: the file '{name}' of the record is outside the working directory and is not opened"
+            in message
+        )
 
 
 def test_an_endless_fold_file_is_not_read(

@@ -60,18 +60,18 @@ def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
 
 
 WRONG = [
-    (["data", "names"], ["a b"], "data.names holds 1 names, data.p says 2"),
-    (["data", "names"], ["a b", "a b"], "data.names holds 'a b' twice"),
+    (["data", "names"], ["a b"], "data.names has 1 names, but data.p is 2"),
+    (["data", "names"], ["a b", "a b"], "data.names has 'a b' twice"),
     (["data", "n"], 0, "data.n is 0"),
     (["request", "gammas"], [], "request.gammas is empty"),
     (["request", "taus"], [], "request.taus is empty"),
-    (["support"], ["c"], "support names 'c', which data.names has not"),
-    (["coefficients"], {"c": 1.0}, "coefficients names 'c', which data.names has not"),
-    (["coefficients"], {}, "coefficients is not of the features of support"),
+    (["support"], ["c"], "support names 'c', which is not in data.names"),
+    (["coefficients"], {"c": 1.0}, "coefficients names 'c', which is not in data.names"),
+    (["coefficients"], {}, "coefficients do not belong to the features of support"),
     (["chosen_folds", 1, "support"], ["c"], "chosen_folds.supports names 'c'"),
-    (["chosen_folds", 1, "error"], -1.0, "chosen_folds.error holds a number below 0"),
-    (["table", 1, "upper"], -1.0, "table[1].upper holds a number below 0"),
-    (["refit", "objective"], -3.0, "refit.objective holds a number below 0"),
+    (["chosen_folds", 1, "error"], -1.0, "chosen_folds.error has a negative number"),
+    (["table", 1, "upper"], -1.0, "table[1].upper has a negative number"),
+    (["refit", "objective"], -3.0, "refit.objective has a negative number"),
 ]
 
 

@@ -122,12 +122,12 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
 @pytest.mark.parametrize(
     ("X", "said"),
     [
-        (FRAME[["age"]], "the model needs the columns 'lcavol', 'lweight', 'svi': add"),
-        (FRAME.drop(columns="svi"), "the model needs the column 'svi': add"),
-        (DATA.X[:, :3], r"X has the shape \(97, 3\): give rows of 8 columns"),
+        (FRAME[["age"]], "the model needs the columns 'lcavol', 'lweight', 'svi'; add"),
+        (FRAME.drop(columns="svi"), "the model needs the column 'svi'; add"),
+        (DATA.X[:, :3], r"X has the shape \(97, 3\); give 8 columns"),
         (DATA.X[0], r"X has the shape \(8,\)"),
-        (FRAME.assign(svi="yes"), "X must hold numbers only"),
-        (FRAME.assign(svi=[np.nan] * 97), "column 'svi' holds no finite number in row 1"),
+        (FRAME.assign(svi="yes"), "X must have numbers only"),
+        (FRAME.assign(svi=[np.nan] * 97), "column 'svi' has no finite number in row 1"),
     ],
 )
 def test_what_is_wrong_is_one_line(record: Record, X: Any, said: str) -> None:
@@ -249,7 +249,7 @@ def test_a_record_of_the_schema_before_reads_with_the_interval_of_the_grid() -> 
 
 
 def test_a_record_of_the_schema_before_with_two_pairs_is_refused_in_one_line() -> None:
-    with pytest.raises(CorruptStore, match="older format .sparsecv/1., with the errors of one pair and the model of"):
+    with pytest.raises(CorruptStore, match="has the older format sparsecv/1, in which errors and model"):
         Record.from_json(of_first_schema(refit=dataclasses.replace(example().refit, gamma=1.0)))
 
 

@@ -61,8 +61,8 @@ def test_other_restrictions_are_not_those_of_the_search(asked: Restrictions) -> 
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("a", "b"), "does not keep to the restrictions"),
-        (("ab", "d"), "does not keep to the restrictions"),
+        (("a", "b"), "does not satisfy the restrictions"),
+        (("ab", "d"), "does not satisfy the restrictions"),
         (("a", "c"), "wrong sign"),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_record_from_before_the_field_reads_and_passes() -> None:
     old = FitRecord.from_json(json.dumps(material))
     assert old.side is None
     report = verify(old, made(0))
-    assert report.ok and report.caveat == "optimality not verified (the record does not hold the side constraints)"
+    assert report.ok and report.caveat == "optimality not verified (the record does not contain the side constraints)"
 
 
 def drawn(rng: np.random.Generator, boxes: bool) -> SideOptions:

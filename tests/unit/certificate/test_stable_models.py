@@ -212,7 +212,7 @@ def test_outer_folds_that_leave_one_class_are_refused_before_any_work() -> None:
     X = np.random.default_rng(3).normal(size=(20, 2))
     y = np.zeros(20)
     y[:2] = 1.0
-    with pytest.raises(BadInput, match="nested, without outer fold"):
+    with pytest.raises(BadInput, match="nested, with outer fold"):
         sc.solve(sc.Dataset.from_arrays(X, y), folds="2", nested=2, gammas=1.0, taus=1, loss="logistic")
 
 
@@ -265,6 +265,6 @@ def test_intervals_that_are_not_compared_are_named_as_read(kind: str, monkeypatc
     monkeypatch.setattr(stable_models, "MOST_ENUMERATED", 2 * made.folds.k)
     report = verify(made, rows)
     assert report.ok and report.caveat == (
-        "read, not recomputed: stability.chosen.intervals[].lower, stability.chosen.intervals[].upper"
+        "read but not checked: stability.chosen.intervals[].lower, stability.chosen.intervals[].upper"
     )
     assert report.reread[0].startswith("stability.chosen.intervals[].lower (of ")

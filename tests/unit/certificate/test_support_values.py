@@ -27,7 +27,7 @@ def record(data: Dataset) -> NearRecord:
 
 def test_a_list_as_it_is(data: Dataset, record: NearRecord) -> None:
     report = verify(record, data)
-    assert report.ok and "that no model is missing, by branching over all supports" in report.verified
+    assert report.ok and "completeness of the lists, by branching over all supports" in report.verified
 
 
 def test_altered_lists_are_refused(data: Dataset, record: NearRecord) -> None:
@@ -88,4 +88,4 @@ def test_common_subsets_of_many_fits_are_not_verified_to_be_the_best(
     found = best_common_subset(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic")
     monkeypatch.setattr(support_values, "FITS_OF_FOLDS", 0)
     report = verify(found, data)
-    assert report.ok and "many fits of every fold" in report.caveat
+    assert report.ok and "too many fits in every fold" in report.caveat

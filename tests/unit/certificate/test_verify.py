@@ -30,7 +30,7 @@ def test_a_true_record_passes(spec: str, intercept: str) -> None:
     report = verify(Record.from_json(record.to_json()), data)
     assert report.failures == ()
     assert "lower and upper of all 8 pairs, by enumeration of all supports" in report.verified
-    assert "optimality of the support of every decided fold, by enumeration" in report.verified
+    assert "optimality of the support of every solved fold, by enumeration" in report.verified
 
 
 @pytest.mark.parametrize("scale", ["variance", "none"])

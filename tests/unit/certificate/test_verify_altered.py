@@ -418,7 +418,7 @@ def test_a_standard_error_that_is_left_out_is_missed() -> None:
 def test_what_is_no_record_or_no_data_set_is_said_in_one_line() -> None:
     with pytest.raises(BadInput, match="^data: a ndarray is not a table in memory; give a table of pandas"):
         verify(path(), data().X)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="^str is no record"):
+    with pytest.raises(BadInput, match="^str is not a record"):
         verify("record.json", data())  # type: ignore[arg-type]
 
 

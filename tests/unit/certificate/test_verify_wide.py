@@ -83,7 +83,7 @@ def test_supports_of_open_folds_are_only_read() -> None:
     assert not cut.chosen_folds.decided.any()
     report = verify(cut, data())
     assert report.failures == () and not any("no exchange" in part for part in report.verified)
-    assert "supports of the reported pair: none of its folds is decided" in report.reread
+    assert "supports of the reported pair: none of its folds is solved" in report.reread
 
 
 @pytest.mark.parametrize("spec", ["4", "loo"])

@@ -65,7 +65,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path:
     [
         ("none.jsonl", "a.png", "none.jsonl"),
         ("data.csv", "a.png", "was not written by `sparsecv collect`"),
-        ("data.txt", "a.png", "neither a trace nor a record"),
+        ("data.txt", "a.png", "cannot be read as a trace or a record"),
         ("data.csv", "data.csv", "the data"),
     ],
 )
@@ -103,7 +103,7 @@ def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFix
     servo = str(INSTANCES / "servo.csv")
     for extra, said in (
         (["--panel", "gird"], "did you mean 'grid'"), (["--out", str(tmp_path / "a.gif")], "must end in"),
-        (["--data", servo], "'lpsa' is not in the data"), (["--out", str(record)], "is the data too"),
+        (["--data", servo], "'lpsa' is not in the data"), (["--out", str(record)], "is also the data"),
     ):  # fmt: skip
         assert run(["plot", str(record), "--out", str(out), *extra]) == 2
         told = capsys.readouterr().err

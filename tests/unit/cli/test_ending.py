@@ -153,7 +153,7 @@ def test_a_run_that_has_not_ended_is_not_written_over(tmp_path: Path, capsys: Sa
     before = store.read_bytes()
     assert run([*SOLVE, "--checkpoint", str(store)]) == 2 and store.read_bytes() == before
     said = capsys.readouterr().err
-    assert f"--checkpoint: {store} holds a run that has not ended: carry it on by --resume {store}" in said
+    assert f"--checkpoint: {store} contains an unfinished run; continue it with --resume {store}" in said
     other = str(tmp_path / "other.ck")
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", other]) == 0 and store.read_bytes() == before
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", str(store)]) == 0 and store.read_bytes() != before

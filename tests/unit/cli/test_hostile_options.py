@@ -220,7 +220,7 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
         ([*line("iacv", "--lam", "0.1"), "--seed", "3"], True),
     ):
         assert run(words) == 0
-        assert ("--seed 3 changes nothing" in capsys.readouterr().err) is note
+        assert ("--seed 3 has no effect" in capsys.readouterr().err) is note
 
 
 def test_the_words_of_the_oracles_are_the_libraries() -> None:

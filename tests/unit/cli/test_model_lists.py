@@ -140,8 +140,8 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
         ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
-        ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights, near takes one"),
-        ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range, the data have 8 features: give 0 to 8"),
+        ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights are given, but near needs one"),
+        ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range; give a number from 0 to 8"),
         ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
     ],
 )
@@ -246,7 +246,7 @@ def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys
         with limit_after(readings) as seconds:
             code = run(["bounds", *words, "--time-limit", str(seconds), "--json", str(out)])
         assert code in (0, 3)
-        if code == 0 or "over before" in (said := capsys.readouterr().err) or "no answer yet" in said:
+        if code == 0 or "ended before" in (said := capsys.readouterr().err) or "no answer yet" in said:
             continue
         cut = json.loads(out.read_text())
         assert cut["options"]["time_limit"] == seconds and len(cut["folds"]) == len(whole["folds"])

@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
         patch.setattr(KeptTrees, "keep", interrupted)
         assert run([*SOLVE, str(place), "--json", str(record)]) == 130
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and f"{place} is not written" in told and "goes on from" in told
+    assert told.count("\n") == 1 and f"interrupted, so {place} " in told and "the same command continues from" in told
     assert record.exists() and unfinished_file(place).exists() and not place.exists()
     other = [word.replace("0.1,1", "0.2,1") for word in SOLVE]
     made.clear()
@@ -304,7 +304,7 @@ def test_a_target_that_is_not_known_is_not_needed(
     stored = sc.read_record(record)
     new = pd.DataFrame({"lcavol": [1.0, 0.0], "lweight": [2.0, 3.0], "svi": [0.0, 1.0]})
     assert read_csv(io.StringIO(printed.out)).prediction.tolist() == stored.predict(new).tolist()
-    assert "2 rows predicted" in printed.err and "errors are not known" in printed.err and said in printed.err
+    assert "2 rows predicted" in printed.err and "no errors are computed" in printed.err and said in printed.err
     file.write_text(f"lcavol,lweight,svi,lpsa\n1,,0,3\n0,3,1,{cell}\n")
     assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
 
@@ -352,8 +352,8 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
     said = capsys.readouterr()
     known = [0, 1, 2, 5]
     assert said.err == (
-        "sparsecv: warning: 2 rows with an empty cell in a column of the model or of a fold's: no prediction, "
-        "as such rows were left out of the fit (--na drop)\n"
+        "sparsecv: warning: 2 rows with a missing value in a column of the model or of a fold model: no prediction, "
+        "because the fit also dropped rows with missing values (--na drop)\n"
     )
     assert said.out.startswith("4 rows predicted\nintervals of level 0.8 (CV+): ")
     found, stored = read_csv(out), sc.read_record(answer)
@@ -388,7 +388,7 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
             "--train: also give --interval LEVEL, such as 0.9; intervals need the fold models",
         ),
         (["--interval", "1", "--train", str(PROSTATE_FILE)], "--interval: 1.0 is out of range"),
-        (["--interval", "0.999", "--train", str(PROSTATE_FILE)], "--interval: a level of 0.999 takes 999 rows"),
+        (["--interval", "0.999", "--train", str(PROSTATE_FILE)], "--interval: a level of 0.999 needs 999 rows"),
         (["--interval", "0.9", "--train", str(tmp_path / "none.csv")], "does not exist"),
     ):
         assert run([*ask, *options]) == 2
@@ -474,7 +474,7 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert run(["predict", str(tmp_path / "path.json"), str(PROSTATE_FILE)]) == 2
     assert "holds a model for every size" in capsys.readouterr().err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--out", str(record)]) == 2
-    assert "is the data too" in capsys.readouterr().err
+    assert "is also the data; name another file" in capsys.readouterr().err
 
 
 def test_classes_of_held_out_rows_are_called_as_in_the_file(tmp_path: Path) -> None:
@@ -546,7 +546,8 @@ def test_a_record_after_its_data_is_told_the_order(record_report: Path, capsys: 
         assert run([command, str(PROSTATE_FILE), str(record_report)]) == 2
         told = capsys.readouterr().err
         assert f"record {PROSTATE_FILE}: not a JSON file" in told
-        assert told.endswith(f"; the record comes first: sparsecv {command} {record_report} {PROSTATE_FILE}\n")
+        advice = f"sparsecv {command} {record_report} {PROSTATE_FILE}"
+        assert told.endswith(f"; the record is the first argument: {advice}\n")
 
 
 def test_a_falsified_record_and_other_data_fail_with_their_field(
@@ -611,7 +612,7 @@ def test_verify_names_fields_that_no_record_has(tmp_path: Path, capfd: pytest.Ca
     place = tmp_path / "record.json"
     place.write_text(json.dumps(stored))
     assert run(["verify", str(place), str(PROSTATE_FILE)]) == 0
-    assert "not looked at: table[].odd, nonsense; no record of this version has such fields" in capfd.readouterr().err
+    assert "not checked: table[].odd, nonsense; this version does not know these fields" in capfd.readouterr().err
 
 
 def test_verify_refuses_an_error_of_a_move_that_is_below_the_true_one() -> None:

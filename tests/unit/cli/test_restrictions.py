@@ -106,7 +106,7 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
     again = sc.cross_validate(data, "5", **asked, method="grid", resume=store)  # type: ignore[arg-type]
     assert (again.cv_error, again.lower, again.upper) == (whole.cv_error, whole.lower, whole.upper)
     for other in ({"nonnegative": "x0"}, {"nonnegative": (), "at_most": "1:x0,x1"}):
-        with pytest.raises(BadInput, match="of another run"):
+        with pytest.raises(BadInput, match="belongs to another run"):
             sc.cross_validate(data, "5", **(asked | other), method="grid", resume=store)  # type: ignore[arg-type]
     forced = {"gammas": [0.1], "taus": [2], "force_in": "x0"}
     sc.cross_validate(data, "5", **forced, checkpoint=tmp_path / "forced.ck")  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
         ([], True, "all levels of kind enter a model together"),
         (["--count", "columns"], False, ""),
         (["--folds", "loo"], False, "the proof is faster this way"),
-        (["--tau", "5"], False, "the data have 4 features"),
+        (["--tau", "5"], False, "give a number from 0 to 4"),
         (["--method", "rounds"], False, "requires method auto, algorithm1 or grid, not rounds"),
     ],
 )

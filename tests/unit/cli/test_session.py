@@ -54,7 +54,7 @@ def test_data_are_described_by_their_options(tmp_path: Path) -> None:
 def test_a_seed_that_changes_nothing_is_told(quiet: bool, lines: int, capsys: Said) -> None:
     data = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [1.0, 0.0, 2.0, 5.0])
     note_unused_seed(make_folds("loo", data, 3), 3, quiet)
-    assert capsys.readouterr().err.count("--seed 3 changes nothing") == lines
+    assert capsys.readouterr().err.count("--seed 3 has no effect") == lines
     note_unused_seed(make_folds("2", data, 3), 3, False)
     assert capsys.readouterr().err == ""
 
@@ -72,6 +72,6 @@ def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPa
     assert run_preparation(lambda: 3, threading.Event(), SearchOptions(time_limit=600.0)) == 3
     monkeypatch.setattr(Began, "moment", time.monotonic() - 700.0)
     ended = threading.Event()
-    with pytest.raises(OutOfTime, match="600 seconds were over"):
+    with pytest.raises(OutOfTime, match="600 seconds ended"):
         run_preparation(ended.wait, threading.Event(), SearchOptions(time_limit=600.0))
     ended.set()

@@ -106,7 +106,7 @@ def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
     error = capsys.readouterr().err
     assert (
-        "note: nearly collinear with an earlier column: 'b' of 'a'; the data hardly show which" in error
+        "note: nearly collinear with an earlier column: 'b' of 'a'; the data can hardly distinguish the two" in error
         and error.count("'c' of") == 1
     )
 
@@ -175,7 +175,7 @@ def test_inspect_takes_a_loss_and_proposes_it(tmp_path: Path, capsys: pytest.Cap
         "--loss poisson\n" in said["poisson", "claims"] and "if the target is a count" not in said["poisson", "claims"]
     )
     assert "if the target is a count" not in said["squared", "claims"]
-    assert "logistic loss is for two classes" in said["logistic", "claims"]
+    assert "logistic loss needs exactly two classes" in said["logistic", "claims"]
 
 
 def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

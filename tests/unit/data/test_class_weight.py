@@ -65,7 +65,7 @@ def test_a_run_is_carried_on_with_it_alone(tmp_path: Path) -> None:
     first = solve(rows(), class_weight="balanced", checkpoint=place, **how)  # type: ignore[arg-type]
     again = solve(rows(), class_weight="balanced", resume=place, **how)  # type: ignore[arg-type]
     assert again.table == first.table
-    with pytest.raises(BadInput, match="of another run, its class-weight differs"):
+    with pytest.raises(BadInput, match="belongs to another run, its class-weight differs"):
         solve(rows(), resume=place, **how)  # type: ignore[arg-type]
 
 

@@ -54,7 +54,7 @@ def test_only_counts_get_exposures() -> None:
         ({"y": [0.0] * 8}, None, "is 0 in every row; --loss poisson needs at least one count above 0"),
         ({"days": [1.0, 0.0, *([2.0] * 6)]}, "days", "column 'days' is 0 in row 2: give numbers above 0"),
         ({"days": [1.0, np.inf, *([2.0] * 6)]}, "days", "column 'days' is inf in row 2: give numbers above 0"),
-        ({"days": ["a", *"1234567"]}, "days", "column 'days' must hold numbers above 0 only"),
+        ({"days": ["a", *"1234567"]}, "days", "column 'days' must have only numbers above 0; correct"),
         ({}, "x1", "'x1' is a feature; an exposure cannot be a feature or the target"),
         ({}, "hits", "'hits' is the target; an exposure cannot be a feature or the target"),
         ({}, "hours", "'hours' is not a column that these data keep"),
@@ -73,7 +73,7 @@ def test_words_are_no_counts(tmp_path: Path) -> None:
 
 
 def test_other_exposures_than_there_are() -> None:
-    with pytest.raises(BadInput, match="have exposures already, 'days'"):
+    with pytest.raises(BadInput, match="'x0' is given, but the data already have the exposures 'days'; leave"):
         as_counts(as_counts(data(), "days"), "x0")
 
 

@@ -242,8 +242,8 @@ def test_numbers_of_the_rows() -> None:
     shuffled = (rng.permutation(20) + 1).tolist()
     assert numbers_rows(column("a", range(1, 5))) == numbers_rows(column("a", range(20))) == "numbers the rows"
     assert numbers_rows(column("a", shuffled)) == "holds 1 to 20, each once: numbers the rows"
-    assert "the name suggests" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
-    assert "the name suggests" in numbers_rows(column("customerId", range(1001, 1021)))
+    assert "its name suggests" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
+    assert "its name suggests" in numbers_rows(column("customerId", range(1001, 1021)))
     others: list[tuple[str, Any]] = [
         ("a", [3, 1, 2, 4]), ("year", range(1950, 1970)), ("acid", [7, 9, 1, 5, 3]), ("id", [1, 2, 3, 3]),
         ("id", [1, 2, None, 4]), ("id", [0.5, 1.5, 2.5, 3.5]),
@@ -276,8 +276,8 @@ def test_subjects_that_are_measured_again() -> None:
     [
         ([0, 1, 1, 0], "two values, 0 and 1: fitted is a linear probability model"),
         ([-1, 1, 1, -1], "two values, -1 and 1"),
-        ([0, 3, 1, 9, 2], r"counts perhaps: .*; log\(1 \+ y\) as the target"),
-        ([1, 1, 2, 1, 7], "counts perhaps"),
+        ([0, 3, 1, 9, 2], r"perhaps counts: .*; log\(1 \+ y\) as the target"),
+        ([1, 1, 2, 1, 7], "perhaps counts"),
         (RISING, r"a long upper tail: .*; log\(y\) as the target"),
         ([0.0, *RISING], r"log\(1 \+ y\) as the target"),
         ([0.0, *(1e-4 * RISING)], "the root of y as the target"),

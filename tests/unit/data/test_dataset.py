@@ -102,7 +102,7 @@ def test_bad_frames(column: object, message: str) -> None:
         ({"X": [["a"]], "y": [1.0]}, "X must hold numbers only"),
         ({"X": [[1.0]], "y": [1.0], "names": ["(intercept)"]}, "feature name '.intercept.' is reserved for the const"),
         ({"X": [[1.0]], "y": np.array(["a"])}, "y must hold numbers only: could not convert string to float: 'a'"),
-        ({"X": csr_array([[1.0]]), "y": [1.0]}, "X is sparse: give X.toarray()"),
+        ({"X": csr_array([[1.0]]), "y": [1.0]}, "X is sparse; give X.toarray()"),
         ({"X": pd.DataFrame({"a": [1.0], "b": ["u"]}), "y": [1.0]}, "column 'b' holds text 'u' in row 1: encode it"),
         ({"X": pd.DataFrame({"a": pd.Categorical(["u"])}), "y": [1.0]}, "column 'a' holds text 'u' in row 1: encode"),
         ({"X": [[1.0], [2.0, 3.0]], "y": [1.0, 2.0]}, "X must hold numbers only"),

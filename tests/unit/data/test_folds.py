@@ -288,7 +288,7 @@ def test_pairs_serve_as_splitter() -> None:
         ([([2, -1], [0])], "fold 0: training rows: row numbers outside 0..11"),
         ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is listed twice"),
         ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is listed twice"),
-        ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which it trains on"),
+        ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which is also a training row; remove it"),
         ([([2.5, 3], [1])], "must be row numbers"),
         ([([True, False], [1])], "must be row numbers"),
         ([([2], [1])], "only 1 training rows"),

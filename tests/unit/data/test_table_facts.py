@@ -60,7 +60,9 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     found = inspect_file(path, "y", Reading(), None)
     said = notes(found)
     assert said["id"] == ("numbers the rows",) and said["same"] == ("constant",) and said["size"][0] == "L, M, S"
-    assert said["name"] == ("nearly every row has its own: a name, no feature",)
+    assert said["name"] == (
+        "nearly every row has a different value, so the column names the rows and is not a feature",
+    )
     assert said["months"] == ("a copy of 'age'",) and "cells are empty" in said["late"][0]
     kinds = {one.name: one.kind for one in found.columns}
     assert kinds["id"] == "whole number" and kinds["age"] == "number" and kinds["size"] == "words (3)"
@@ -85,7 +87,7 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     path.write_text("who,a,y\n" + "".join(f"P{k % 60},{k * k % 11},{k % 7}\n" for k in range(240)))
     found = inspect_file(path, "y", Reading(), None)
     assert notes(found)["who"] == (
-        "60 words in 240 rows, too many for a feature; if each is a subject, give --folds groups:who",
+        "60 text values in 240 rows, too many for a feature; if each is a subject, give --folds groups:who",
     )
     assert found.options == ("--drop who",)
 
@@ -172,7 +174,10 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
     path.write_text("year,day,y\n1001,2024-01-05,1\n1002,2024-01-06,2\n1003,2024-02-05,2\n1004,2024-03-05,2\n")
     found = inspect_file(path, "y", Reading(), None)
-    assert found.options == ("--dates 'days'", "--loss logistic") and "a number of the rows?" in notes(found)["year"][0]
+    assert (
+        found.options == ("--dates 'days'", "--loss logistic")
+        and "so it may only number the rows" in notes(found)["year"][0]
+    )
     path.write_text(path.read_text().replace("year", "id"))
     assert inspect_file(path, "y", Reading(), None).options == ("--dates 'days'", "--drop id", "--loss logistic")
     path.write_text("a,y\n1,2\n1,2,3\n")

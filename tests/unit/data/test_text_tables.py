@@ -56,7 +56,7 @@ def test_archives(tmp_path: Path) -> None:
     assert format_suffix(path) == ".csv" and lines(path, STRICT) == [b"a,y", b"1,2", b""]
     with zipfile.ZipFile(path, "a") as store:
         store.writestr("two.csv", "a,y\n1,2\n")
-    with pytest.raises(BadInput, match="holds 2 files: pack the table alone"):
+    with pytest.raises(BadInput, match="holds 2 files: pack only the table"):
         format_suffix(path)
     (tmp_path / "b.csv.gz").write_text("no gzip")
     with pytest.raises(BadInput, match="cannot be unpacked: Not a gzipped file"):

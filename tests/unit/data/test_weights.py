@@ -63,7 +63,10 @@ def test_rows_are_repeated_for_records_of_the_past() -> None:
     many = weighted_rows(DATA, [2, 0, 1], "w", repeat=True)
     assert many.X.tolist() == [[1.0, 0.0], [1.0, 0.0], [3.0, 5.0]] and many.y.tolist() == [0.0, 0.0, 2.0]
     assert many.row_weights is None and many.weights == "w" and not many.X.flags.writeable
-    with pytest.raises(BadInput, match=r"^w is 0.5 in row 2: the record is of rows repeated by whole numbers$"):
+    with pytest.raises(
+        BadInput,
+        match=r"^w is 0.5 in row 2, but the record was made with whole numbers of repetitions; give whole numbers$",
+    ):
         weighted_rows(DATA, [2, 0.5, 1], "w", repeat=True)
     with pytest.raises(BadInput, match=r"^w makes 2e\+08 rows"):
         weighted_rows(DATA, [1e8, 1e8, 1], "w", repeat=True)
@@ -154,7 +157,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     data = read_dataset(file, "y", aux=["w"], drop=["w"], sep=";")
     assert row_weights(weights_of(data, "w"), data).tolist() == [1.376, 576.0, 12.0]
     place.write_text("1.376\n576\n12\n")
-    with pytest.raises(BadInput, match=r"^weight file .*: '1.376' may be 1376 or 1.3760: write it like one"):
+    with pytest.raises(BadInput, match=r"^weight file .*: '1.376' may be 1376 or 1.3760: write it as one of the two"):
         weights_of(DATA, f"file:{place}")
     place.write_text("1.3760\n576\n12\n")
     assert row_weights(weights_of(DATA, f"file:{place}"), DATA).tolist() == [1.376, 576.0, 12.0]
@@ -164,16 +167,16 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     ("weights", "said"),
     [
         ([1.0, 2.0], r"w has the shape \(2,\) but the data has 3 rows"),
-        ([1.0, 1.0, -1.0], "w is -1 in row 3: give how much each row counts, a number from 0 on"),
+        ([1.0, 1.0, -1.0], "w is -1 in row 3: give a weight of at least 0 for each row"),
         ([np.nan, 1.0, 1.0], "w is nan in row 1"),
         ([np.inf, 1.0, 1.0], "w is inf in row 1"),
-        (["1", "x", "2"], "w is 'x' in row 2: give how much"),
+        (["1", "x", "2"], "w is 'x' in row 2: give a weight"),
         ([[1.0], [2.0, 3.0]], "w must hold numbers only"),
         ({}, "w is {} in row 1"),
         ([0.0, 0.0, 0.0], "w: the weights are all zero"),
-        ([1e40, 1e40, 1e40], r"w holds 1e\+40: divide all weights by one number"),
-        ([1e-40, 1e-40, 1e-40], r"w holds 1e-40: divide all weights by one number"),
-        ([1e-7, 1.0, 1e6], r"w goes from 1e-07 to 1e\+06, too far apart"),
+        ([1e40, 1e40, 1e40], r"w holds 1e\+40: weights must be from 1e-30 to 1e30; divide all weights by one number"),
+        ([1e-40, 1e-40, 1e-40], r"w holds 1e-40: weights must be from 1e-30 to 1e30; divide all weights by one number"),
+        ([1e-7, 1.0, 1e6], r"w goes from 1e-07 to 1e\+06, a range too wide for exact computation; give weight 0"),
     ],
 )
 def test_what_is_no_weight_is_refused_in_one_line(weights: Any, said: str) -> None:

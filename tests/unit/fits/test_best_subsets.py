@@ -228,7 +228,7 @@ def test_there_is_no_answer_before_the_data() -> None:
     data = made_best_subsets(0)
     search = PathSearch(data, Grid.of([1.0], [1], data.p), PathOptions(), Deadline(None, None))
     search.prepare(0.0)
-    with pytest.raises(OutOfTime, match="still being prepared"):
+    with pytest.raises(OutOfTime, match="while the data were being prepared"):
         search.record()
 
 

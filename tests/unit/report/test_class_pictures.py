@@ -54,7 +54,8 @@ def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
 
 def test_panels_and_pages(tmp_path: Path) -> None:
     roc, calibration = plot_roc(WEIGHED, DATA), plot_calibration(WEIGHED, DATA)
-    assert roc.get_xlabel() == "share of 1 taken for 0" and calibration.get_ylabel() == "share that is 0"
+    assert roc.get_xlabel() == "false positive rate (1 predicted as 0)"
+    assert calibration.get_ylabel() == "observed share of 0"
     titles = [ax.get_title(loc="left") for ax in figure_of(RECORD, DATA).axes]
     assert {"ROC curve of held-out rows", "calibration of held-out rows, their counts below"} <= set(titles)
     page = report_text(RECORD, "html", "R", DATA, "D")
@@ -66,11 +67,11 @@ def test_panels_and_pages(tmp_path: Path) -> None:
 
 
 def test_what_has_no_curves() -> None:
-    with pytest.raises(BadInput, match="^panel roc: held-out rows are predicted again, give the data"):
+    with pytest.raises(BadInput, match="^panel roc: needs the data of the record .*; give --data"):
         draw_panel(RECORD, "roc")
-    with pytest.raises(BadInput, match="^panel calibration: only records of `solve --loss logistic` have it"):
+    with pytest.raises(BadInput, match="^panel calibration: requires a record of `solve --loss logistic`"):
         draw_panel(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
-    with pytest.raises(BadInput, match="came from Python"):
+    with pytest.raises(BadInput, match="passed from Python; solve again with --folds"):
         labels = np.arange(DATA.n) % 3
         PredictedClasses.from_record(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="not the data of the record"):

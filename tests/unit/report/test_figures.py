@@ -58,4 +58,4 @@ def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(suffix: 
     if suffix == ".svg":
         assert said == [] and "身長" in (tmp_path / "f.svg").read_text(encoding="utf-8")
     elif said:  # where the font of this machine lacks them
-        assert len(said) == 1 and said[0].startswith("the font of figures has no ") and "身" in said[0]
+        assert len(said) == 1 and said[0].startswith("the font of figures does not have ") and "身" in said[0]

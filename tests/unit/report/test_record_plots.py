@@ -190,7 +190,7 @@ def test_bounds_are_drawn_beside_the_least_cv_error(record: Record) -> None:
                  for row in record.table if row.gamma == gamma] for gamma in gammas]  # fmt: skip
     values = np.ma.masked_array(shown).filled(math.nan)
     assert values == pytest.approx(np.array(expected), nan_ok=True)
-    assert ax.get_title(loc="left") == "proved: 8 of 8 other pairs are worse"
+    assert ax.get_title(loc="left") == "certified: 8 of 8 other pairs are worse"
     cut = dataclasses.replace(record, table=tuple(dataclasses.replace(row, lower=0.0) for row in record.table),
                               upper=math.inf)  # fmt: skip
     mesh = next(one for one in drawn("plot_bounds", cut).collections if isinstance(one, QuadMesh))
@@ -212,14 +212,14 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
 def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
     assert simplest.least is not None and simplest.one_se is not None
     ax = drawn("plot_features", simplest)
-    assert ax.get_title(loc="left") == f"folds that choose each feature, tau = {simplest.tau}"
+    assert ax.get_title(loc="left") == f"folds that select each feature, tau = {simplest.tau}"
     assert sum(bar.get_width() for bar in ax.patches) == simplest.tau * len(simplest.chosen_folds)
     ax = drawn("plot_cv_error", simplest)
     marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
     assert marked["least CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
     level = simplest.least.cv_error + simplest.one_se.standard_error
-    assert [y for _, y in marked["least CV error + standard error"]] == [level, level]
+    assert [y for _, y in marked["minimum CV error + standard error"]] == [level, level]
 
 
 def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
@@ -265,7 +265,7 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
     fit = fit_one(data(), tau=2, gamma=0.1)
     for other in (path, fit):
         assert not cut_off(draw_panel(other, "all")) and not cut_off(draw_panel(other, "coefficients"))
-        with pytest.raises(BadInput, match="only records of `solve`"):
+        with pytest.raises(BadInput, match="requires a record of `solve`"):
             draw_panel(other, "grid")
     for panel in ("cv-error", "grid", "bounds", "features", "coefficients"):
         assert len(draw_panel(record, panel).axes) >= 1

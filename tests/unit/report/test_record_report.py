@@ -60,7 +60,7 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     assert any("ested CV error of the whole procedure" in line and "2.5, standard error 0.1" in line for line in said)
     assert any("25.0% more than the CV error" in line for line in said)
     signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
-    assert "sign constraint sets to 0" in tables(report_of(signed))[0].caption
+    assert "if a sign constraint sets its coefficient to 0" in tables(report_of(signed))[0].caption
     assert "sign constraint" not in tables(report_of(found))[0].caption
 
 
@@ -133,7 +133,7 @@ def test_what_is_proved_and_what_not(record: Record) -> None:
     for words in ("has the minimum CV error", estimate, "Any upper bound", "none of 8 other pairs", "full-data model"):
         assert words in unsaid
     total = sum(row.folds for row in record.table)
-    assert said == f"Nothing yet: none of {total:,} subproblems is solved."
+    assert said == f"No bound yet: none of {total:,} subproblems is solved."
 
 
 def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:

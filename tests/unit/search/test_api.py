@@ -272,7 +272,7 @@ def test_what_is_wrong_inside_says_where() -> None:
         solved_nested(nested=1)
     data = drawn_nested()
     flat = sc.Dataset.from_arrays(data.X, np.where(np.arange(30) == 4, 1.0, 0.0))
-    with pytest.raises(BadInput, match="^nested, without outer fold . *: target 'y' is constant"):
+    with pytest.raises(BadInput, match="^nested, with outer fold . held out: target 'y' is constant"):
         sc.solve(flat, folds="5", gammas=GAMMAS, nested=3)
 
 
@@ -291,7 +291,7 @@ def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.Capture
     record, ours = Record.from_json(out.read_text()), solved_nested()
     assert record.nested == ours.nested
     assert run(["verify", str(out), str(path)]) == 0
-    assert "error of the 3 models that were chosen without an outer fold" in capsys.readouterr().out
+    assert "error of the 3 models that were chosen with an outer fold held out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("folds", ["groups:g", "groups:g:4", "loo", "column:g", "labels"])
@@ -373,7 +373,7 @@ def test_folds_of_any_form() -> None:
         ({"folds": "often"}, "folds 'often' are unknown"),
         ({"gammas": "much"}, "gammas: 'much' is not a number"),
         ({"gammas": -0.1}, "gamma -0.1 is out of range"),
-        ({"taus": 9}, "tau 9 is out of range: use 0 to 8"),
+        ({"taus": 9}, "tau 9 is out of range; give a number from 0 to 8"),
     ],
 )
 def test_bad_input_is_one_line(given: dict[str, Any], said: str) -> None:

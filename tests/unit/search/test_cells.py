@@ -66,7 +66,7 @@ def test_what_is_free_may_have_any_length() -> None:
 def test_numbers_outside_are_refused() -> None:
     check_range(MODEL, "a", 0.0, 1.0)
     for wrong in (np.array([np.nan]), np.array([2.0])):
-        with pytest.raises(CorruptStore, match="a holds numbers"):
+        with pytest.raises(CorruptStore, match="a has numbers"):
             check_range({"a": wrong}, "a", 0.0, 1.0)
 
 

@@ -75,7 +75,9 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_level_has_the_rows_that_it_takes() -> None:
     assert [check_level(0.9, n) for n in (9, 18, 19, 99)] == [1, 1, 2, 10]
     assert check_level(0.99, 99) == 1 and check_level(np.float32(0.5), 99) == 50  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="^interval: a level of 0.99 takes 99 rows, and the model was fitted to 98$"):
+    with pytest.raises(
+        BadInput, match="^interval: a level of 0.99 needs 99 rows, and the model was fitted to 98; give a lower level$"
+    ):
         check_level(0.99, 98)
     for level in (0.0, 1.0, -1.0, math.nan, "0.9", None):
         with pytest.raises(BadInput, match="^interval: .* is out of range; give a level between 0 and 1, "):
@@ -89,14 +91,17 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
         with pytest.raises(BadInput, match=f"^[^\n]*{said}[^\n]*$"):
             record.predict_interval(data.X, data=rows)
 
-    with pytest.raises(BadInput, match="has no model for each fold"):
+    with pytest.raises(BadInput, match="does not have a model for each fold"):
         with_fold_models(sc.best_subsets(data, gammas=0.1))
     averaged = sc.solve(data, gammas=0.1, model="average", folds="4")
-    refused(averaged, "not fitted without each fold: for intervals solve again with --model pair")
+    refused(averaged, "not supported with the averaged model, which has no fold models; solve again with --model pair")
     for folds in ("2x5", "forward:4", "holdout:0.3"):
-        refused(sc.solve(data, gammas=0.1, folds=folds, taus="1:3"), f"folds '{folds}' do not hold out every row once")
+        refused(
+            sc.solve(data, gammas=0.1, folds=folds, taus="1:3"),
+            f"folds '{folds}' do not hold out every row exactly once",
+        )
     weighted = weighted_rows(data, np.arange(data.n) % 3 + 1.0, "w")
-    refused(sc.solve(weighted, gammas=0.1, taus="1:3"), "rows that count alike", weighted)
+    refused(sc.solve(weighted, gammas=0.1, taus="1:3"), "rows with equal weight", weighted)
     other = sc.Dataset.from_arrays(data.X, data.y + 1.0, data.names, data.target)
     refused(sc.solve(data, gammas=0.1, taus="1:3"), "not the data of the record", other)
     labels = np.arange(data.n) % 4

@@ -42,7 +42,7 @@ from sparsecv_mio.search.question import Question
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
-        ({"gap": 0.0}, "gap must be positive"),
+        ({"gap": 0.0}, "give a positive gap"),
         ({"one_se": True}, "one-se requires a grid"),
         ({"method": "descent"}, "method requires a grid"),
         ({"force_in": "x0"}, "force-in requires a grid"),
@@ -281,7 +281,7 @@ def test_a_limit_ends_a_search_that_does_not_ask_the_clock(where: str, monkeypat
 def test_a_limit_before_the_data_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     one, free = interval_problem(8, "4"), threading.Event()
     monkeypatch.setattr(gamma_partition, "standardize", lambda *_: free.wait(60.0))
-    with pytest.raises(OutOfTime, match="still being prepared"):
+    with pytest.raises(OutOfTime, match="while the data were being prepared"):
         cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1], time_limit=0.1)
     free.set()
 

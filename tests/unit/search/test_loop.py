@@ -65,9 +65,9 @@ def test_another_weighing_of_rows_is_named_when_a_run_is_carried_on(tmp_path: Pa
     asked: dict[str, Any] = {"target": "y", "loss": "logistic", "gammas": [1.0], "taus": [1], "folds": 3}
     path, other = tmp_path / "run.ck", tmp_path / "other.ck"
     sc.solve(frame, class_weight="balanced", checkpoint=path, weights="w", **asked)
-    with pytest.raises(BadInput, match=r"its class-weight differs \(balanced there, none here\)$"):
+    with pytest.raises(BadInput, match=r"its class-weight differs \(balanced in the checkpoint, none in this run\);"):
         sc.solve(frame, resume=path, weights="w", **asked)
-    with pytest.raises(BadInput, match=r"its weights differ \(w there, none here\)$"):
+    with pytest.raises(BadInput, match=r"its weights differ \(w in the checkpoint, none in this run\);"):
         sc.solve(frame.drop(columns="w"), class_weight="balanced", resume=path, **asked)
     assert sc.solve(frame, class_weight="balanced", resume=path, weights="w", **asked).status == "proved"
     sc.solve(frame, checkpoint=other, weights="w", **asked)

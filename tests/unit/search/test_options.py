@@ -161,8 +161,11 @@ def test_words_become_members_in_whatever_letters() -> None:
         ({"oracles": ""}, "^oracles: unknown word ''"),
         ({"sources": "-weighted-tree"}, "^sources: unknown source 'weighted-tree' .did you mean 'weighted-trees'.*"),
         ({"sources": ""}, "^sources: unknown source ''; give some of initial-supports, .*, subproblem-trees$"),
-        ({"sources": "-initial supports"}, "^sources: no search can do without initial-supports; leave -initial-supp"),
-        ({"sources": "enclosures,-weighted-trees"}, "^sources: some names have a minus; give the sources to use, or"),
+        ({"sources": "-initial supports"}, "^sources: every search needs initial-supports; remove -initial-supp"),
+        (
+            {"sources": "enclosures,-weighted-trees"},
+            "^sources: some names have a minus and others do not; list the sources to use, or",
+        ),
     ],
 )
 def test_a_value_out_of_range_names_its_option(given: dict[str, Any], message: str) -> None:
@@ -186,7 +189,7 @@ def test_options_never_change() -> None:
 def test_what_needs_the_data() -> None:
     plan = make_folds("3", data())
     SearchOptions.of(one_se=True).check_data(data(), plan)
-    with pytest.raises(BadInput, match="for 18 rows, the data have 5"):
+    with pytest.raises(BadInput, match="has 18 rows, but the data have 5"):
         SearchOptions().check_data(Dataset.from_arrays(np.eye(5), np.arange(5.0)), plan)
     single = make_folds("holdout:0.2", data())
     SearchOptions().check_data(data(), single)

@@ -21,7 +21,8 @@ from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds, prove
     ("gammas", "taus", "message"),
     [
         ([], [1], "empty"), ([1.0], [], "empty"), ([-0.1], [1], "gamma -0.1 "), ([float("nan")], [1], "gamma nan"),
-        ([1e301], [1], "gamma"), ([1.0], [5], "use 0 to 4"), ([1.0], [-1], "tau -1"), ([1.0], [1.5], "tau 1.5"),
+        ([1e301], [1], "gamma"), ([1.0], [5], "give a number from 0 to 4"), ([1.0], [-1], "tau -1"),
+        ([1.0], [1.5], "tau 1.5"),
     ],
 )  # fmt: skip
 def test_a_grid_out_of_range(gammas: list[float], taus: list[Any], message: str) -> None:

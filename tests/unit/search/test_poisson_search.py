@@ -68,7 +68,7 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
     for without in (frame.drop(columns="days"), frame[list("abcd")].to_numpy()):
         with pytest.raises(BadInput, match="needs the column 'days' of exposures"):
             record.predict(without)
-    with pytest.raises(BadInput, match="column 'days' must hold numbers above 0 only"):
+    with pytest.raises(BadInput, match="column 'days' must have only numbers above 0"):
         record.predict(frame.assign(days=0.0))
 
 
@@ -93,7 +93,7 @@ def test_fits_on_all_rows_hold() -> None:
         (["--proof", "x"], "not supported with --loss poisson"),
         (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
-        (["--gamma", "0"], "logistic and poisson loss take positive ridge weights"),
+        (["--gamma", "0"], "not supported with logistic and poisson loss"),
     ],
 )
 def test_what_the_command_line_refuses(

@@ -129,7 +129,7 @@ def test_a_run_of_another_question_is_refused_before_a_limit_may_come(tmp_path: 
     made = running()
     made.question = replace(made.question, hooks=Hooks(resume=tmp_path / "run.ck"))
     made.grid = replace(made.grid, taus=made.grid.taus[:1])
-    with pytest.raises(BadInput, match="run.ck is of another run, its tau differs"):
+    with pytest.raises(BadInput, match="run.ck belongs to another run, its tau differs"):
         made.standardize()
 
 

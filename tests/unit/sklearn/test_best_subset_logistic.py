@@ -73,7 +73,7 @@ def test_what_is_refused() -> None:
     X, y = drawn()
     with pytest.raises(BadInput, match="Only binary classification is supported. The type of the target is multiclass"):
         BestSubsetLogistic(2).fit(X, np.arange(80) % 3)
-    with pytest.raises(BadInput, match="y holds one class alone"):
+    with pytest.raises(BadInput, match="y has only one class, 1.0; give rows of two classes"):
         BestSubsetLogistic(2).fit(X, np.ones(80))
     with pytest.raises(BadInput, match="scoring: 'accuracy' is not certified, give 'neg_log_loss'"):
         BestSubsetLogisticCV(scoring="accuracy").fit(X, y)

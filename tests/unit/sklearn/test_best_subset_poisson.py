@@ -91,7 +91,7 @@ def test_exposures_are_routed_through_pipelines_and_searches() -> None:
 
 def test_what_is_refused() -> None:
     X, y, exposure = drawn()
-    with pytest.raises(BadInput, match="y is -1 in row 2: give counts, numbers from 0 on"):
+    with pytest.raises(BadInput, match="y is -1 in row 2: give counts, numbers of at least 0"):
         BestSubsetPoisson(2).fit(X, np.where(np.arange(80) == 1, -1.0, y))
     with pytest.raises(BadInput, match="y is 0 in every row"):
         BestSubsetPoisson(2).fit(X, np.zeros(80))

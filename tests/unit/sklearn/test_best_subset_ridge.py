@@ -174,7 +174,7 @@ def test_a_sparse_X_is_made_dense(model: Any, monkeypatch: pytest.MonkeyPatch) -
         sparse = clone(model).fit(kind(X), Y)
         assert (sparse.coef_ == dense.coef_).all() and sparse.predict(kind(X)) == pytest.approx(dense.predict(X))
     monkeypatch.setattr(sparse_model, "MOST_DENSE", 1199)
-    with pytest.raises(BadInput, match="^X is sparse, 60 x 20: .* more than 1,199 are not made dense: [^\n]*$"):
+    with pytest.raises(BadInput, match="^X is sparse, 60 x 20, but .* more than 1,199 are not made dense: [^\n]*$"):
         clone(model).fit(csr_array(X), Y)
 
 
@@ -207,12 +207,14 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
     ways = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")  # the cure that is named
     assert make_pipeline(ways, BestSubsetRidge(2)).fit(frame_of_words, Y_LINEAR)[-1].coef_.shape == (4,)
     for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
-        with pytest.raises(BadInput, match="^y holds text 'no': give numbers; of two classes BestSubsetLogisticCV"):
+        with pytest.raises(
+            BadInput, match="^y holds text 'no': give numbers, or use BestSubsetLogisticCV for two classes"
+        ):
             BestSubsetRidge(1).fit(X_LINEAR, target)
     X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])
     with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); na="):
         BestSubsetRidge(1).fit(X, np.arange(3.0))
-    with pytest.raises(BadInput, match="^Input y contains NaN: leave out the rows without a target$"):
+    with pytest.raises(BadInput, match="^Input y contains NaN; remove the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))
 
 
@@ -260,7 +262,7 @@ def test_a_grid_search_chooses_its_size() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"tau": 9}, "tau 9 is out of range: use 0 to 3"), ({"tau": 1.5}, "tau: 1.5 is not a whole number"),
+    [({"tau": 9}, "tau 9 is out of range; give a number from 0 to 3"), ({"tau": 1.5}, "tau: 1.5 is not a whole number"),
      ({"gamma": -0.1}, "gamma -0.1 is out of range"), ({"gamma": "x"}, "gammas: 'x' is not a finite number")],
 )  # fmt: skip
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
@@ -371,7 +373,7 @@ def test_a_weight_is_so_many_rows_of_one_fold() -> None:
     assert weighted.coef_ == pytest.approx(copies.coef_, rel=1e-9)
     one, two = BestSubsetRidge(2).fit(X, y, weight), BestSubsetRidge(2).fit(X.iloc[many], y.iloc[many])
     assert one.objective_ == pytest.approx(two.objective_, rel=1e-12) and one.coef_ == pytest.approx(two.coef_)
-    with pytest.raises(ValueError, match="^sample_weight is -0.5 in row 1: give how much"):
+    with pytest.raises(ValueError, match="^sample_weight is -0.5 in row 1: give a weight of at least 0"):
         weighted.fit(X, y, weight - 0.5)
 
 
@@ -437,21 +439,21 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"cv": 1}, "folds '1'"),
         ({"cv": 200}, "need 200 rows but the data has 97"),
         ({"gammas": -1.0}, "gamma -1 is out of range"),
-        ({"taus": 20}, "tau 20 is out of range: use 0 to 8"),
+        ({"taus": 20}, "tau 20 is out of range; give a number from 0 to 8"),
         ({"scale": "lenght"}, "did you mean 'length'"),
         ({"gap": -1.0}, "gap"),
         ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
         ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
         ({"cv": "7x"}, "cv: folds '7x' do not state what to repeat 7 times: 7x10 are"),
         ({"cv": "seven"}, "cv: folds 'seven' are unknown: use a number K, a text such as 'loo', '5x10'"),
-        ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*GroupKFold.. for one, and groups= to fit"),
+        ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*such as GroupKFold.., and groups= in fit"),
         ({"cv": KFold}, r"cv: folds KFold: this is a class; give an object"),
         ({"cv": b"5"}, "labels for 97 rows"),
         ({"gap": None}, "gap: 'None' is not a number"),
         ({"time_limit": "5"}, "time-limit: '5' is not a number"),
         ({"n_jobs": 0}, "n_jobs: 0 is not a number of threads"),
         ({"one_se": np.array([1, 2])}, r"one_se: array.* is neither True nor False"),
-        ({"taus": np.array(3)}, r"taus: array.3. is an array, give 3"),
+        ({"taus": np.array(3)}, r"taus: array.3. is an array; give the number 3"),
     ],
 )
 def test_bad_parameters_are_one_line_cross_validated(given: dict[str, Any], said: str) -> None:
@@ -536,7 +538,7 @@ def test_what_a_limit_or_the_size_leaves_of_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(kept, "MOST_KEPT", 96 * 8)
     model = BestSubsetRidgeCV(**QUICK).fit(X, y)
     assert "split0_test_score" not in model.cv_results_ and not hasattr(model, "coef_path_")
-    with pytest.raises(AttributeError, match="only the record is kept"):
+    with pytest.raises(AttributeError, match="only record_ is stored"):
         _ = model.mse_path_
 
 
