@@ -135,7 +135,7 @@ class Checks:
         return self.require(said <= most + slack, name, f"{said!r} exceeds {what}")
 
     def require_at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
-        """Record a failure if a number of the record is below a computed bound; see `at_most`."""
+        """Record a failure if a number of the record is below a computed bound; see `require_at_most`."""
         return self.require(least <= said + slack, name, f"{said!r} is below {what}")
 
     def require_same(self, name: str, said: float, found: float, what: str, scale: float = 0.0) -> bool:

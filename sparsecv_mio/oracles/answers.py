@@ -8,8 +8,8 @@
 The two answers have different types: code that prunes takes a `Bracket`, and an `Estimate` cannot become one. All
 oracles use the arrays made here: the columns of a data set, scaled and centred if requested, and labels -1 / +1.
 
-`solve --oracles` does not use these objects, but accelerators of the search that rely on the same results; see
-:mod:`sparsecv_mio.search.accelerators` and the notation page.
+`solve` does not use these objects, but sources of bounds that rely on the same results; see
+:mod:`sparsecv_mio.search.sources` and the notation page.
 """
 
 from __future__ import annotations

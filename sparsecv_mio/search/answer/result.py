@@ -455,7 +455,7 @@ class _Reported:
         return self.looked_at > LITTLE_WORK and time.monotonic() > self.until
 
     def _fits_long(self, size: int) -> bool:
-        """As `_long` with one more fit by rows: a millisecond to six for 2,000 rows, and no less of few."""
+        """Return `_has_taken_long` with one more fit by rows: 1 to 6 milliseconds for at most 2,000 rows."""
         self.looked_at += refit_numbers(self.data, size)
         return self._has_taken_long()
 

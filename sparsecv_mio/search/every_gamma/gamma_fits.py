@@ -592,7 +592,7 @@ class TrainingSets:
         return int(self.c.shape[1])
 
     def values(self, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
-        """Return objectives, slopes and held-out errors of some supports; see `values_at`.
+        """Return objectives, slopes and held-out errors of some supports.
 
         Parameters
         ----------

@@ -15,8 +15,7 @@ each residual of the supports found on it, and by columns of supports found in o
 have no influence. Products with all columns go through BLAS, many residuals at once. No matrix is q x q.
 
 The search is meant for up to about a thousand folds. With more folds (leave-one-out of many rows), the supports of the
-full data, refitted in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.leave_fold_out`), are
-cheaper.
+full data, refitted in every fold by the identities of theory section 5 (:mod:`.left_out_folds`), are cheaper.
 """
 
 from __future__ import annotations

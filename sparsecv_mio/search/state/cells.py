@@ -158,7 +158,7 @@ def add_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def select_by_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
-    """Return the arrays below a name, the inverse of `prefixed`; empty if there are none."""
+    """Return the arrays below a name, the inverse of `add_prefix`; empty if there are none."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
 

@@ -97,13 +97,13 @@ class Grid:
         folds : FoldPlan or None
             None where all rows are fitted.
         gammas, taus
-            As for `gammas_of` and `taus_of`.
+            As for `parse_gammas` and `parse_taus`.
         restrictions : Restrictions
             By the names of the data.
         all_features : bool
-            As for `taus_of`.
+            As for `parse_taus`.
         loss : Loss
-            As for `gammas_of`.
+            As for `parse_gammas`.
         """
         shape = restrictions.n_selectable_features(dataset.p), least_rows(dataset, folds)
         sizes = parse_taus(taus, *shape, restrictions=restrictions, all_features=all_features)
@@ -177,7 +177,7 @@ class PairBounds:
 
     @property
     def complete_estimates(self) -> FloatArray:
-        """(G, T): `shown`, inf for pairs that are not scored in every fold."""
+        """(G, T): `clipped_estimates`, inf for pairs that are not scored in every fold."""
         return np.where(np.isfinite(self.nominal), self.clipped_estimates, np.inf)
 
     @cached_property
