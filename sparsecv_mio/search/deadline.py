@@ -25,7 +25,6 @@ from sparsecv_mio.units import MODEL_SHARE
 CHOOSING_SHARE = 0.5  # share of a limit in which the choice of the model comes first; then its proof comes first
 SLICE_SHARE = 0.05  # share of a limit that a work unit may take
 REPORT_SHARE = 1.0 / SLICE_SHARE  # ratio of all time to the time of reports, checks and checkpoints, at least
-CLOCK_TICK = time.get_clock_info("monotonic").resolution  # minimum time of a work unit, in seconds
 GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may return or the answer may be built
 
 

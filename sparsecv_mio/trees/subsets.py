@@ -33,6 +33,11 @@ def is_never_expired() -> bool:
     return False
 
 
+def is_always_expired() -> bool:
+    """Return True: a clock that stops the work at its first check."""
+    return True
+
+
 @dataclass(frozen=True, eq=False)
 class BestSubset:
     """The result for one tau: `lower <= min f <= upper = f(support)` in the units of the problem.

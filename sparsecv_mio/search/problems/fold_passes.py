@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,13 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.units import TIE_RTOL
 
-Request = tuple[tuple[int, ...], tuple[int, ...], bool]  # indices of gammas and sizes; True for estimates
+
+class Request(NamedTuple):
+    """The indices of gammas and sizes to search at, and True if the supports only give estimates."""
+
+    gammas: tuple[int, ...] = ()
+    taus: tuple[int, ...] = ()
+    are_estimates: bool = False
 
 
 class FoldPasses:
@@ -48,7 +55,7 @@ class FoldPasses:
 
     def clear(self) -> None:
         """Remove all stored results."""
-        self._request: Request | None = None
+        self._request = Request()
         self._searches: LocalSearches | None = None
         self._passes: Iterator[Iterator[FoldPaths]] = iter(())
         self._n_done = 0
@@ -72,8 +79,8 @@ class FoldPasses:
         are_estimates : bool
             True if the full data is not searched, and objectives have no bounds.
         """
-        request = tuple(gammas), tuple(taus), are_estimates
-        if request != self._request or self._n_done >= n_passes:
+        request = Request(tuple(gammas), tuple(taus), are_estimates)
+        if self._searches is None or request != self._request or self._n_done >= n_passes:
             self._begin(request)
         searches = self._searches
         assert searches is not None  # just begun, or stored
@@ -94,8 +101,8 @@ class FoldPasses:
 
     def _begin(self, request: Request) -> None:
         """Start again for a request; nothing is computed yet."""
-        gammas, taus = (np.array(indices, dtype=np.int64) for indices in request[:2])
-        folds = self.folds if request[2] else self.folds.with_all_rows()
+        gammas, taus = (np.array(indices, dtype=np.int64) for indices in (request.gammas, request.taus))
+        folds = self.folds if request.are_estimates else self.folds.with_all_rows()
         grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
         searches = LocalSearches(self.data, folds, grid, 1, Moment(), self.hands)
         self._request, self._searches, self._n_done = request, searches, 0
@@ -103,11 +110,12 @@ class FoldPasses:
 
     def _collect_supports(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
         """Return the supports found in a fold, with upper bounds on their objectives."""
-        is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in self._taus()]
+        taus = self.grid.taus[list(self._request.taus)].tolist()
+        is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in taus]
         shape, q = paths.objective.shape, self.data.q
         supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
         upper = np.full(shape, np.inf)
-        if not self._are_estimates():
+        if not self._request.are_estimates:
             upper[...] = [bound_objectives(search, g, row) for g, row in enumerate(supports)]
         if is_full:  # a reported model has the requested number of features
             supports = [
@@ -117,13 +125,6 @@ class FoldPasses:
             ]  # fmt: skip
         fold = ALL_ROWS if is_full else paths.fold
         return SupportsFound(fold, supports, paths.objective.copy(), upper, paths.held_out.copy())
-
-    def _are_estimates(self) -> bool:
-        return self._request is not None and self._request[2]
-
-    def _taus(self) -> list[int]:
-        assert self._request is not None
-        return [int(self.grid.taus[t]) for t in self._request[1]]
 
 
 def _fold_index(paths: FoldPaths) -> int:

@@ -16,6 +16,7 @@ from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas_of_step
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.trees.subsets import is_always_expired
 
 
 class FoldRoots:
@@ -44,7 +45,7 @@ class FoldRoots:
             problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
             found = problem.solve(sizes, starts, step.node_limit, is_expired)
             subsets, is_finished = [found.by_size[size] for size in sizes], found.finished and step.solver == NATIVE
-            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, _is_always_expired))
+            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, is_always_expired))
             n_nodes += found.nodes if step.node_limit else 0
         return Findings(step, tuple(bounds), n_nodes, len(bounds), is_finished=False)
 
@@ -53,7 +54,3 @@ class FoldRoots:
         for known in findings.statements:
             assert isinstance(known, SubproblemBounds)
             state.tried.has_root[known.gamma, known.folds] = True
-
-
-def _is_always_expired() -> bool:
-    return True

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import Findings, Step
 
 
@@ -48,7 +45,11 @@ class StepClock:
 
 
 class Source(Protocol):
-    """A bounding method. It has no state: the state of the search stores what was tried."""
+    """A bounding method. It has no state: the state of the search stores what was tried.
+
+    A source has a method `steps` too, which reads the state and the plan and yields steps. Its other parameters depend
+    on the source: the pairs (G, T) that are wanted, or one pair with the sum of lower bounds to reach.
+    """
 
     name: ClassVar[str]
 
@@ -60,34 +61,6 @@ class Source(Protocol):
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note in the state what a step tried."""
-
-
-class GridSource(Source, Protocol):
-    """A source that works on whole gammas or folds, whatever pair is next."""
-
-    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the steps over some pairs (G, T) that were not done yet."""
-
-
-class PairSource(Source, Protocol):
-    """A source that works on one pair at a time."""
-
-    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield steps that raise or solve a pair, the most promising step first.
-
-        Parameters
-        ----------
-        state : GridState
-            State of the search.
-        plan : Plan
-            Plan of the search.
-        aim : Aim
-            Pair, with the sum of lower bounds at which work on it ends; inf to solve it.
-        tries : int
-            Largest number of earlier tries of a target; targets with more tries wait.
-        n_threads : int
-            Number of threads for the pair.
-        """
 
 
 def find_open_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:

@@ -17,6 +17,7 @@ from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.trees.subsets import is_always_expired
 
 
 class SubproblemTrees:
@@ -115,11 +116,11 @@ class SubproblemTrees:
     def bound(self, step: Step, problems: Problems) -> Findings:
         """Bound one subproblem by its best support and the ridge ball, whatever the time; no try is counted."""
         (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
-        found = problem.solve(step.sizes, step.warm_starts, 0, _is_always_expired)
+        found = problem.solve(step.sizes, step.warm_starts, 0, is_always_expired)
         subsets = [found.by_size[size] for size in step.sizes]
         return Findings(
             step,
-            (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, _is_always_expired),),
+            (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, is_always_expired),),
             n_problems=1,
             is_finished=False,
             was_stopped=True,
@@ -137,10 +138,6 @@ class SubproblemTrees:
                 state.tried.tree_tries[known.gamma, t, known.folds.start] = tried
         if step.tries == 0 and len(step.taus) == 1:
             state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
-
-
-def _is_always_expired() -> bool:
-    return True
 
 
 def gammas_of_step(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
