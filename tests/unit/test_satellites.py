@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,11 @@ from repository import INSTANCES, ROOT
 from sparsecv_mio.cli import COMMANDS, CORE_COMMANDS
 from sparsecv_mio.satellites import SATELLITES, installed_satellites, registered
 
+# An editable install finds folders that the copy lacks in the repository: the copy is run without this finder.
+SITE = """
+import sys
+sys.meta_path[:] = [one for one in sys.meta_path if not getattr(one, "__module__", "").startswith("__editable__")]
+"""
 PROSTATE = str(INSTANCES / "prostate.csv")
 ESTIMATORS = """
 import numpy as np
@@ -38,11 +44,13 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "sparsecv_mio", folder / "sparsecv_mio", ignore=ignored)
     (ROOT / kernels).mkdir(exist_ok=True)
     (folder / kernels).symlink_to(ROOT / kernels, target_is_directory=True)
+    (folder / "sitecustomize.py").write_text(SITE)
     return folder
 
 
 def run_core(core: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], cwd=core, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(core)}
+    return subprocess.run([sys.executable, *arguments], cwd=core, capture_output=True, text=True, env=environment)
 
 
 def sparsecv(core: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
