@@ -343,9 +343,11 @@ def residual_distances(
     with np.errstate(invalid="ignore", divide="ignore"):
         best = np.where(size + top > 0.0, np.clip(along / (size + top), 0.0, 1.0), 0.0)
     distances = np.full(len(value), np.inf)
-    for factor in (np.ones_like(best), best):
-        dual = 2.0 * factor * along - factor**2 * (size + top)
-        slack = OUTWARD * (np.abs(factor * along) + factor**2 * (size + top) + np.einsum("ij,ij->j", target, target))
-        ball = np.sqrt(np.maximum(value - dual + slack, 0.0))
-        distances = np.minimum(distances, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
+    with np.errstate(invalid="ignore"):  # a dual point whose numbers overflow bounds nothing
+        for factor in (np.ones_like(best), best):
+            dual = 2.0 * factor * along - factor**2 * (size + top)
+            square = np.einsum("ij,ij->j", target, target)
+            slack = OUTWARD * (np.abs(factor * along) + factor**2 * (size + top) + square)
+            ball = np.sqrt(np.maximum(value - dual + slack, 0.0))
+            distances = np.fmin(distances, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
     return distances

@@ -133,3 +133,8 @@ def test_without_the_row_of_a_huge_cell_the_moments_of_all_rows_say_nothing(seed
         off = np.abs(found.values[:, fold] * data.y_unit - exact.residuals(X, y, np.arange(n)))
         assert np.all(off <= found.doubt[:, fold] * data.y_unit)
         assert found.doubt[:, fold].max() <= 1e-8 * np.abs(found.values[:, fold]).max()
+
+
+def test_scores_that_overflow_leave_the_distance_unknown() -> None:
+    one, many = np.ones((3, 1)), np.full((2, 1), np.inf)
+    assert residual_distances(one, one, many, 1, np.ones(1)).tolist() == [np.inf]
