@@ -342,11 +342,10 @@ def residual_distances(
     top = np.partition(scores, unchosen, axis=0)[unchosen:].sum(axis=0) if tau else np.zeros_like(size)
     with np.errstate(invalid="ignore", divide="ignore"):
         best = np.where(size + top > 0.0, np.clip(along / (size + top), 0.0, 1.0), 0.0)
-    distances = np.full(len(value), np.inf)
+    square, distances = np.einsum("ij,ij->j", target, target), np.full(len(value), np.inf)
     with np.errstate(invalid="ignore"):  # a dual point whose numbers overflow bounds nothing
         for factor in (np.ones_like(best), best):
             dual = 2.0 * factor * along - factor**2 * (size + top)
-            square = np.einsum("ij,ij->j", target, target)
             slack = OUTWARD * (np.abs(factor * along) + factor**2 * (size + top) + square)
             ball = np.sqrt(np.maximum(value - dual + slack, 0.0))
             distances = np.fmin(distances, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
