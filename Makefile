@@ -19,7 +19,7 @@ help:
 	@echo "make wheel   wheels with compiled kernels, for every Python at hand, into dist/"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
-	@echo "make bench   the benchmarks that take minutes (python scripts/bench lists all benchmarks and studies)"
+	@echo "make bench   whole cross-validations, some minutes (python scripts/bench lists all benchmarks and studies)"
 	@echo "make bench-guard  short questions here and at another commit, fails where this one is slower (BEFORE=main; LONG=1: long ones, here alone)"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
 	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
@@ -108,7 +108,6 @@ docs: setup
 
 bench: setup
 	$(BIN)/python scripts/bench/whole_runs.py
-	$(BIN)/python scripts/bench/single_fit.py
 
 # Two commits side by side, one thread each: BEFORE, and what stands in this folder.
 bench-guard: setup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 from collections.abc import Sequence
@@ -103,6 +104,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     for row in cells:
         lines.append([c.rjust(w) if num else c.ljust(w) for c, w, num in zip(row, width, numeric, strict=True)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def parser_of(docstring: str | None, out: bool = False) -> argparse.ArgumentParser:
+    """Return a parser that explains a case by its docstring, with the file of the report where it has one."""
+    parser = argparse.ArgumentParser(description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if out:
+        parser.add_argument("--out", metavar="FILE", help="write the report here as well")
+    return parser
 
 
 def deliver(text: str, out: str | None) -> None:

@@ -12,7 +12,6 @@ on an empty cache and compares what they find.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from _common import deliver, environment, table
+from _common import deliver, environment, parser_of, table
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTS = "import numpy, scipy.linalg, numba, pyarrow"
@@ -191,12 +190,11 @@ def together(copy: Installed, count: int, place: Path) -> str:
 
 def main() -> int:
     """Copy, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--wheel", type=Path, help="of this Python; left out: the source alone")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], choices=[name for name, _ in commands()])
     parser.add_argument("--together", type=int, nargs="*", default=[], metavar="N")
-    parser.add_argument("--out")
     asked = parser.parse_args()
     parts = ["# First use and later ones", "", environment(), ""]
     if asked.wheel is not None:

@@ -10,7 +10,6 @@ compared with the certified lower bound of our engine. Needs what `make peers` i
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import threading
 import time
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from _common import FloatArray, centred, deliver, environment, np, synthetic, table
+from _common import FloatArray, centred, deliver, environment, np, parser_of, synthetic, table
 from matplotlib.ticker import FuncFormatter
 
 from sparsecv_mio.data.dataset import Dataset
@@ -178,13 +177,12 @@ def draw(all_runs: Sequence[tuple[str, dict[str, dict[int, list[Run]]]]], path: 
 
 def main() -> None:
     """Measure, draw, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--sizes", default="20,50,100,200,500,1000,2000")
     parser.add_argument("--methods", default="native,abess,gurobi,highs,scip")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="processor seconds of a run")
     parser.add_argument("--picture", default="")
-    parser.add_argument("--out", default="")
     options = parser.parse_args()
     methods = methods_of(options.methods.split(","))
     X, y = centred(*synthetic(ROWS, 12, TAU, 0), length=1.0)

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _common import INSTANCES, FloatArray, deliver, environment, synthetic, table
+from _common import INSTANCES, FloatArray, deliver, environment, parser_of, synthetic, table
 from risk import Problem, Score, problems
 
 from sparsecv_mio.data.dataset import Dataset
@@ -225,7 +225,7 @@ def winners(tables: list[Tables]) -> str:
 
 def main() -> int:
     """Make the tables that are missing, and print what they say."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--data", default=str(INSTANCES), help="folder of the real data [instances]")
     parser.add_argument("--tables", required=True, help="folder of the tables, read and added to")
     parser.add_argument("--seeds", type=int, default=3, help="of each synthetic problem [3]")
@@ -233,7 +233,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=7.0, help="CPU seconds of a search [7]")
     parser.add_argument("--wide", action="store_true", help="designs with more columns than rows")
     parser.add_argument("--only-kept", action="store_true", help="make no table")
-    parser.add_argument("--out")
     ask = parser.parse_args()
     tables = all_tables(ask)
     if ask.wide:

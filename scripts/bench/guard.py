@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from _common import environment, table
+from _common import environment, parser_of, table
 from _record_difference import IGNORED
 from _record_runs import Run, fixed
 from _same_answer import difference_of_answers
@@ -147,7 +147,7 @@ def measure_questions(sides: tuple[Path, Path], limits: argparse.Namespace) -> l
 
 def main() -> int:
     """Ask every question of both, print the table, and state why the guard fails."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("before", nargs="?", default="main")
     parser.add_argument("after", nargs="?", default=str(ROOT))
     parser.add_argument("--most", type=float, default=MAX_RATIO, help=f"ratio of a question that fails [{MAX_RATIO}]")

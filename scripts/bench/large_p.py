@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _common import INSTANCES, TARGETS, centred, deliver, environment, np, synthetic, table
+from _common import INSTANCES, TARGETS, centred, deliver, environment, np, parser_of, synthetic, table
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -222,11 +222,10 @@ def line(name: str, limit: float, quiet: bool) -> list[object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
     parser.add_argument("--time-limit", type=float, default=120.0)
     parser.add_argument("--quiet", action="store_true", help="count the limit as if no other process took time")
-    parser.add_argument("--out", help="write the report here as well")
     parser.add_argument("--worker", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:

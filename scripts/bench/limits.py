@@ -9,7 +9,6 @@ cache of compiled kernels.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _common import deliver, environment, synthetic, table
+from _common import deliver, environment, parser_of, synthetic, table
 
 SECOND, SHARE = 1.0, 0.05  # what a run may take beyond its limit
 STUCK = 600.0  # seconds after which a run is killed
@@ -136,9 +135,8 @@ def run(case: Case, folder: Path) -> Run:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--only", default="", help="cases whose line holds this word")
-    parser.add_argument("--out", default=None)
     options = parser.parse_args()
     rows: list[list[object]] = []
     late = 0

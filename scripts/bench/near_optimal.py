@@ -10,11 +10,10 @@ cross-validation chooses. `cpu` are processor seconds of the call, kernels compi
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass
 
-from _common import INSTANCES, TARGETS, deliver, environment, table
+from _common import INSTANCES, TARGETS, deliver, environment, parser_of, table
 
 from sparsecv_mio.certificate.fit_records import NearRecord
 from sparsecv_mio.data.dataset import Dataset
@@ -92,8 +91,7 @@ def diabetes64() -> str:
 
 def main() -> None:
     """Make both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", help="file for the tables [standard output]")
+    parser = parser_of(__doc__, out=True)
     place = parser.parse_args().out
     small = read_dataset(INSTANCES / "diabetes.csv", "y")
     for by in ("cv", "objective"):

@@ -10,7 +10,6 @@ The least of three runs, where one takes less than a second.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from _common import parser_of
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.check.main import check
@@ -150,7 +150,7 @@ def line(case: Case, exact: bool) -> str:
 
 def main() -> None:
     """Print the table, and write it between head and end of the file."""
-    given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    given = parser_of(__doc__)
     given.add_argument("--out", type=Path)
     given.add_argument("--exact", action="store_true", help="check the small ones in exact mode too: minutes")
     given.add_argument("--only", help="cases whose name begins so")

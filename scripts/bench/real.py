@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from _batches import add_run_options, carry_on
+from _common import parser_of
 
 from sparsecv_mio.batch.plan import Task, make_tasks
 
@@ -111,7 +112,7 @@ def phases(ask: argparse.Namespace) -> Iterator[list[Task]]:
 
 def main() -> int:
     """Run the study, or report what is there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("do", choices=("run", "report"))
     add_run_options(parser)
     parser.add_argument("--data", nargs="*", default=[], metavar="FOLDER", help="folders of further files")

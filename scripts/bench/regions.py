@@ -14,7 +14,6 @@ of the threads it shares work out to divided by their number.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import threading
@@ -22,7 +21,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from _common import INSTANCES, TARGETS, deliver, environment, synthetic, table
+from _common import INSTANCES, TARGETS, deliver, environment, parser_of, synthetic, table
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -96,14 +95,13 @@ def run(name: str, snr: float, limit: float, threads: int, method: str) -> list[
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--data", nargs="+", default=DATA)
     parser.add_argument("--snr", nargs="+", type=float, default=[5.0, 0.5])
     parser.add_argument("--limit", type=float, default=20.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--method", default="auto")
     parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--out")
     given = parser.parse_args()
     warm_up()
     if given.quiet:

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _common import INSTANCES, FloatArray, deliver, environment, synthetic, table
+from _common import INSTANCES, FloatArray, deliver, environment, parser_of, synthetic, table
 
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.certificate.records import Record
@@ -258,7 +258,7 @@ def real_table(rows: list[Row]) -> str:
 
 def main() -> int:
     """Run, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--data", default=str(INSTANCES), help="folder of the real data [instances]")
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="problems whose name holds all of these")
     parser.add_argument("--seeds", type=int, help="of each synthetic problem [3]")
@@ -266,7 +266,6 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, help="seconds of a run of ours [20]")
     parser.add_argument("--quick", action="store_true", help="one seed, two splits, 5 s, where not given")
     parser.add_argument("--kept", metavar="FILE", help="measured runs, one a line: read, and added to")
-    parser.add_argument("--out")
     ask = parser.parse_args()
     for name, full, quick in (("seeds", 3, 1), ("splits", 10, 2), ("time_limit", 20.0, 5.0)):
         if getattr(ask, name) is None:

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _common import environment, table
+from _common import environment, parser_of, table
 from _record_difference import IGNORED, Difference, compared, difference, effort
 from _record_runs import Run, fixed, random_runs
 from _same_answer import difference_of_answers
@@ -222,7 +222,7 @@ def measured_runs(asked: argparse.Namespace) -> Iterator[Measured]:
 
 def main() -> int:
     """Run both trees and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("before", type=Path, metavar="BEFORE")
     parser.add_argument("after", type=Path, metavar="AFTER")
     parser.add_argument("--same-answer", action="store_true", help="compare answers and intervals, not every field")

@@ -9,11 +9,10 @@ of its 30 columns, or all), one thread. The limit counts processor time, as it p
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from _common import INSTANCES, TARGETS, deliver, environment, table
+from _common import INSTANCES, TARGETS, deliver, environment, parser_of, table
 from regions import keep_quiet_time
 
 import sparsecv_mio as sc
@@ -54,10 +53,9 @@ def rows_of(name: str, record: Record) -> list[list[object]]:
 
 def main() -> None:
     """Print the tables, and what is left of each gap."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--limit", type=float, default=60.0)
-    parser.add_argument("--out")
     given = parser.parse_args()
     keep_quiet_time(1)
     rows: list[list[object]] = []

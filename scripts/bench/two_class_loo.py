@@ -1,8 +1,7 @@
-"""Leave-one-out of two classes or counts: searches beside scikit-learn's CV, their verification, one support by ways.
+"""Leave-one-out of two classes or counts: searches beside scikit-learn's CV, and their verification.
 
     python scripts/bench/two_class_loo.py [--cases 1000x20 10000x20] [--data FILE:TARGET ...] [--limit 60] [--gammas 5]
                                           [--folds 10] [--loss poisson] [--verify]
-    python scripts/bench/two_class_loo.py --one-support [--cases ...] [--out FILE]
 
 Synthetic rows are N(0, Sigma), Sigma_ij = 0.5^|i-j|, with five coefficients and labels by the logistic model.
 Everything runs on one thread, in a process of its own; seconds are those of the processor, after a small run that loads
@@ -10,12 +9,6 @@ what is compiled, and memory is the largest resident set above that of the small
 of X. The peer is one `LogisticRegressionCV(cv=10)` with as many C and the log loss as its score, or of counts a
 `PoissonRegressor` in a `GridSearchCV(cv=10)`: it chooses C for all columns together, and fits 10 models a C where the
 search answers for K times the sizes. With `--verify` the record is verified too.
-
-With `--one-support` all columns are one support, --gamma on columns of variance 1, no intercept: what its fit on all
-rows says of the log loss of leave-one-out. `one step` and `more steps` are `sparsecv_mio.trees.glm_left_out`; `GLRU`
-is `leave_one_out_bounds`, by conjugate duality; `Newton estimate` is the point after one step, which IACV and
-approximate cross-validation report, with its distance from the truth as its width; `refits` are Newton's method in
-every fold, from the fit on all rows.
 """
 
 from __future__ import annotations
@@ -30,23 +23,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _common import FloatArray, deliver, environment, table
+from _common import FloatArray, deliver, environment, parser_of, table
 
 from sparsecv_mio.batch.sources import toeplitz_rows
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.kernels.glm_newton import Columns, newton
-from sparsecv_mio.oracles.glru import Logistic, Regularizer, leave_one_out_bounds, make_problem, train
-from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.api import solve
-from sparsecv_mio.trees.glm_fits import GlmFits
-from sparsecv_mio.trees.glm_left_out import LeftOut
 
 TRUTH = 1.0, -0.8, 0.6, 0.5, -0.4
-MOST_REFITTED = 20_000_000  # rows times folds, up to which every fold is fitted anew
 
 
 def drawn(case: str, seed: int = 1, loss: str = "logistic") -> tuple[FloatArray, FloatArray]:
@@ -133,66 +119,14 @@ def in_process(kind: str, case: str, *words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def ends(low: FloatArray, high: FloatArray) -> tuple[float, float]:
-    """Least and greatest sum of log losses of margins between two ends."""
-    return float(np.logaddexp(0.0, -high).sum()), float(np.logaddexp(0.0, -low).sum())
-
-
-def one_support(case: str, gamma: float) -> list[list[str]]:
-    """Leave every row out of one support by each way."""
-    X, target = drawn(case)
-    y, n = np.where(target > 0.0, 1.0, -1.0), len(X)
-    X = np.ascontiguousarray(X / X.std(axis=0))
-    problem = GlmProblem(X, y, np.ones(n), np.ones(X.shape[1]), gamma, intercept=False)
-    fits, every_row = GlmFits.from_problem(problem, None), RowLists(np.arange(n), np.arange(n + 1))
-    mask, folds = np.ones(problem.p, dtype=bool), LeftOut(fits, every_row, None, np.ones(n))
-    point = fits.fit(range(problem.p))[0]
-    here, first, _ = measured(lambda: folds.evaluate_support(mask, point))
-    low, high, near = here.held_out()
-    estimate = float(near.sum())
-    widths = {"one step": (float(low.sum()), float(high.sum()), first)}
-    _, more, _ = measured(lambda: here.settle(np.arange(n), 1e-9))
-    low, high, near = here.held_out()
-    truth = float(near.sum())
-    widths["more steps"] = float(low.sum()), float(high.sum()), first + more
-    trained = train(make_problem(X, y, Logistic(), Regularizer(gamma / n)))
-    bracket, glru, _ = measured(lambda: leave_one_out_bounds(trained))
-    signed = np.sort(y * np.array([bracket.lower, bracket.upper]), axis=0)
-    widths["GLRU"] = *ends(signed[0], signed[1]), glru
-    lines = [
-        [case, name, f"{low:.6g}", f"{high:.6g}", f"{(high - low) / truth:.1e}", f"{seconds:.4f}"]
-        for name, (low, high, seconds) in widths.items()
-    ]
-    lines.append(
-        [case, "Newton estimate", f"{estimate:.8g}", "", f"{abs(estimate - truth) / truth:.1e}", f"{first:.4f}"]
-    )
-    if n * n <= MOST_REFITTED:
-        _, seconds, _ = measured(lambda: refits(fits, point))
-        lines.append([case, "refits", f"{truth:.8g}", "", "", f"{seconds:.4f}"])
-    return lines
-
-
-def refits(fits: GlmFits, point: FloatArray) -> None:
-    """Fit every fold's rows, from the fit on all rows."""
-    rows, v = fits.rows, fits.rows.response.v.copy()
-    Z = Columns(rows.W, np.arange(len(rows.W)))
-    for i in range(len(v)):
-        v[i] = 0.0
-        newton(Z, rows.response._replace(v=v), rows.penalty, point.copy(), 1e-14, np.inf, 0.0)
-        v[i] = 1.0
-
-
 def main() -> None:
     """Measure what is asked for, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, out=True)
     parser.add_argument("--cases", nargs="*", default=["1000x20", "10000x20"])
     parser.add_argument("--data", nargs="*", default=[], metavar="FILE:TARGET")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of each search; 0 for none")
     parser.add_argument("--gammas", type=int, default=5)
     parser.add_argument("--folds", default="loo", help="of the searches [loo]")
-    parser.add_argument("--one-support", action="store_true")
-    parser.add_argument("--gamma", type=float, default=1.0, help="of --one-support")
-    parser.add_argument("--out")
     parser.add_argument("--loss", default="logistic", choices=["logistic", "poisson"])
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--run", choices=["search", "peer"], help=argparse.SUPPRESS)
@@ -203,26 +137,21 @@ def main() -> None:
         how = asked.limit, asked.gammas, asked.folds, asked.loss, asked.verify
         print(json.dumps(search(case, *how) if searched else peer(case, asked.gammas, asked.loss)))
         return
-    if asked.one_support:
-        one_support("100x3", 1.0)  # compiles
-        lines = [line for case in asked.cases for line in one_support(case, asked.gamma)]
-        text = table(["case", "way", "lower", "upper", "width", "CPU s"], lines)
-    else:
-        lines = []
-        for case in [*asked.data, *asked.cases]:
-            words = ["--limit", str(asked.limit), "--gammas", str(asked.gammas), "--folds", asked.folds]
-            words += ["--loss", asked.loss, *(["--verify"] if asked.verify else [])]
-            mine, other = in_process("search", case, *words), in_process("peer", case, *words)
-            lines.append([
-                case.rsplit("/", 1)[-1], f"{mine['n']} x {mine['p']}", f"{mine['cells']:,}", mine["status"],
-                f"{mine['gap']:.1e}",
-                f"{mine['seconds']:.1f}", f"{mine['memory']:.1f}", f"{other['seconds']:.1f}", f"{other['memory']:.1f}",
-                f"{mine['seconds'] / other['seconds']:.2f}",
-                *([f"{mine['verified']:.1f}", f"{mine['verify_memory']:.1f}", str(mine["ok"])] if asked.verify else []),
-            ])  # fmt: skip
-        heads = ["case", "rows", "cells", "status", "gap", "CPU s", "memory", "CV(10) CPU s", "CV(10) memory", "ratio"]
-        heads += ["verify CPU s", "verify memory", "verified"] if asked.verify else []
-        text = table(heads, lines)
+    lines = []
+    for case in [*asked.data, *asked.cases]:
+        words = ["--limit", str(asked.limit), "--gammas", str(asked.gammas), "--folds", asked.folds]
+        words += ["--loss", asked.loss, *(["--verify"] if asked.verify else [])]
+        mine, other = in_process("search", case, *words), in_process("peer", case, *words)
+        lines.append([
+            case.rsplit("/", 1)[-1], f"{mine['n']} x {mine['p']}", f"{mine['cells']:,}", mine["status"],
+            f"{mine['gap']:.1e}",
+            f"{mine['seconds']:.1f}", f"{mine['memory']:.1f}", f"{other['seconds']:.1f}", f"{other['memory']:.1f}",
+            f"{mine['seconds'] / other['seconds']:.2f}",
+            *([f"{mine['verified']:.1f}", f"{mine['verify_memory']:.1f}", str(mine["ok"])] if asked.verify else []),
+        ])  # fmt: skip
+    heads = ["case", "rows", "cells", "status", "gap", "CPU s", "memory", "CV(10) CPU s", "CV(10) memory", "ratio"]
+    heads += ["verify CPU s", "verify memory", "verified"] if asked.verify else []
+    text = table(heads, lines)
     deliver(f"{text}\n\n{environment()}\n", asked.out)
 
 

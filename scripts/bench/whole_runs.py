@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import FloatArray, centred, environment, instance, np, synthetic, table
+from _common import FloatArray, centred, environment, instance, np, parser_of, synthetic, table
 
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.folds import make_folds
@@ -133,7 +133,7 @@ def solve_parquet(threads: int | None) -> None:
 
 def main() -> int:
     """Run the cases; return 3 if one of those in this process is not proved."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("cases", nargs="*", default=CASES, help=f"of {', '.join((*CASES, *HARD))}, rows-NxP")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--time-limit", type=float, help="seconds for each run")

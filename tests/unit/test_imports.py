@@ -106,7 +106,6 @@ ONLY_IN: dict[str, set[str]] = {
     "clarabel": set(),
     "dask": {"parallel", "slices", "batch"},
     "distributed": {"parallel", "slices", "batch"},
-    "okridge": set(),
 }
 
 LATE = (
