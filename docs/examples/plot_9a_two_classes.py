@@ -26,8 +26,8 @@ record = sc.solve(data, folds=5, loss="logistic", one_se=True)
 print(record.summary())
 
 # %%
-# From three features on nearly the same is lost, up to all ten, which lose least. Bands are certified intervals: where
-# they are wide, the pair was excluded by proof before it was decided.
+# From three features on nearly the same is lost, up to all ten, which lose least. Bands are certified intervals. A
+# triangle is a lower bound: the size was excluded before its CV error was known.
 record.plot_cv_error()
 
 # %%

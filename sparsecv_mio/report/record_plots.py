@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, weighted_again
-from sparsecv_mio.certificate.records import Continuous, PathRow, Record, TableRow
+from sparsecv_mio.certificate.records import Continuous, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
@@ -24,8 +24,8 @@ from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, dr
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.ratios import spreads
-from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.report.reference_levels import against, requested_references
+from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
 from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
@@ -164,10 +164,10 @@ LEAST_BAND = 1e-3  # share of the axis, below which an interval is not visible
 MOST_FEATURES = 24  # maximum number of features with a separate row
 PATH_SECONDS = 10.0  # seconds for the full-data best subsets of a figure
 SIZE = {"*": 13.0, "D": 8.0}
-KINDS = {  # of a dot: True if it is filled, and its colour
-    "CV error ± standard error": (True, figures.LOWER),
-    "estimate ± standard error": (False, figures.LOWER),
-    "estimate, pair excluded by proof": (False, "#8a8f98"),
+KINDS = {  # of a mark: True if it is filled, its colour and its shape
+    "CV error ± standard error": (True, figures.LOWER, "o"),
+    "estimate ± standard error": (False, figures.LOWER, "o"),
+    "lower bound, excluded": (False, "#8a8f98", "^"),
 }
 
 
@@ -188,7 +188,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     """
     ax = figures.prepare_axes(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
-    rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record)
+    rows = sorted(rows_of_pairs(record), key=lambda one: one.row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
     bottom, top = _range(rows)
     _bands(ax, at, rows, bottom, top)
@@ -196,14 +196,14 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     _mark_choices(ax, record, at, rows, top)
     ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
     if by_gamma:
-        figures.places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
+        figures.places(ax, "x", [f"{one.row.gamma:.3g}" for one in rows])
         figures.write_title(ax, f"CV error at tau = {rows[0].tau}")
     else:
         figures.whole_numbers(ax, at.tolist())
         one_gamma = len({row.gamma for row in record.table}) == 1
         figures.write_title(
             ax,
-            f"CV error, gamma = {format_number(rows[0].gamma, 4)}"
+            f"CV error, gamma = {format_number(rows[0].row.gamma, 4)}"
             if one_gamma
             else "CV error, every tau at its best gamma",
         )
@@ -211,17 +211,17 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], top: float) -> None:
+def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[SizeRow], top: float) -> None:
     """Mark the choice, the minimum CV error and the level one standard error above it."""
     best = record.certificate
-    least = next((row for row in rows if (row.gamma, row.tau) == (best.gamma, best.tau)), None)
+    least = next((one.row for one in rows if (one.row.gamma, one.tau) == (best.gamma, best.tau)), None)
     width = least.standard_error if least is not None else None
     if width:
         level = best.cv_error + width
         label = "minimum CV error + standard error"
         ax.axhline(level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label=label)
     for (gamma, tau, error), marker, label in _choices(record):
-        own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
+        own = [k for k, one in enumerate(rows) if (one.row.gamma, one.tau) == (gamma, tau)]
         if own and math.isfinite(error):
             _mark(ax, at[own[0]], min(error, top), marker, label)
 
@@ -240,9 +240,9 @@ def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
             label=label, zorder=5)  # fmt: skip
 
 
-def _range(rows: Sequence[TableRow]) -> tuple[float, float]:
+def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     """Return the limits of the vertical axis: all CV errors and their bars, and bands unless they are much wider."""
-    bars = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
+    bars = [(one.cv_error, _width(one) or 0.0) for one in rows if math.isfinite(one.cv_error)]
     if not bars:
         highest = max([row.upper for row in rows if math.isfinite(row.upper)] or [row.lower for row in rows])
         return 0.0, 1.05 * highest or 1.0
@@ -250,14 +250,14 @@ def _range(rows: Sequence[TableRow]) -> tuple[float, float]:
     least, low, high = float(errors.min()), float((errors - widths).min()), float((errors + widths).max())
     high = min(high, CUT_BEYOND * least) if least > 0.0 else high
     room = (high - low) or abs(high) or 1.0
-    wide = [(row, room if row.folds_decided == row.folds else WIDER * room) for row in rows]
-    ends = [end for row, more in wide for end in (row.lower, row.upper) if low - more <= end <= high + more]
+    wide = [(one, room if one.row.folds_decided == one.row.folds else WIDER * room) for one in rows]
+    ends = [end for one, more in wide for end in (one.lower, one.upper) if low - more <= end <= high + more]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
 
 
-def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: float) -> None:
+def _bands(ax: Axes, at: Any, rows: Sequence[SizeRow], bottom: float, top: float) -> None:
     """Draw the certified intervals as steps, one for every value."""
     low = np.array([max(row.lower, bottom) for row in rows])
     high = np.array([min(row.upper, top) for row in rows])
@@ -267,23 +267,28 @@ def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: floa
                label="certified interval", zorder=2)  # fmt: skip
 
 
-def _kind(row: TableRow) -> str:
-    if row.folds_decided == row.folds:
-        return "CV error ± standard error"
-    return "estimate, pair excluded by proof" if row.status == "excluded" else "estimate ± standard error"
+def _kind(one: SizeRow) -> str:
+    if one.excluded:
+        return "lower bound, excluded"
+    return f"{'CV error' if one.row.folds_decided == one.row.folds else 'estimate'} ± standard error"
 
 
-def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
-    """Draw the CV errors with their standard errors; the marker shows whether they are certified."""
+def _width(one: SizeRow) -> float | None:
+    """Return the standard error of a CV error; that of an excluded row would belong to an estimate that is too low."""
+    return None if one.excluded else one.row.standard_error
+
+
+def _dots(ax: Axes, at: Any, rows: Sequence[SizeRow], top: float) -> None:
+    """Draw the CV errors with their standard errors; the marker shows whether they are certified, or only bounds."""
     size = 5.0 if len(rows) <= figures.MANY_MARKS else 3.0
-    for kind, (filled, colour) in KINDS.items():
-        mine = [k for k, row in enumerate(rows) if _kind(row) == kind and math.isfinite(row.cv_error)]
+    for kind, (filled, colour, shape) in KINDS.items():
+        mine = [k for k, one in enumerate(rows) if _kind(one) == kind and math.isfinite(one.cv_error)]
         inside = [k for k in mine if rows[k].cv_error <= top]
         if inside:
             errors = [rows[k].cv_error for k in inside]
-            widths = [rows[k].standard_error or math.nan for k in inside]
+            widths = [_width(rows[k]) or math.nan for k in inside]
             ax.errorbar(
-                at[inside], errors, None if all(map(math.isnan, widths)) else widths, fmt="o", color=colour,
+                at[inside], errors, None if all(map(math.isnan, widths)) else widths, fmt=shape, color=colour,
                 markerfacecolor=colour if filled else "white", markersize=size, elinewidth=0.9, capsize=2.0,
                 label=kind, zorder=4,
             )  # fmt: skip
@@ -426,7 +431,15 @@ def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
         return
     boxes = [Rectangle((t - 0.5, g - 0.5), 1.0, 1.0) for t, g in cells]
     ax.add_collection(PatchCollection(boxes, facecolor="none", edgecolor="#8a8f98", hatch="////", linewidth=0))
-    ax.bar([0], [0], bottom=[-9], facecolor="none", edgecolor="#8a8f98", hatch="////", label="excluded by proof")
+    ax.bar(
+        [0],
+        [0],
+        bottom=[-9],
+        facecolor="none",
+        edgecolor="#8a8f98",
+        hatch="////",
+        label="excluded; colour may be too low",
+    )
 
 
 def plot_features(record: Record, ax: Axes | None = None) -> Axes:

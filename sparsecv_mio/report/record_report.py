@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,13 @@ from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, several, share
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import word_of_factor
-from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
+from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import join_names, mark_estimate
@@ -166,7 +166,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         Section("The model", (*_model(record, data), *_average_section(record), *_calibration(record, held_out))),
         Section("Model sizes", (
             _tau_table(record),
-            _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
+            _grid_table(record),
         )),
         _folds(record),
         Section("The search", (Facts(_request_facts(record)), *_sources(record), *_hints(record))),
@@ -407,7 +407,12 @@ def open_sentences(record: Record) -> list[str]:
 
 def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
     words = "CV error for each tau at its best gamma: dots with bars of one standard error over the folds, "
-    words += "certified intervals as bands" + (", estimates as hollow dots." if _has_estimates(record) else ".")
+    words += "certified intervals as bands" + (
+        ", estimates, likely too low, as hollow dots" if _has_estimates(record) else ""
+    )
+    if any(one.excluded for one in size_rows.best_by_tau(record)):
+        words += ", lower bounds of excluded sizes as triangles"
+    words += "."
     pictures = [Picture("cv-error", words, (INCHES, 4.1), partial(record_plots.plot_cv_error, record))]
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece. The CV error jumps "
@@ -415,7 +420,9 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
         pictures.append(Picture("every-gamma", words, (INCHES, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         states = {row.status for row in record.table}
-        excluded = "; hatched pairs are excluded by bound" if "excluded" in states else ""
+        excluded = (
+            "; hatched pairs are excluded by bound, and their colours may be too low" if "excluded" in states else ""
+        )
         words = f"CV error of every pair of the grid{excluded}."
         pictures.append(Picture("grid", words, (INCHES, 4.1), partial(record_plots.plot_grid, record)))
         words = "Certified lower bound of every pair, in % above the smallest CV error found. Green pairs are "
@@ -430,7 +437,7 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
 
 
 def _has_estimates(record: Record) -> bool:
-    return any(row.estimate for row in record_tables.best_by_tau(record))
+    return any(one.row.estimate and not one.excluded for one in size_rows.best_by_tau(record))
 
 
 def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
@@ -577,17 +584,33 @@ def _average_section(record: Record) -> tuple[ReportTable, ...]:
 
 
 def _tau_table(record: Record) -> ReportTable:
-    rows = record_tables.best_by_tau(record)
-    title = record_tables.best_gamma_title(record)
-    chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
-    mark = "; ~ marks an estimate" if any(row.estimate for row in rows) else ""
-    return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{mark}.", chosen)
+    rows, title = size_rows.best_by_tau(record), size_rows.title_of_sizes(record)
+    chosen = next(
+        (k for k, one in enumerate(rows) if (one.row.gamma, one.tau) == (record.gamma, record.tau)), None
+    )  # fmt: skip
+    excluded = size_rows.explain_excluded(record, rows)
+    notes = _estimate_note(one.row.estimate and not one.excluded for one in rows) + (
+        f"; {excluded}" if excluded else ""
+    )
+    return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{notes}.", chosen)
+
+
+def _grid_table(record: Record) -> ReportTable:
+    """Return the table of all pairs; an excluded pair has only bounds on its CV error."""
+    rows = size_rows.rows_of_pairs(record)
+    notes = _estimate_note(one.row.estimate and not one.excluded for one in rows)
+    title = f"All {several(len(rows), 'pair')} of the grid{notes}."
+    return _pairs(record, rows, title, None, folded=True)
+
+
+def _estimate_note(estimates: Iterable[bool]) -> str:
+    return "; ~ marks an estimate, likely too low" if any(estimates) else ""
 
 
 def _pairs(
-    record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False
+    record: Record, rows: Sequence[size_rows.SizeRow], caption: str, chosen: int | None, folded: bool = False
 ) -> ReportTable:
-    digits = interval_digits((row.lower, row.upper) for row in rows)
+    digits = interval_digits((one.lower, one.upper) for one in rows if not one.excluded)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
     root_too = record.loss.is_quadratic
@@ -595,18 +618,25 @@ def _pairs(
             *(["R^2"] if spread else []), "lower", "upper",
             "folds solved", "status"]  # fmt: skip
     lines = []
-    for row in rows:
-        scored = math.isfinite(row.cv_error)
-        error, root = format_with_zeros(row.cv_error, digits), format_number(math.sqrt(row.cv_error)) if scored else "?"
-        width = "" if row.standard_error is None else format_number(row.standard_error, 3)
-        variance_explained = (
-            [mark_estimate(share(1.0 - row.cv_error / spread), row.estimate) if scored else "?"] if spread else []
-        )
-        ends = format_with_zeros(row.lower, digits), format_with_zeros(row.upper, digits)
-        lines.append((str(row.tau), format_number(row.gamma), mark_estimate(error, row.estimate), width,
-                      *([mark_estimate(root, row.estimate)] if root_too else []), *variance_explained, *ends,
-                      f"{row.folds_decided:,}/{row.folds:,}", row.status or ""))  # fmt: skip
+    for one in rows:
+        row, many = one.row, one.excluded and not folded  # many: the bounds of all gammas of a tau
+        lines.append((str(row.tau), "" if many else format_number(row.gamma), one.describe_error(digits),
+                      *_measures(one, root_too, spread), format_with_zeros(one.lower, digits),
+                      format_with_zeros(one.upper, digits), "" if many else f"{row.folds_decided:,}/{row.folds:,}",
+                      "excluded" if one.excluded else row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
+
+
+def _measures(one: size_rows.SizeRow, root_too: bool, spread: float) -> list[str]:
+    """Return the standard error, the RMSE and R^2 of a row; empty for an excluded one, whose CV error is not known."""
+    row, scored = one.row, math.isfinite(one.row.cv_error)
+    count = 1 + root_too + (spread > 0.0)
+    if one.excluded:
+        return [""] * count
+    width = "" if row.standard_error is None else mark_estimate(format_number(row.standard_error, 3), row.estimate)
+    root = format_number(math.sqrt(row.cv_error)) if scored else "?"
+    explained = mark_estimate(share(1.0 - row.cv_error / spread), row.estimate) if scored and spread else "?"
+    return [width, *([mark_estimate(root, row.estimate)] if root_too else []), *([explained] if spread else [])]
 
 
 def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:

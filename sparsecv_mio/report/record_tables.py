@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
+from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, explain_excluded, select_sizes, title_of_sizes
 from sparsecv_mio.report.source_tables import print_plan, print_sources
 from sparsecv_mio.words import Loss
 
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table that fits on a screen, and rows shown of a longer one
 MAX_COEFFICIENTS = 40  # coefficients printed without --full
-MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
-AT_LEAST = ">="  # mark of a certified lower bound
-NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened table
 MEANING = {  # by status: title of the answer, reason why it is not certified, and colour
     "proved": ("certified answer", "", "green"),
     "limit": ("best answer so far", "limit reached", "yellow"),
@@ -92,7 +90,7 @@ def print_answer(
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    layout.say(console, best_gamma_title(record), "bold")
+    layout.say(console, title_of_sizes(record), "bold")
     if full or not _is_settled_table(record):
         for line in _explain_marks(record, _print_taus(console, record, full)):
             layout.say(console, line, "dim")
@@ -529,13 +527,15 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
         layout.say(console, f"{several(count, 'more ' + what)}: --full shows all", "dim")
 
 
-def _explain_marks(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
+def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]:
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
-    if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
+    if any(one.row.estimate and not one.excluded and math.isfinite(one.row.cv_error) for one in rows):
         why = "the search did not solve every fold, and the subsets used there may have seen the held-out rows"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
-    if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
+    if words := explain_excluded(record, rows):
+        lines.append(words)
+    if any(not math.isfinite(end) for one in rows for end in (one.cv_error, one.upper)):
         lines.append(layout.NOT_KNOWN)
     return [*lines, subproblems_line(record)]
 
@@ -546,111 +546,54 @@ def subproblems_line(record: records.Record) -> str:
     return f"{subproblems} (tau x gamma x fold); {work_line(record.work, record.request.threads)}"
 
 
-def best_by_tau(record: records.Record) -> list[records.TableRow]:
-    """Return for every tau the row with the minimum CV error, solved or estimated.
-
-    Parameters
-    ----------
-    record : Record
-        Record; for the tau of the minimum CV error found, the row is that of this pair.
-    """
-    best: dict[int, records.TableRow] = {}
-    own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
-
-    def rank(row: records.TableRow) -> tuple[bool, bool, float, float]:
-        return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
-
-    for row in record.table:
-        if row.tau not in best or rank(row) < rank(best[row.tau]):
-            best[row.tau] = row
-    return [best[tau] for tau in sorted(best)]
-
-
-def best_gamma_title(record: records.Record) -> str:
-    """Return the title of the rows of `best_by_tau`."""
-    if record.continuous is not None:
-        return "every tau at this gamma"
-    return "best gamma for each tau" + ("" if record.least is None else f" (for tau = {record.tau} the reported one)")
-
-
-def select_sizes(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
-    """Return the sizes to show: all if they are few, otherwise the chosen ones, their neighbours and powers of two.
-
-    Parameters
-    ----------
-    taus : sequence of int
-        The sizes, in ascending order.
-    chosen : collection of int
-        The sizes to show with their neighbours.
-
-    Examples
-    --------
-    >>> select_sizes(range(1, 41), [6])
-    [1, 2, 4, 5, 6, 7, 8, 16, 32, 40]
-    """
-    if len(taus) <= MAX_SIZES:
-        return list(taus)
-    near = {
-        tau
-        for at, size in enumerate(taus)
-        if size in chosen
-        for tau in taus[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
-    }
-    return [tau for tau in taus if tau in near or not tau & (tau - 1) or tau in (taus[0], taus[-1])]
-
-
 def _is_settled_table(record: records.Record) -> bool:
     """Return True if every pair is solved, or excluded by a certified lower bound."""
     if record.status != "proved" or record.estimate or not record.is_settled or record_words.n_unsolved_pairs(record):
         return False
-    return all(not row.estimate or row.lower > 0.0 for row in best_by_tau(record))
+    return all(one.excluded or not one.row.estimate for one in best_by_tau(record))
 
 
 def _print_settled_taus(console: Console, record: records.Record) -> None:
-    """Print the CV error of the best row of each tau, or its certified lower bound if the pair is excluded by it."""
-    every = best_by_tau(record)
-    kept = set(select_sizes([row.tau for row in every], {record.tau, record.certificate.tau}))
-    rows = [row for row in every if row.tau in kept]
-    digits = interval_digits((row.lower, row.upper) for row in rows if not row.estimate)
-    errors = [
-        f"{AT_LEAST} {format_with_zeros(row.lower, digits)}"
-        if row.estimate
-        else format_with_zeros(row.cv_error, digits)
-        for row in rows
-    ]
-    lines = [(row.tau, row.gamma, error) for row, error in zip(rows, errors, strict=True)]
-    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for row in rows]
-    layout.print_table(console, ("tau", "gamma", "CV error"), lines, styles=styles)
-    _say_left_out(console, len(every) - len(rows), "size")
-    if any(row.estimate for row in rows):
-        layout.say(
-            console, f"{AT_LEAST} a certified lower bound: the search excluded this pair without its exact error", "dim"
-        )
+    """Print the CV error of the best gamma of each tau, or certified bounds on it if the tau is excluded."""
+    rows = _print_sizes(console, record, False, lambda one, digits: ())
+    if words := explain_excluded(record, rows):
+        layout.say(console, words, "dim")
     seconds, threads = record.work.seconds, record.request.threads
     on = "" if threads is None else f" on {several(threads, 'thread')}"
     layout.say(console, f"{seconds:.2f} s{on}", "dim")
 
 
-def _print_taus(console: Console, record: records.Record, full: bool) -> list[records.TableRow]:
+def _print_taus(console: Console, record: records.Record, full: bool) -> list[SizeRow]:
+    """Print the best row of each tau with its bounds and its number of solved folds; return the printed rows."""
+
+    def more(one: SizeRow, digits: int) -> tuple[str, ...]:
+        solved = "" if one.excluded else f"{one.row.folds_decided:,}/{one.row.folds:,}"
+        return format_with_zeros(one.lower, digits), format_with_zeros(one.upper, digits), solved
+
+    return _print_sizes(console, record, full, more, ("lower", "upper", "folds solved"))
+
+
+def _print_sizes(
+    console: Console, record: records.Record, full: bool, more: Callable[[SizeRow, int], tuple[str, ...]],
+    heads: tuple[str, ...] = (),
+) -> list[SizeRow]:  # fmt: skip
     """Print the best row of each tau, or of selected taus if there are many; return the printed rows."""
     every = best_by_tau(record)
-    taus = [row.tau for row in every]
+    taus = [one.tau for one in every]
     kept = set(taus if full else select_sizes(taus, {record.tau, record.certificate.tau}))
-    rows = [row for row in every if row.tau in kept]
-    digits = interval_digits((row.lower, row.upper) for row in rows)
+    rows = [one for one in every if one.tau in kept]
+    digits = interval_digits((one.lower, one.upper) for one in rows if not one.excluded)
     lines = [
         (
-            row.tau,
-            row.gamma,
-            layout.mark_estimate(format_with_zeros(row.cv_error, digits), row.estimate),
-            format_with_zeros(row.lower, digits),
-            format_with_zeros(row.upper, digits),
-            f"{row.folds_decided:,}/{row.folds:,}",
+            one.tau,
+            "" if one.excluded else one.row.gamma,
+            f"{one.describe_error(digits)} (excluded)" if one.excluded else one.describe_error(digits),
+            *more(one, digits),
         )
-        for row in rows
+        for one in rows
     ]
-    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for row in rows]
-    layout.print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds solved"), lines, styles=styles)
+    styles = ["bold" if (one.row.gamma, one.tau) == (record.gamma, record.tau) else "" for one in rows]
+    layout.print_table(console, ("tau", "gamma", "CV error", *heads), lines, styles=styles)
     _say_left_out(console, len(every) - len(rows), "size")
     return rows
 

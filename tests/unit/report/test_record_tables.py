@@ -16,7 +16,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.digits import format_interval, format_number, format_with_zeros
+from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_tables import describe_model_space, error_lines, print_answer
@@ -72,9 +72,10 @@ def test_estimates_are_marked(record: Record) -> None:
     )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
-    assert f" {row.tau} " in text and f" >= {format_with_zeros(row.lower, 6)} " in text and "~" not in text
-    assert "\n>= a certified lower bound: the search excluded this pair without its exact error" in text
-    text = printed(lambda console: print_answer(console, other, full=True), 200)
+    assert f" {row.tau} " in text and "~" not in text
+    assert "\nexcluded: certified not to have the minimum CV error at any gamma" in text
+    ended = replace(marked, status="limit")
+    text = printed(lambda console: print_answer(console, ended), 200)
     assert (
         "\n~ an estimate, likely too low: the search did not solve every fold" in text
         and "; lower and upper are certified" in text
@@ -185,7 +186,8 @@ def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -
 
     def printed_sizes(text: str) -> list[int]:
         lines = [line.split() for line in text.partition("best gamma for each tau")[2].splitlines()]
-        return [int(line[0]) for line in lines if line and line[0].isdigit() and line[1] == format_number(long.gamma)]
+        gamma = format_number(long.gamma)
+        return [int(line[0]) for line in lines if line and line[0].isdigit() and line[1] in (gamma, "in", "at")]
 
     assert printed_sizes(text) == [1, 2, 4, 8, 16, 28, 29, 30]  # powers of two, and the neighbours of the chosen size
     full = printed(lambda console: print_answer(console, long, full=True), 200)

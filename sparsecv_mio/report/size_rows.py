@@ -1,0 +1,160 @@
+"""Rows of the table of sizes: the best gamma of every tau, or bounds where the search excluded all its pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from sparsecv_mio.certificate.records import Record, TableRow
+from sparsecv_mio.digits import format_interval, format_with_zeros
+from sparsecv_mio.report.layout import mark_estimate
+
+MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
+NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened table
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """The best pair of a tau, or certified bounds on the CV error of its best gamma where all its pairs are excluded.
+
+    Parameters
+    ----------
+    row : TableRow
+        Row of the best gamma; of the gamma with the smallest estimate where the best gamma is not known.
+    lower, upper : float
+        Certified bounds on the CV error of `row`; on the minimum over all gammas if `excluded`.
+    excluded : bool
+        True if no gamma of this tau has the minimum CV error of the grid, and the best gamma of this tau is not known.
+    """
+
+    row: TableRow
+    lower: float
+    upper: float
+    excluded: bool
+
+    @property
+    def tau(self) -> int:
+        """The size."""
+        return self.row.tau
+
+    @property
+    def cv_error(self) -> float:
+        """The CV error or its estimate; the lower bound if the size is excluded."""
+        return self.lower if self.excluded else self.row.cv_error
+
+    def describe_error(self, digits: int) -> str:
+        """Return the CV error as text, marked as an estimate or as a bound where it is one."""
+        if self.excluded:
+            return describe_bounds(self.lower, self.upper, digits)
+        return mark_estimate(format_with_zeros(self.row.cv_error, digits), self.row.estimate)
+
+
+def describe_bounds(lower: float, upper: float, digits: int = 6) -> str:
+    """Return bounds on the CV error of an excluded pair as text.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The bounds; an infinite `upper` is unknown.
+    digits : int
+        Number of digits.
+
+    Examples
+    --------
+    >>> describe_bounds(0.53096, float("inf")), describe_bounds(0.5, 0.75)
+    ('at least 0.530960', 'in [0.5, 0.75]')
+    """
+    if math.isfinite(upper):
+        return f"in {format_interval(lower, upper, digits)}"
+    return f"at least {format_with_zeros(lower, digits)}"
+
+
+def is_excluded(record: Record, row: TableRow) -> bool:
+    """Return True if a pair is unsolved because the search excluded it: its CV error is then only bounded."""
+    by_proof = record.status == "proved" and not record.estimate  # records without states of rows
+    return row.estimate and row.lower > 0.0 and (row.status == "excluded" or by_proof)
+
+
+def rows_of_pairs(record: Record) -> list[SizeRow]:
+    """Return a row for every pair of the table of a record, in the order of the table."""
+    return [SizeRow(row, row.lower, row.upper, is_excluded(record, row)) for row in record.table]
+
+
+def best_by_tau(record: Record) -> list[SizeRow]:
+    """Return a row for every tau, in ascending order.
+
+    Parameters
+    ----------
+    record : Record
+        Record; for the reported tau, the row is that of the reported pair, and for the tau of the minimum CV error
+        found, that of this pair.
+    """
+    by_tau: dict[int, list[TableRow]] = {}
+    for row in record.table:
+        by_tau.setdefault(row.tau, []).append(row)
+    return [_best_row(record, by_tau[tau]) for tau in sorted(by_tau)]
+
+
+def _best_row(record: Record, rows: Sequence[TableRow]) -> SizeRow:
+    own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
+
+    def rank(row: TableRow) -> tuple[bool, bool, float, float]:
+        return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
+
+    best, solved = min(rows, key=rank), [row for row in rows if not row.estimate]
+    if (best.gamma, best.tau) in (own, least):
+        return SizeRow(best, best.lower, best.upper, is_excluded(record, best))
+    known = min(solved, key=lambda row: row.cv_error, default=best)
+    unsolved_lower = min((row.lower for row in rows if row.estimate), default=math.inf)
+    if solved and known.cv_error * (1.0 - record.request.gap) <= unsolved_lower:
+        return SizeRow(known, known.lower, known.upper, False)
+    if all(not row.estimate or is_excluded(record, row) for row in rows):
+        return SizeRow(best, min(row.lower for row in rows), min(row.upper for row in rows), True)
+    return SizeRow(best, best.lower, best.upper, False)
+
+
+def title_of_sizes(record: Record) -> str:
+    """Return the title of the rows of `best_by_tau`."""
+    if record.continuous is not None:
+        return "every tau at this gamma"
+    found = " found" if any(one.row.estimate and not one.excluded for one in best_by_tau(record)) else ""
+    reported = "" if record.least is None else f" (for tau = {record.tau} the reported one)"
+    return f"best gamma{found} for each tau{reported}"
+
+
+def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
+    """Return a sentence on the excluded sizes among some rows; empty without one."""
+    if not any(one.excluded for one in rows):
+        return ""
+    computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
+    at = "at this gamma" if record.continuous is not None else "at any gamma"
+    return (
+        f"excluded: certified not to have the minimum CV error {at}; its CV error may be far above this bound{computed}"
+    )
+
+
+def select_sizes(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
+    """Return the sizes to show: all if they are few, otherwise the chosen ones, their neighbours and powers of two.
+
+    Parameters
+    ----------
+    taus : sequence of int
+        The sizes, in ascending order.
+    chosen : collection of int
+        The sizes to show with their neighbours.
+
+    Examples
+    --------
+    >>> select_sizes(range(1, 41), [6])
+    [1, 2, 4, 5, 6, 7, 8, 16, 32, 40]
+    """
+    if len(taus) <= MAX_SIZES:
+        return list(taus)
+    near = {
+        tau
+        for at, size in enumerate(taus)
+        if size in chosen
+        for tau in taus[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
+    }
+    return [tau for tau in taus if tau in near or not tau & (tau - 1) or tau in (taus[0], taus[-1])]

@@ -1,0 +1,105 @@
+"""The table of sizes: an excluded size shows bounds on its CV error, on the screen and in the report alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.digits import format_number
+from sparsecv_mio.report.record_plots import plot_cv_error
+from sparsecv_mio.report.record_report import report_of
+from sparsecv_mio.report.record_tables import print_answer
+from sparsecv_mio.report.size_rows import best_by_tau
+from sparsecv_mio.search.api import solve
+
+from .printing import printed
+from .test_record_report import tables
+
+GAMMAS = (0.002, 0.02, 0.2)
+
+
+@pytest.fixture(scope="module")
+def relapses() -> tuple[Record, Record]:
+    """A logistic record with excluded sizes, and one of the same pairs with every pair solved."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 5))
+    probability = 1.0 / (1.0 + np.exp(-(X @ [1.2, -0.8, 0.5, 0.3, 0.0])))
+    data = Dataset.from_arrays(X, rng.random(90) < probability)
+    found, complete = (solve(data, gammas=GAMMAS, folds=4, gap=gap, threads=1, loss="logistic") for gap in (1e-2, 0.0))
+    return found, complete
+
+
+def test_bounds_of_excluded_sizes_hold(relapses: tuple[Record, Record]) -> None:
+    found, complete = relapses
+    truth = {one.tau: one.cv_error for one in best_by_tau(complete)}
+    rows = best_by_tau(found)
+    assert sum(one.excluded for one in rows) >= 2 and not any(one.excluded for one in best_by_tau(complete))
+    for one in rows:
+        assert one.lower * (1.0 - 1e-9) <= truth[one.tau] <= one.upper * (1.0 + 1e-9)
+        if not one.excluded:
+            assert one.row.cv_error <= truth[one.tau] * (1.0 + 1e-2)
+
+
+def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[Record, Record]) -> None:
+    found, complete = relapses
+    for full in (False, True):
+        text = printed(lambda console: print_answer(console, found, full=full), 200)  # noqa: B023
+        shown = text.partition("best gamma for each tau")[2]
+        _, by_tau, every, *_ = tables(report_of(found))
+        for one, line in zip(best_by_tau(found), by_tau.rows, strict=True):
+            printed_line = next(words for words in shown.splitlines() if words.split()[:1] == [str(one.tau)])
+            assert line[2] in printed_line
+            if one.excluded:
+                assert line[2].startswith(("at least ", "in [")) and line[1] == "" == line[3] == line[4]
+                assert f"{line[2]} (excluded)" in printed_line and format_number(one.row.gamma) not in printed_line
+            else:
+                assert line[1] == format_number(one.row.gamma) and line[1] in printed_line
+        assert "~" not in shown.partition("settings of")[0]
+        assert "excluded: certified not to have the minimum CV error at any gamma" in shown
+        assert "--gap 0 computes it" in shown and "--gap 0 computes it" in by_tau.caption
+    excluded = {(row.gamma, row.tau) for row in found.table if row.status == "excluded" and row.estimate}
+    for row, line in zip(found.table, every.rows, strict=True):
+        assert ((row.gamma, row.tau) in excluded) == line[2].startswith(("at least ", "in ["))
+    complete_text = printed(lambda console: print_answer(console, complete), 200)
+    assert "excluded" not in complete_text and "~" not in complete_text
+
+
+def test_the_figure_shows_bounds_of_excluded_sizes(relapses: tuple[Record, Record]) -> None:
+    found = relapses[0]
+    ax = plot_cv_error(found)
+    marks = [at for line in ax.lines if line.get_marker() == "^" for at in line.get_xydata().tolist()]
+    assert marks == [[one.tau, one.lower] for one in best_by_tau(found) if one.excluded]
+
+
+def test_a_size_is_not_excluded_while_one_of_its_pairs_is_open(relapses: tuple[Record, Record]) -> None:
+    found = relapses[0]
+    tau = next(one.tau for one in best_by_tau(found) if one.excluded)
+    rows = tuple(
+        replace(row, status="open", lower=0.1) if row.tau == tau and row.gamma == GAMMAS[0] else row
+        for row in found.table
+    )
+    ended = replace(found, status="limit", table=rows)
+    one = next(one for one in best_by_tau(ended) if one.tau == tau)
+    assert not one.excluded and one.describe_error(6).startswith("~")
+    text = printed(lambda console: print_answer(console, ended), 200)
+    assert "best gamma found for each tau" in text and "~ an estimate, likely too low" in text
+
+
+def test_a_solved_pair_is_not_called_best_while_another_gamma_may_be_better(relapses: tuple[Record, Record]) -> None:
+    complete = relapses[1]
+    tau = next(one.tau for one in best_by_tau(complete) if one.tau != complete.tau)
+    best = next(one.row for one in best_by_tau(complete) if one.tau == tau)
+    rows = tuple(
+        replace(row, status="excluded", estimate=True, lower=0.9 * best.cv_error, upper=math.inf, folds_decided=0)
+        if row.tau == tau and row.gamma != best.gamma
+        else row
+        for row in complete.table
+    )
+    one = next(one for one in best_by_tau(replace(complete, table=rows)) if one.tau == tau)
+    assert one.excluded and one.describe_error(6).startswith("in [")
+    assert (one.lower, one.upper) == (0.9 * best.cv_error, best.upper)
