@@ -159,7 +159,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
         return np.array(models)
 
     def _keep(self, best: int) -> None:
-        self.alpha_, self.mix_ = float(self.alphas_[best // len(MIXES)]), MIXES[best % len(MIXES)]
+        self.alpha_ = float(self.alphas_[best // len(MIXES)])
 
 
 class ForwardSelectionCV(_ChosenOfSquares):

@@ -495,7 +495,7 @@ class AllFolds:
             return reused
         begin = time.perf_counter()
         sizes = np.array(here.choice.sizes(self.taus))
-        tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
+        tested = reuse(here, self.points[g], sizes[wanted], TIE)
         if tested is None:
             return reused
         at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)

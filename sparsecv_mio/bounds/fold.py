@@ -371,11 +371,6 @@ class Points:
     beta: FloatArray
     diagonal: FloatArray
 
-    def row_index(self, size: int) -> int:
-        """Return the row of a size, -1 if there is none."""
-        at = int(np.searchsorted(self.sizes, size))
-        return at if at < len(self.sizes) and int(self.sizes[at]) == size else -1
-
 
 @dataclass(frozen=True, eq=False)
 class Reused:
@@ -392,7 +387,7 @@ class Reused:
     decided : (T,) bool array
         True if the incumbent is the only support left.
     numbers : (T, FIELDS) array
-        Bounds, if decided and requested.
+        Bounds, if decided.
     """
 
     sizes: IntArray
@@ -422,9 +417,7 @@ def relax_full_data(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | 
     return Points(sizes, np.array([point.beta for point in solved]), form.diagonal)
 
 
-def reuse(
-    fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float, exact: bool = False
-) -> Reused | None:
+def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float) -> Reused | None:
     """Return the dual bounds of given points in a fold with known incumbents, and the columns that they fix.
 
         D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
@@ -442,8 +435,6 @@ def reuse(
         Sizes to test; those without a point are skipped.
     tie : float
         Relative tolerance: supports up to `best (1 + tie)` must survive the screening.
-    exact : bool
-        True to compute the held-out error, too, if one support is left.
 
     Returns
     -------
@@ -477,7 +468,7 @@ def reuse(
     status = np.where(dropped, DROPPED, np.where(d - falling[at, sizes, None] > room, INSIDE, FREE)).astype(np.int8)
     decided = usable & (status == np.where(incumbents, INSIDE, DROPPED)).all(axis=1)
     dual, numbers = np.maximum(value - slip, 0.0), np.full((len(rows), FIELDS), np.nan)
-    for t in np.flatnonzero(decided if exact else []).tolist():
+    for t in np.flatnonzero(decided).tolist():
         alone = fold.bound_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))
         decided[t] = alone is not None
         if alone is not None:

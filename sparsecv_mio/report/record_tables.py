@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table that fits on a screen, and rows shown of a longer one
+KEPT_ROWS = 10  # rows shown of a table that is longer
 MAX_COEFFICIENTS = 40  # coefficients printed without --full
 MEANING = {  # by status: title of the answer, reason why it is not certified, and colour
     "proved": ("certified answer", "", "green"),
