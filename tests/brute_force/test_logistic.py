@@ -11,8 +11,7 @@ from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judg
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees import glm_tree
-from sparsecv_mio.trees.glm_ranges import bound_around_points
-from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, bound_around_points
 from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 
 FEW = 4  # columns of the problems here; the campaign has up to 7

@@ -17,7 +17,7 @@ from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.trees import glm_starts
+from sparsecv_mio.trees import glm_tree
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.words import Loss
 
@@ -47,7 +47,7 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
     share, pull = expit(-margins), problem.y * problem.v * expit(-margins)
     weight = problem.v * share * (1.0 - share)
     inner, chosen = np.array([*range(first), *(j + first for j in forced)]), np.arange(size)
-    worth = glm_starts._worth(fits, weight, pull, inner.astype(int), chosen, point)
+    worth = glm_tree._worth(fits, weight, pull, inner.astype(int), chosen, point)
     H = (rows.W * weight) @ rows.W.T + np.diag(2.0 * rows.penalty)
     quadratic = H, rows.W @ (pull + weight * (point @ rows.W))
     inside = [*range(first), *(j + first for j in support)]
@@ -61,8 +61,8 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
 def test_few_of_many_columns_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
     fits, found = GlmFits.from_problem(drawn(80, 200, 3), None), {}
     for seen in (40, 1_000):
-        monkeypatch.setattr(glm_starts, "MOST_SEEN", seen)
-        support, _, upper = glm_starts.exchange_columns(fits, frozenset(), 4, lambda: False)
+        monkeypatch.setattr(glm_tree, "MAX_QUADRATIC_COLUMNS", seen)
+        support, _, upper = glm_tree.exchange_columns(fits, frozenset(), 4, lambda: False)
         assert len(support) == 4
         found[seen] = upper
     assert found[40] <= found[1_000] * 1.02

@@ -21,7 +21,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.trees import clusters, every_size, listing, normal_form, path_trees
+from sparsecv_mio.trees import clusters, every_size, listing, normal_form
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
@@ -56,7 +56,7 @@ def small_passes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
     patch.setattr(every_size, "SMALL_NODES", 3)
     patch.setattr(every_size, "FIRST_LOOK", 1 + seed % 5)
     if seed % 3 == 0:
-        patch.setattr(path_trees, "ROOM", (1, 0))
+        patch.setattr(every_size, "ROOM", (1, 0))
 
 
 Way = Callable[[pytest.MonkeyPatch, int], None]
