@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale, Within
+from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Method, Missing, Model, Scale, Within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -286,7 +287,7 @@ OPTIONS = {
         Option("nonpositive", str, (), _FEATURES,
                "Features whose coefficients must be at most 0; all: every feature. [none]"),
         # units and effort
-        Option("loss", str, Loss.SQUARED, "",
+        Option("loss", str, DEFAULT_LOSS, "",
                "Loss function. squared: numeric target; logistic: target of two classes (0 and 1, or any two words), "
                "CV error is the mean log loss; poisson: counts with log link, CV error is the mean half deviance.",
                Loss),

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import GAMMA_RANGE
-from sparsecv_mio.words import Loss
 
 ALL = "all"  # keyword for the list of all features
 STRONG, WEAK = "strong", "weak"
@@ -1011,7 +1011,7 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
 
 
-def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = Loss.SQUARED) -> tuple[float, ...]:
+def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = DEFAULT_LOSS) -> tuple[float, ...]:
     """Return 15 ridge weights from 0.001 to 10, or 9 from 0.05 to 10 if p is at least n_train.
 
     With logistic loss, return 5 values from 0.3 to 30, and with Poisson loss 7 values from 3 to 3,000. Both ranges are
@@ -1048,7 +1048,7 @@ def parse_gammas(
     p: int,
     n_train: int,
     option: str = "gammas",
-    loss: Loss = Loss.SQUARED,
+    loss: Loss = DEFAULT_LOSS,
 ) -> tuple[float, ...]:
     """Return ridge weights from a text, a number or several numbers.
 

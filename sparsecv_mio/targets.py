@@ -28,6 +28,9 @@ class Loss(StrEnum):
         return self.target.is_quadratic
 
 
+DEFAULT_LOSS = Loss.SQUARED
+
+
 class Values(StrEnum):
     """The values of a target; they decide how the data are prepared and what a record stores of them."""
 
@@ -63,6 +66,8 @@ class Target(NamedTuple):
         Exponential of a coefficient; empty if it has no meaning.
     options : tuple of str
         Options that are for this loss only.
+    reason : str
+        Reason why other losses do not have these options.
     proof_restrictions : tuple of str, optional
         Restrictions that a proof covers; None if the loss has no proofs.
     is_quadratic : bool
@@ -85,6 +90,7 @@ class Target(NamedTuple):
     unit: str = ""
     ratio: str = ""
     options: tuple[str, ...] = ()
+    reason: str = ""
     proof_restrictions: tuple[str, ...] | None = None
     is_quadratic: bool = False
     gammas_over_rows: tuple[float, float, int] | None = None
@@ -110,13 +116,15 @@ TARGETS = {
     Loss.LOGISTIC: Target(
         values=Values.CLASSES, model="logistic", row_loss="log loss", losses="log losses", cv_error="mean log loss",
         total="sum of log losses", null_model="the class frequencies", link="logit",
-        unit="log odds", ratio="odds ratio", options=("positive", "class_weight"), proof_restrictions=(),
+        unit="log odds", ratio="odds ratio", options=("positive", "class_weight"),
+        reason="no other loss has classes", proof_restrictions=(),
         gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
     ),
     Loss.POISSON: Target(
         values=Values.COUNTS, model="Poisson", row_loss="half deviance", losses="half deviances",
         cv_error="mean half deviance", total="sum of half deviances", null_model="the mean rate", link="log",
-        unit="log rates", ratio="rate ratio", options=("exposure",), gammas_over_rows=(3.0, 3000.0, 7),
+        unit="log rates", ratio="rate ratio", options=("exposure",),
+        reason="only counts have exposures", gammas_over_rows=(3.0, 3000.0, 7),
         separated="the rows of count 0 from the others",
     ),
 }  # fmt: skip
@@ -125,3 +133,14 @@ TARGETS = {
 def find_loss_of_option(option: str) -> Loss | None:
     """Return the loss that has an option of its own, None if the option is for every loss."""
     return next((loss for loss in Loss if option in loss.target.options), None)
+
+
+def find_loss_of_values(values: Values) -> Loss:
+    """Return the first loss for a target with such values.
+
+    Examples
+    --------
+    >>> str(find_loss_of_values(Values.COUNTS))
+    'poisson'
+    """
+    return next(loss for loss in Loss if loss.target.values is values)

@@ -35,10 +35,11 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
 from sparsecv_mio.search.problems.first_supports import first_supports
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.words import Loss, Method
+from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
 METHODS = (Method.ROUNDS, Method.JOINT, Method.ALGORITHM1)
@@ -57,7 +58,7 @@ def first_runs() -> None:
     for kind in (FEW, MANY, RESTRICTED, SMOOTH):
         answer_tiny_questions(kind, cross_validate)
         n, p, folds, _ = kind.shapes[-1]
-        data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED))
+        data = make_tiny_data(n, p, kind.options.get("loss", DEFAULT_LOSS))
         how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
         best_subsets(data, **how)
         if kind is not RESTRICTED:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sparsecv_mio.targets import Loss as Loss
-
 
 class Scale(StrEnum):
     """The unit of the penalty: one weight for each column, from all rows, about the mean (theory section 0)."""

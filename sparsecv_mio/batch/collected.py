@@ -15,8 +15,8 @@ from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
+from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.units import ACCURATE_RTOL
-from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     fitting = [row.get("estimator") not in ORACLES for row in rows]
     if not any("loss" in row for row, fits in zip(rows, fitting, strict=True) if fits):
         return rows
-    squared = {"loss": Loss.SQUARED.value}
+    squared = {"loss": DEFAULT_LOSS.value}
     return [row if "loss" in row or not fits else {**row, **squared} for row, fits in zip(rows, fitting, strict=True)]
 
 

@@ -32,7 +32,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, match_keyword
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -219,7 +219,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         If `refit` is unknown, or is `training` with several folds.
     """
     check_plan(name, plan, refit)
-    loss = Loss(match_keyword(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
+    loss = Loss(match_keyword(settings.get("loss", DEFAULT_LOSS), tuple(Loss), "loss"))
     if not loss.is_quadratic and refit == TRAINING:
         raise BadInput(
             f"loss {loss}: not supported with refit training, because its models are fitted to all rows; remove refit"
@@ -235,7 +235,7 @@ def _fit_estimator(
     if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    peer = find_peer(name, settings.get("loss", Loss.SQUARED))
+    peer = find_peer(name, settings.get("loss", DEFAULT_LOSS))
     from sklearn.preprocessing import StandardScaler  # loading takes seconds, which a search does not need
 
     scaler, estimator = StandardScaler(), peer.make(splits, not training_only)

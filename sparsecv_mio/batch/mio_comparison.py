@@ -30,10 +30,10 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.report import layout
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.trees.smooth_rows import make_problem
 from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Loss
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Contender:
     formulation: str
 
     @classmethod
-    def of(cls, label: str, loss: Loss = Loss.SQUARED) -> Contender:
+    def of(cls, label: str, loss: Loss = DEFAULT_LOSS) -> Contender:
         """Return the contender for `name` or `name:formulation`; raise `BadInput` if it does not support the loss."""
         name, _, formulation = label.partition(":")
         backend = get_backend(name)
@@ -130,7 +130,7 @@ def cells_of(
     gammas: Sequence[float],
     scale: str = "length",
     intercept: str = "fold",
-    loss: Loss = Loss.SQUARED,
+    loss: Loss = DEFAULT_LOSS,
 ) -> Iterator[Cell]:
     """Yield every MIO of a data set, ascending in gamma and tau.
 

@@ -28,7 +28,8 @@ from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep_temporary, write_text
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.words import Encode, Loss
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Encode
 
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"

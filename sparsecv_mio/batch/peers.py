@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 from sparsecv_mio.problem.squared_error import SquaredError
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 
 class RawModel(NamedTuple):
@@ -425,7 +425,7 @@ OF_COUNTS: dict[str, Peer] = {
 PEERS = {Loss.SQUARED: ESTIMATORS, Loss.LOGISTIC: OF_CLASSES, Loss.POISSON: OF_COUNTS}
 
 
-def find_peer(name: str, loss: str = Loss.SQUARED) -> Peer:
+def find_peer(name: str, loss: str = DEFAULT_LOSS) -> Peer:
     """Return the peer for a loss.
 
     Parameters

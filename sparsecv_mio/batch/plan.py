@@ -24,8 +24,8 @@ from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RES
 from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.version import __version__
-from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -92,7 +92,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         except BadInput as error:
             raise BadInput(with_keys(str(error), given)) from None
     else:
-        find_peer(str(given["estimator"]), given.get("loss", Loss.SQUARED))
+        find_peer(str(given["estimator"]), given.get("loss", DEFAULT_LOSS))
 
 
 def _check_kind(name: str, value: Any) -> None:
@@ -274,7 +274,7 @@ class Task:
     @property
     def loss(self) -> Loss:
         """Loss of a search or a peer; squared error for an oracle, which reads the target itself."""
-        return Loss.SQUARED if self.estimator in ORACLES else Loss(_loss_name(self.settings))
+        return DEFAULT_LOSS if self.estimator in ORACLES else Loss(_loss_name(self.settings))
 
     @property
     def auxiliary_columns(self) -> tuple[str, ...]:
@@ -502,7 +502,7 @@ def _peer_settings(loss: str) -> tuple[str, ...]:
 
 
 def _loss_name(given: Mapping[str, Any]) -> str:
-    return str(given.get("loss", Loss.SQUARED)).lower()
+    return str(given.get("loss", DEFAULT_LOSS)).lower()
 
 
 def _make_included_tasks(

@@ -17,7 +17,7 @@ from sparsecv_mio.digits import format_with_zeros
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import markdown_text, tex
 from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, literal, panels, set_integer_ticks, write_title
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,8 +29,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.glm_objective import explained_share
 from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP
-from sparsecv_mio.words import Loss, Method, Model, Oracle
+from sparsecv_mio.words import Method, Model, Oracle
 
 MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # tolerance of bounds by squared errors, given their agreement with residuals
 MOVE_PROGRESS = 1e-8  # minimum relative decrease of an accepted move of a descent
@@ -182,7 +183,7 @@ def _method(checks: Checks, request: SearchRequest) -> None:
 def _words(checks: Checks, record: Record) -> None:
     """Check the requested keywords, if the record has them; older records have None."""
     request = record.request
-    requested = (request.loss or Loss.SQUARED) == record.loss
+    requested = (request.loss or DEFAULT_LOSS) == record.loss
     checks.require(requested, "request.loss", f"is {request.loss!r}, the record is of loss {record.loss}")
     checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)

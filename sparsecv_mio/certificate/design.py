@@ -24,7 +24,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import RidgeFit, varying_columns
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import OUTWARD
 
 Support = tuple[int, ...]  # sorted positions in the columns of a design
@@ -121,7 +121,7 @@ class Design(ABC):
     forced: tuple[int, ...] = ()
     allowed: AllowedSupports | None = None
     plan: FoldPlan | None = None
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
 
     how: ClassVar[str]  # method of comparing with all supports
     proved_rtol: ClassVar[float]  # minimum relative width at which a full-data fit is proved

@@ -33,8 +33,9 @@ from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values
 from sparsecv_mio.version import __version__
-from sparsecv_mio.words import Encode, Loss
+from sparsecv_mio.words import Encode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -416,8 +417,8 @@ class JsonRecord:
     def _loss_of_parts(self) -> Loss:
         """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""
         if getattr(self, "classes", None) is not None:
-            return Loss.LOGISTIC
-        return Loss.SQUARED if getattr(self, "counts", None) is None else Loss.POISSON
+            return find_loss_of_values(Values.CLASSES)
+        return DEFAULT_LOSS if getattr(self, "counts", None) is None else find_loss_of_values(Values.COUNTS)
 
     def pieces(self) -> Iterator[str]:
         """Yield the text of `to_json` in pieces, so that a large record is never one string in memory."""

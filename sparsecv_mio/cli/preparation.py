@@ -11,7 +11,7 @@ from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import OPTIONS, TABLE
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from rich.console import Console

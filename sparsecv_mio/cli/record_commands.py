@@ -21,7 +21,8 @@ from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.satellites import registered
-from sparsecv_mio.words import Loss, Within
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray

@@ -19,7 +19,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible_run
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset

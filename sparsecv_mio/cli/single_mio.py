@@ -14,7 +14,7 @@ from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option,
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, parse_keyword
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.fits.fit_options import SideOptions

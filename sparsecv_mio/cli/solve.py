@@ -13,7 +13,8 @@ from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
-from sparsecv_mio.words import Criterion, Loss, Method
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, CountQuality, FitQuality

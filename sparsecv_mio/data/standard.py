@@ -17,8 +17,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.model_space import NONE, Restrictions, Term
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import WRITTEN
-from sparsecv_mio.words import Intercept, Loss, Scale
+from sparsecv_mio.words import Intercept, Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +323,7 @@ class StandardData:
     restrictions: Restrictions = NONE
     root: FloatArray | None = None
     keeps_rows: bool = True
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
 
     @property
     def n(self) -> int:
@@ -581,7 +582,7 @@ def find_constant_columns(data: StandardData, rows: IntArray, places: IntArray) 
 
 def standardize(
     dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE,
-    loss: Loss = Loss.SQUARED,
+    loss: Loss = DEFAULT_LOSS,
 ) -> StandardData:  # fmt: skip
     """Return the data in standard coordinates, with scales from all rows, about the mean (theory section 0).
 

@@ -55,10 +55,10 @@ from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
-from sparsecv_mio.targets import find_loss_of_option
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_option, find_loss_of_values
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
-from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
+from sparsecv_mio.words import Encode, Intercept, Missing, Scale, Within
 
 OTHER_SEPARATORS = "numbers with other separators"  # begin of the description of such cells
 NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
@@ -176,7 +176,7 @@ class Inspection:
     refused: str = ""
     counts: bool = False
     exposures: tuple[str, ...] = ()
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
     factors: tuple[tuple[str, ...], ...] = ()
     levels_alone: int = 0
 
@@ -601,12 +601,12 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
 def _suitable_loss(goal: RawColumn | None) -> Loss:
     """Return logistic loss for a target with two numbers or two text values, otherwise squared-error loss."""
     if goal is None:
-        return Loss.SQUARED
+        return DEFAULT_LOSS
     if goal.others:
         has_two_values = goal.is_words and len(goal.levels()) == 2
     else:
         has_two_values = len(np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)])) == 2
-    return Loss.LOGISTIC if has_two_values else Loss.SQUARED
+    return find_loss_of_values(Values.CLASSES) if has_two_values else DEFAULT_LOSS
 
 
 def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:

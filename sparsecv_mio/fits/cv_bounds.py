@@ -16,7 +16,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 @dataclass(frozen=True, eq=False)

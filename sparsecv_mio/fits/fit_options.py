@@ -27,7 +27,8 @@ from sparsecv_mio.search.options import (
     parse_solver_options,
     with_keywords,
 )
-from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.words import By, ClassWeight, Intercept, Scale
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class FitOptions:
     side: SideOptions | None = None
     start: Sequence[str] | None = None
     assume_box: float | None = None
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None
@@ -249,7 +250,7 @@ class PathOptions:
     time_limit: float | None = None
     threads: int | None = None
     restrictions: Restrictions = NONE
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None

@@ -39,10 +39,11 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.answer.result import data_info, target_info
 from sparsecv_mio.search.options import with_keywords
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import Deadline

@@ -17,7 +17,7 @@ from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, g
 from sparsecv_mio.report.layout import pair, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset

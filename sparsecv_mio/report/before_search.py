@@ -18,8 +18,9 @@ from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, FACTORS_TOGETHER, MOST_
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, mark_estimate, pair, print_table, say
+from sparsecv_mio.targets import Loss, Values, find_loss_of_values
 from sparsecv_mio.thresholds import SMALL
-from sparsecv_mio.words import Loss, Within
+from sparsecv_mio.words import Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -150,9 +151,10 @@ def _as_counts(found: Inspection, path: str) -> list[str]:
     lines = list[str]()
     if not found.loss.target.has_counts:
         options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error only
-        rates = replace(found, options=(*options, f"--loss {Loss.POISSON}"), p=found.levels_alone or found.p)
+        loss = find_loss_of_values(Values.COUNTS)
+        rates = replace(found, options=(*options, f"--loss {loss}"), p=found.levels_alone or found.p)
         lines += ["if the target is a count whose rate is to be modelled:", _proposed_command(rates, path)]
-        lines += _size_and_hope(rates, Loss.POISSON)
+        lines += _size_and_hope(rates, loss)
     for name in found.exposures:
         lines.append(
             f"add --exposure {shlex.quote(name)} if {name!r} is the time or the population over which each row was "

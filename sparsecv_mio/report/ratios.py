@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.digits import format_number, quoted_name
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord

@@ -29,7 +29,7 @@ from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, explain_excluded, select_sizes, title_of_sizes
 from sparsecv_mio.report.source_tables import print_plan, print_sources
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
@@ -469,7 +469,7 @@ def rule_lines(record: records.Record) -> list[str]:
 
 
 def print_model(
-    console: Console, coefficients: Mapping[str, float], intercept: float, loss: Loss = Loss.SQUARED,
+    console: Console, coefficients: Mapping[str, float], intercept: float, loss: Loss = DEFAULT_LOSS,
     full: bool = True, data: Dataset | None = None, adjusted: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print the coefficients of a model, those of adjustment columns in a separate block.

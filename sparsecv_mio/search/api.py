@@ -58,7 +58,7 @@ from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
-from sparsecv_mio.words import Loss, Model, Scale, Within
+from sparsecv_mio.words import Model, Scale, Within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -495,7 +495,7 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
     """Choose a model without an outer fold, and score it on that fold."""
     training, record = answer_outer_fold(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
-    if given.options.loss is not Loss.SQUARED and record.average is None:
+    if not given.options.loss.is_quadratic and record.average is None:
         scored = scored_outside(training, test, record.support, record.gamma, given.options)
     else:
         scored = score_model(record.predictor, test, given.options.loss)
@@ -549,7 +549,7 @@ def nested_cross_validate(
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)
     outer = outer_folds(count, folds, dataset)
-    if options.loss is not Loss.SQUARED:
+    if not options.loss.is_quadratic:
         question.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
@@ -675,7 +675,7 @@ def solve(
     if not (weights is None or isinstance(weights, str)):
         raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
     columns = requested_columns(folds, weights, exposure=options.exposure)
-    rows = read_rows(data, target, reading, columns, two_words=options.loss is Loss.LOGISTIC)
+    rows = read_rows(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):

@@ -25,8 +25,8 @@ from sparsecv_mio.errors import Interrupted
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited
 from sparsecv_mio.search.observers import COMPILING, Progress
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values
 from sparsecv_mio.thresholds import SMALL
-from sparsecv_mio.words import Loss
 
 FEW_COLUMNS = 12  # columns up to which all supports are listed; their kernels compile in a quarter of the time
 
@@ -63,7 +63,8 @@ MANY = Kind(
 )  # fmt: skip
 RESTRICTED = Kind("restrictions", 15.0, {"at_most": "1:x0,x1"}, ((30, 5, "loo", 0.0), (30, 5, "3", 0.0)))
 SMOOTH = Kind(
-    "smooth_losses", 35.0, {"loss": Loss.LOGISTIC}, ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0))
+    "smooth_losses", 35.0, {"loss": find_loss_of_values(Values.CLASSES)},
+    ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0)),
 )  # fmt: skip
 
 _compiled: set[str] = set()  # purposes whose kernels this process has compiled, or found in the cache
@@ -99,7 +100,7 @@ class FirstUse(NamedTuple):
     run: Callable[[threading.Event | None], object]
 
 
-def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float = 0.0) -> Dataset:
+def make_tiny_data(n: int, p: int, loss: Loss = DEFAULT_LOSS, correlation: float = 0.0) -> Dataset:
     """Return n rows of p columns, with a target of some columns and noise; the same data at every call.
 
     Parameters
@@ -118,9 +119,9 @@ def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float
     y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
     if correlation:  # supports are hard to distinguish
         y = X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(n)
-    if loss is Loss.LOGISTIC:
+    if loss.target.has_classes:
         return as_two_classes(Dataset.from_arrays(X, (y > np.median(y)).astype(float)))
-    if loss is Loss.POISSON:
+    if loss.target.has_counts:
         return as_counts(Dataset.from_arrays(X, np.floor(np.exp(np.clip(0.5 * y, -1.0, 2.0)))))
     return Dataset.from_arrays(X, y)
 
@@ -139,7 +140,7 @@ def answer_tiny_questions(kind: Kind, run: Callable[..., object], stop: threadin
     """
     for n, p, folds, correlation in kind.shapes:
         if stop is None or not stop.is_set():
-            data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED), correlation)
+            data = make_tiny_data(n, p, kind.options.get("loss", DEFAULT_LOSS), correlation)
             grid = HARD_GRID if correlation else TINY_GRID
             run(data, make_folds(folds, data), **grid, **kind.options, stop=stop)
 
@@ -159,7 +160,7 @@ def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable
         Function that answers by this code; it takes data and folds, and by keyword gammas, taus, the stop event and
         options.
     """
-    if options.loss is not Loss.SQUARED:
+    if not options.loss.is_quadratic:
         kind = SMOOTH
     elif options.restrictions.side_constraints:
         kind = RESTRICTED

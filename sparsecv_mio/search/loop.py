@@ -29,7 +29,7 @@ from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
-from sparsecv_mio.words import Loss, Method
+from sparsecv_mio.words import Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.every_gamma.descent import Descent
@@ -50,7 +50,7 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     """
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     data = context.data
-    if options.loss is Loss.SQUARED and (has_large_matrices(data, context.folds.k) or is_very_wide(data)):
+    if options.loss.is_quadratic and (has_large_matrices(data, context.folds.k) or is_very_wide(data)):
         from sparsecv_mio.search.problems.by_rows import limit_threads
 
         threads = limit_threads(data, threads)

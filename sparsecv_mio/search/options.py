@@ -27,7 +27,8 @@ from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restric
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import ClassWeight, Intercept, Loss, Method, Model, Oracle, Scale, Within
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.words import ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -77,10 +78,10 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     return replace(made, **values)
 
 
-def check_formulation(backend: str, formulation: str | None, loss: Loss = Loss.SQUARED) -> str | None:
+def check_formulation(backend: str, formulation: str | None, loss: Loss = DEFAULT_LOSS) -> str | None:
     """Return a model of a backend by its name; None, its first, passes."""
     chosen = get_backend(backend)
-    if loss is not Loss.SQUARED:
+    if not loss.is_quadratic:
         chosen.check_takes(None, loss=loss)
     if formulation is None:
         return None
@@ -147,6 +148,7 @@ def format_setting(value: Any) -> str:
 ONLY_FORCING = "other losses support only force-in, force-out and adjust"
 LEVELS_ALONE = "other losses count each level of a factor as one feature; leave this option out"
 
+QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
     "method": "other losses are always searched by joint; leave this option out",
     "backend": "with another loss, only fit uses solvers",
@@ -209,9 +211,7 @@ RULES = (
     Rule("stability", "model", (Model.PAIR,), "the averaged model combines many pairs"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error already measures the model of a pair"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "a target is centred for squared-error loss only"),
-    Rule("positive", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
-    Rule("class_weight", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
-    Rule("exposure", "loss", (Loss.POISSON,), "only counts have exposures"),
+    *(Rule(option, "loss", (loss,), loss.target.reason) for loss in Loss for option in loss.target.options),
     Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE),
          "columns without a scale have no scale to compute in each fold"),
     *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "global centring uses all rows")
@@ -219,7 +219,7 @@ RULES = (
     *(Rule(option, "model", (Model.PAIR,), "averaged models use the preprocessing of all rows") for option in WITHIN),
     *(Rule("stability", option, (Within.ALL,), "stability compares models with the same preprocessing")
       for option in WITHIN),
-    *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
+    *(Rule(option, "loss", QUADRATIC, why) for option, why in SQUARED_ALONE.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("count", "model", (Model.PAIR,), "averaged models count each level as one feature"),
@@ -311,7 +311,7 @@ class SearchOptions:
 
     scale: Scale = Scale.LENGTH
     intercept: Intercept = Intercept.FOLD
-    loss: Loss = Loss.SQUARED
+    loss: Loss = DEFAULT_LOSS
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None
@@ -538,7 +538,7 @@ def choose_method(options: SearchOptions) -> Method:
         return options.method
     if options.restrictions.side_constraints:
         return Method.ALGORITHM1
-    in_rounds = options.backend == NATIVE and options.loss is Loss.SQUARED
+    in_rounds = options.backend == NATIVE and options.loss.is_quadratic
     return Method.ROUNDS if in_rounds else Method.JOINT
 
 

@@ -21,7 +21,7 @@ from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import Loss, Method, Model
+from sparsecv_mio.words import Method, Model
 
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
@@ -45,7 +45,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     refused += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
     refused += options.by_folds
     refused += ["model"] if options.model is Model.AVERAGE else []
-    refused += ["loss"] if options.loss is not Loss.SQUARED else []
+    refused += ["loss"] if not options.loss.is_quadratic else []
     refused += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
     refused += ["backend"] if options.backend != NATIVE else []
     refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
@@ -136,7 +136,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     if not names:
         return options, ""
     columns = abbreviate_list([quoted_name(name) for name in names])
-    why = f"factors are not supported with {options.loss} loss" if options.loss is not Loss.SQUARED else ""
+    why = f"factors are not supported with {options.loss} loss" if not options.loss.is_quadratic else ""
     if not why and should_group_levels(question.dataset, question.folds.k):
         together = replace(options.restrictions, count=EVERY_FACTOR)
         try:

@@ -28,7 +28,8 @@ from sparsecv_mio.sklearn.sparse_model import (
     warn_without_proof,
     with_callbacks,
 )
-from sparsecv_mio.words import ClassWeight, Loss
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import ClassWeight
 
 SCORING = "neg_log_loss"  # the certified score
 

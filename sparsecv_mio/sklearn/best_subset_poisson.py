@@ -26,7 +26,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     warn_without_proof,
     with_callbacks,
 )
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 @settings

@@ -17,8 +17,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.search.answer.result import all_rows_fit
 from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.words import Loss
 
 MOST_KEPT = STORE_BYTES // 16  # maximum size of X, and of the table of subproblems
 
@@ -127,7 +127,7 @@ class KeptSearch:
             raise AttributeError("scale_within, na_within: 'folds' stores no models of other sizes; give 'all'")
         names, own = record.data.names, record.refit.tau
         within = record.request.restrictions or NONE
-        loss = Loss(record.request.loss or Loss.SQUARED)
+        loss = Loss(record.request.loss or DEFAULT_LOSS)
         data = standardize(self.dataset, record.data.scale, record.data.intercept, within, loss)
         path, levels = np.zeros((len(names), len(self.cells))), np.zeros(len(self.cells))
         for t, cell in enumerate(self.cells):

@@ -44,7 +44,8 @@ from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
-from sparsecv_mio.words import Intercept, Loss, Missing
+from sparsecv_mio.targets import DEFAULT_LOSS
+from sparsecv_mio.words import Intercept, Missing
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -481,7 +482,7 @@ class ChosenByCV:
         """Search the grid, and set the fitted attributes."""
         restrictions = self._restrictions.resolve_names(data.names, self.fit_intercept)
         shape = restrictions.n_selectable_features(data.p), least_rows(data, plan)
-        loss = asked.get("loss", Loss.SQUARED)
+        loss = asked.get("loss", DEFAULT_LOSS)
         default = self.gammas is None
         gammas = default_gammas(*shape, self.n_gammas, loss) if default else parse_gammas(self.gammas, *shape)
         snapshots: list[Snapshot] = []

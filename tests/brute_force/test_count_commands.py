@@ -25,7 +25,7 @@ from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 ROUNDING = 1e-7  # of a value
 WITHIN = 0.05

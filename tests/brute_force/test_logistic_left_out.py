@@ -17,10 +17,10 @@ from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_out_folds, make_subsets
-from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
 

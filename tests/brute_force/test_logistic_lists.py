@@ -23,7 +23,7 @@ from sparsecv_mio.near.glm_values import GlmValues
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import varying_columns
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 ROUNDING = 1e-7  # of a value, as `verify` allows
 

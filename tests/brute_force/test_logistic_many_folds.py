@@ -25,8 +25,8 @@ from sparsecv_mio.search.state import cells, fold_tables
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid, likely_winner
 from sparsecv_mio.search.steps import Step
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out
-from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
 

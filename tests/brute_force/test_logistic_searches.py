@@ -26,8 +26,8 @@ from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_tree
-from sparsecv_mio.words import Loss
 
 TIED = 1e-10  # of an objective
 ROUNDING = 1e-7  # of a held-out loss

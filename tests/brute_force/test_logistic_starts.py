@@ -17,9 +17,9 @@ from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_tree
 from sparsecv_mio.trees.glm_fits import GlmFits
-from sparsecv_mio.words import Loss
 
 
 def drawn(n: int, p: int, seed: int, intercept: bool = True) -> GlmProblem:

@@ -13,9 +13,9 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import is_never_expired
-from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
 SEEDS = [0, 1, 2, 4, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))]

@@ -36,8 +36,8 @@ from sparsecv_mio.search.problems import smooth
 from sparsecv_mio.search.state import cells
 from sparsecv_mio.search.state.cells import MANY_CELLS
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.thresholds import FEW_FOLDS
-from sparsecv_mio.words import Loss
 
 KINDS = ("plain", "near copies", "copies", "two values", "rare", "separable", "offsets", "units", "constant")
 

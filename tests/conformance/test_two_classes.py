@@ -23,7 +23,7 @@ from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_fit import fit_glm
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.logistic]
 QUICK, MOST, FULL = 8, 3, 100

@@ -19,7 +19,7 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import scales, varying_columns
 from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 KINDS = ("plain", "near copy", "copy", "apart in a fold", "binary", "constant in a fold", "dependent", "far away")
 

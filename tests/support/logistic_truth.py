@@ -15,9 +15,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import UNLIMITED
-from sparsecv_mio.words import Loss
 
 
 def fitted(

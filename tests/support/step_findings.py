@@ -31,8 +31,8 @@ from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.state.context import SearchState
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import is_never_expired
-from sparsecv_mio.words import Loss
 
 CASES = {  # rows, columns, folds, largest size
     "few columns": (60, 6, "5", 4), "many columns": (40, 45, "4", 3),

@@ -20,7 +20,7 @@ from sparsecv_mio.model_space import (
     parse_names,
     products,
 )
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def test_what_may_be_given() -> None:

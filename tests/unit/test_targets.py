@@ -5,7 +5,7 @@ import pytest
 from sparsecv_mio.declared_options import OPTIONS
 from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.targets import TARGETS, Loss, find_loss_of_option
+from sparsecv_mio.targets import TARGETS, Loss, find_loss_of_option, find_loss_of_values
 
 
 @pytest.mark.parametrize("loss", Loss)
@@ -16,6 +16,7 @@ def test_facts_of_a_target_agree(loss: Loss) -> None:
     assert loss.is_quadratic == (loss is Loss.SQUARED)
     assert set(target.options) <= set(OPTIONS) and set(target.proof_restrictions or ()) <= set(RESTRICTIONS)
     assert all(find_loss_of_option(option) is loss for option in target.options)
+    assert bool(target.options) == bool(target.reason) and find_loss_of_values(target.values) is loss
     assert target.is_quadratic or (target.gammas_over_rows and target.separated)
 
 

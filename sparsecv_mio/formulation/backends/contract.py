@@ -29,7 +29,7 @@ from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.glm import GlmProblem
@@ -324,7 +324,7 @@ class Backend(ABC):
         return form
 
     def check_takes(
-        self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = Loss.SQUARED
+        self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = DEFAULT_LOSS
     ) -> str:
         """Return the name of a formulation, the first by default; raise `BadInput` if the backend does not support it.
 

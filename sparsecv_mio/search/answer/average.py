@@ -44,7 +44,7 @@ from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
 from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 MOST_STORED = 50_000  # number of folds of pairs up to which the record stores supports of pairs without a weight
 
@@ -74,7 +74,7 @@ def held_out_losses(
     weights, single = data.dataset.row_weights, folds.sizes == 1
     first = folds.order[folds.starts[:-1]]
     heft = np.ones(data.n) if weights is None else weights
-    if data.loss is Loss.SQUARED:
+    if data.loss.is_quadratic:
         alone = cells.nominal[pairs][:, single]
     else:
         from sparsecv_mio.search.answer.glm_average import losses_of_single_rows  # loads kernels
@@ -83,7 +83,7 @@ def held_out_losses(
     np.add.at(errors.T, first[single], (alone / heft[first[single]]).T)
     several = np.flatnonzero(~single)
     if len(several):
-        if data.loss is Loss.SQUARED:
+        if data.loss.is_quadratic:
             by_fold = _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several)
         else:
             from sparsecv_mio.search.answer.glm_average import losses_of_pairs  # loads kernels
@@ -186,7 +186,7 @@ def compute_distances(
 
 def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
     """(G, n) held-out losses of rows of the fits of all columns; None if they are omitted."""
-    if context.data.loss is Loss.SQUARED:
+    if context.data.loss.is_quadratic:
         return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
     from sparsecv_mio.search.answer.glm_average import losses_of_all_columns  # loads kernels
 
@@ -220,12 +220,12 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
         # large squared-error fits are in double precision; those of other losses would end too early for `verify`
-        quick = data.loss is Loss.SQUARED and data.n * data.choice.n_columns(int(taus[t])) ** 2 > EXACT_WORK
+        quick = data.loss.is_quadratic and data.n * data.choice.n_columns(int(taus[t])) ** 2 > EXACT_WORK
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
     whole, every = wanted[wanted >= len(gammas) * len(taus)], np.arange(data.q)
     features = data.features_of(every)
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         for i in whole.tolist():
             cell, gamma = BestSubset.from_bounds(data.choice.max_tau, every), float(gammas[i - len(gammas) * len(taus)])
             _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap)
@@ -554,7 +554,7 @@ def _averages_of_folds(
     context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: Callable[[], bool]
 ) -> tuple[FloatArray, FloatArray] | None:
     """(K, p) coefficients and (K,) intercepts of the average without each fold; None if the time ran out."""
-    if context.data.loss is Loss.SQUARED:
+    if context.data.loss.is_quadratic:
         return _averages_by_moments(context, pairs, supports)
     from sparsecv_mio.search.answer.glm_average import averages_of_folds  # loads kernels
 

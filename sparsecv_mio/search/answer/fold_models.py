@@ -19,7 +19,7 @@ from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
-from sparsecv_mio.certificate.predicting import probabilities, read_columns
+from sparsecv_mio.certificate.predicting import INVERSE_LINKS, read_columns
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again
 from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -33,7 +33,6 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_ONE_BY_ONE, QUICK_WORK
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
-from sparsecv_mio.words import Loss
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
@@ -205,9 +204,9 @@ def _predictions(
     """Return the result of :func:`predictions_by_fold`; raise `OutOfTime` after a time of `time.monotonic`."""
     data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         _predict_by_rows(record, data, supports, plan, predicted, until)
-    for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ():
+    for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss.is_quadratic else ():
         rows = plan.scored_rows(fold)
         V, root = problem.centre_rows(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted, y_center = V @ beta, (problem.own or data).y_center
@@ -234,10 +233,8 @@ def _predict_by_rows(
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
         predictors, exposures = fit.predictors(data, plan.scored_rows(fold)), data.dataset.row_exposure
-        if data.loss is Loss.LOGISTIC:
-            predicted[of_fold] = probabilities(predictors)
-        else:
-            predicted[of_fold] = np.exp(predictors) * (1.0 if exposures is None else exposures[plan.scored_rows(fold)])
+        means = INVERSE_LINKS[data.loss.target.link](predictors)
+        predicted[of_fold] = means if exposures is None else means * exposures[plan.scored_rows(fold)]
 
 
 def with_fold_models(record: Any) -> Record:

@@ -36,7 +36,7 @@ from sparsecv_mio.search.state.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 NEWTON_COST = 50.0  # cost of a fit by Newton's method, relative to a fit by moments
 
@@ -81,7 +81,7 @@ UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 def instability_cost(context: Context, tau: int) -> float:
     """Numbers that the instability of one pair touches, roughly."""
-    each = 1.0 if context.data.loss is Loss.SQUARED else NEWTON_COST
+    each = 1.0 if context.data.loss.is_quadratic else NEWTON_COST
     return float(context.data.n) * context.folds.k * (context.data.choice.n_columns(tau) + 8.0) * each
 
 
@@ -166,7 +166,7 @@ class Instabilities:
         key = (cell.tau, np.float64(gamma).tobytes())
         if key not in self._tied:
             data = self.context.data
-            refit = refit_rows if data.loss is Loss.SQUARED else refit_glm
+            refit = refit_rows if data.loss.is_quadratic else refit_glm
             fits = [refit(data, slice(0, data.n), support, gamma) for support in listed]
             best = min(fits, key=lambda fit: fit.objective)
             top = best.objective * (1.0 + TIE_RTOL) + best.objective_error
@@ -178,14 +178,14 @@ class Instabilities:
     @cached_property
     def _size(self) -> float:
         """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
-        if self.context.data.loss is not Loss.SQUARED:
+        if not self.context.data.loss.is_quadratic:
             return 0.0
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
         return float(r @ r)
 
     def _fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
         """Fit one support without each of some sets of rows."""
-        make = residuals_without_rows if self.context.data.loss is Loss.SQUARED else losses_without_rows
+        make = residuals_without_rows if self.context.data.loss.is_quadratic else losses_without_rows
         return make(self.context.data, support, gamma, left_out)
 
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:

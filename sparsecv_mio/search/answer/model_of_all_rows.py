@@ -23,7 +23,7 @@ from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, 
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
-from sparsecv_mio.words import Loss, Within
+from sparsecv_mio.words import Within
 
 OVER_TRAINING_ROWS = "over the training rows of each fold, for the model of all rows over these"
 
@@ -74,7 +74,7 @@ def _best_subset(
     data: StandardData, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]
 ) -> tuple[BestSubset, int]:
     """Find the best subset of one size on all rows; also the nodes that it took."""
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         from sparsecv_mio.trees.smooth_rows import make_subsets
 
         whole = make_subsets(data, np.arange(data.n)).with_gamma(gamma)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.predicting import INVERSE_LINKS
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
@@ -16,8 +16,8 @@ from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
 from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
 from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import CROSSING_RTOL
-from sparsecv_mio.words import Loss
 
 
 class ScoredOutside(NamedTuple):
@@ -61,7 +61,7 @@ def scored_outside(
     """
     options = options.within(training)
     adjusted = options.restrictions.adjust
-    if options.loss is Loss.SQUARED:
+    if options.loss.is_quadratic:
         rows, columns = np.arange(test.n), [training.names.index(name) for name in (*adjusted, *support)]
         ridge = ridge_weights(columns, columns[: len(adjusted)], gamma)
         model = fit(
@@ -91,7 +91,7 @@ def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOut
     columns = [test.names.index(name) for name in model.coefficients]
     predictors = test.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
     error = float(weighted_losses(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
-    return ScoredOutside(error, error, error, probabilities(predictors) if loss is Loss.LOGISTIC else predictors)
+    return ScoredOutside(error, error, error, INVERSE_LINKS[loss.target.link](predictors))
 
 
 def _outside_by_rows(
@@ -114,5 +114,5 @@ def _outside_by_rows(
         how = {"scale": options.scale, "intercept": options.intercept}
         predictors = fit_of_data(training, options.loss, own, ridge, **how).predictors(test.X)
     total, error = test.weight_of(slice(0, test.n)), float(weighted_losses(test, options.loss, predictors).sum())
-    predicted = probabilities(predictors) if options.loss is Loss.LOGISTIC else predictors
+    predicted = INVERSE_LINKS[options.loss.target.link](predictors)
     return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, predicted)

@@ -24,7 +24,7 @@ from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept
 
 LIKELY_SIZE = 5  # number of features of the model that is scored first
 MOST_ROWS_BY_FOLD = 1 << 18  # training rows beyond which the full data select: a fit of ten columns takes 4 us a row
@@ -95,7 +95,7 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
         np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf),
         [rows[0] for rows in selected], np.full(len(taus), np.inf),
     )  # fmt: skip
-    score = _SquaredFits(data, folds, gamma).score if data.loss is Loss.SQUARED else _score_by_rows
+    score = _SquaredFits(data, folds, gamma).score if data.loss.is_quadratic else _score_by_rows
     first_size = (
         1 if is_large and time.monotonic() > until else LIKELY_SIZE
     )  # few columns take less time, here and in the record
@@ -142,7 +142,7 @@ def order_columns(
     expired : callable
         True ends the selection: the other columns follow in the order of their separate effects.
     """
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         rows = [slice(0, data.n) if folds is None or fold < 0 else folds.train_rows(fold) for fold in which]
         return [_order_by_slope(data, some) for some in rows]
     weighted, orders = WeightedRows(data, folds), list[IntArray]()

@@ -31,7 +31,6 @@ from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import pair_bounds
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL, TINY
-from sparsecv_mio.words import Loss
 
 RECHECK_SHARE = 1.0 / REPORT_SHARE  # share of the seconds of a search that the recheck may take
 DOUBLED_NUMBERS = CHUNK_ELEMENTS // 4  # numbers of a support's columns up to which it is fitted in twice the precision
@@ -107,7 +106,7 @@ class _Recheck:
         columns = self.data.columns[cells.pool.supports[cells.support[where]]]
         if self.data.n * (len(columns) + 1) > DOUBLED_NUMBERS:
             return ""
-        if self.data.loss is not Loss.SQUARED:
+        if not self.data.loss.is_quadratic:
             return self._objection_of_rows(where, columns)
         train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
         of_support = self._support_columns(columns)

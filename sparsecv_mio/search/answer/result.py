@@ -51,7 +51,7 @@ from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
-from sparsecv_mio.words import Loss, Method
+from sparsecv_mio.words import Method
 
 FEWEST = 3  # minimum number of sizes proved one after the other from which the growth of costs is estimated
 LONGEST = 1e6  # largest limit to advise, in seconds
@@ -147,7 +147,7 @@ def refit_numbers(data: StandardData, size: int) -> int:
     size : int
         Number of columns.
     """
-    of_row = OF_A_COLUMN * (size + 1) if data.loss is Loss.SQUARED else OF_STEPS
+    of_row = OF_A_COLUMN * (size + 1) if data.loss.is_quadratic else OF_STEPS
     return max(data.n, LEAST_ROWS) * of_row
 
 
@@ -160,7 +160,7 @@ def takes_long(data: StandardData, size: int) -> bool:
     size : int
         Number of columns.
     """
-    if data.loss is Loss.SQUARED:
+    if data.loss.is_quadratic:
         return data.n * size**2 > QUICK_WORK
     return refit_numbers(data, size) > LITTLE_WORK // 4
 
@@ -212,13 +212,13 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
     v_mean = np.zeros(data.q)
     v_mean[support] = made.v_mean
     blurred = made.spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(made.beta).max(initial=0.0)
-    blurred &= data.loss is Loss.SQUARED
+    blurred &= data.loss.is_quadratic
     return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
 
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
-    if data.loss is not Loss.SQUARED:
+    if not data.loss.is_quadratic:
         from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # loads what squares need not
 
         theta, level, value = fit_glm_quickly(data, slice(0, data.n), support, gamma)
@@ -276,7 +276,7 @@ def all_rows_fit(
     lower = min(max(lower, 0.0), best.objective)
     # a complete list of candidates proves nothing if one of them has no value
     most = LOSS_SLACK * best.objective
-    if data.loss is Loss.SQUARED:
+    if data.loss.is_quadratic:
         most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
     allowance = 2.0 * min(best.error, most) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
@@ -433,7 +433,7 @@ class _Reported:
         cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
         losses, values = np.full(self.folds.k, np.nan), np.array(cells.value[pair])
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-        if self.data.loss is not Loss.SQUARED:
+        if not self.data.loss.is_quadratic:
             self._score_from_all_rows(pair, folds, losses)
         for fold in folds[np.isnan(losses[folds])].tolist():
             support = cells.pool.supports[cells.support[(*pair, fold)]]
@@ -586,7 +586,7 @@ class _Reported:
             return None
         for fold in undecided.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
-            if not floor > 0.0 and self.data.loss is Loss.SQUARED:
+            if not floor > 0.0 and self.data.loss.is_quadratic:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
                 centre = Centre.from_problem(problem, problem.rounding)
                 floor = 0.0 if centre is None else centre.objective_lower_bound

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
-from sparsecv_mio.words import Loss, Method
+from sparsecv_mio.words import Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.near_ties import MioSettings
@@ -42,11 +42,11 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     full_data : BestOnAllRows
         Moments of the full data, for squared-error loss.
     """
-    if context.data.loss is Loss.SQUARED and is_solved_by_rows(context):
+    if context.data.loss.is_quadratic and is_solved_by_rows(context):
         from sparsecv_mio.search.problems.by_rows import make_rows_problems
 
         return make_rows_problems(context)
-    if context.data.loss is Loss.SQUARED:
+    if context.data.loss.is_quadratic:
         return _make_squared_problems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need
 

@@ -32,7 +32,6 @@ from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
-from sparsecv_mio.words import Loss
 
 MAX_STORED_NUMBERS = STORE_BYTES // 32  # numbers in the rows of stored fold problems, each with about four copies
 
@@ -210,7 +209,7 @@ class SmoothProblems(Problems):
     ) -> None:
         self._hands = hands or Hands()
         self.data, self.folds, self.grid, self.n_threads, self.name = data, folds, grid, n_threads, str(data.loss)
-        loss = "log loss" if data.loss == Loss.LOGISTIC else "deviance"
+        loss = data.loss.target.row_loss
         self.engine, self.slip = f"trees bounded by tangents of the {loss}", rounding_of_sums(data)
         self._stored: dict[int, tuple[GlmSubsets, dict[int, SmoothProblem]]] = {}  # by fold: at gamma 1, by gamma
         self._left_out: LeftOut | None = None

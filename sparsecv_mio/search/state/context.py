@@ -29,7 +29,6 @@ from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL
-from sparsecv_mio.words import Loss
 
 Made = TypeVar("Made")
 
@@ -310,7 +309,7 @@ class SearchState:
     def from_context(cls, context: Context) -> SearchState:
         """Return the state before any work."""
         cells = CellTable.empty(
-            *context.shape, values=bool(context.stability), by_pairs=context.data.loss is not Loss.SQUARED
+            *context.shape, values=bool(context.stability), by_pairs=not context.data.loss.is_quadratic
         )
         return cls(context, cells, BestOnAllRows(context.data, context.grid), WorkCounts())
 

@@ -36,8 +36,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state.cells import CellTable, Where
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
-from sparsecv_mio.words import Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Grid:
         taus: str | int | Iterable[int] | None,
         restrictions: Restrictions,
         all_features: bool = False,
-        loss: Loss = Loss.SQUARED,
+        loss: Loss = DEFAULT_LOSS,
     ) -> Grid:
         """Return the requested grid, given in words or numbers; the sizes of the data decide the defaults.
 
@@ -108,7 +108,7 @@ class Grid:
         shape = restrictions.n_selectable_features(dataset.p), least_rows(dataset, folds)
         sizes = parse_taus(taus, *shape, restrictions=restrictions, all_features=all_features)
         weights = parse_gammas(gammas, *shape, loss=loss)
-        if loss is not Loss.SQUARED and min(weights, default=1.0) == 0.0:
+        if not loss.is_quadratic and min(weights, default=1.0) == 0.0:
             raise BadInput(
                 "gamma 0: not supported with logistic and poisson loss, because separable data have no finite fit; "
                 "give positive values"

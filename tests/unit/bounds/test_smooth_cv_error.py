@@ -17,8 +17,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.smooth_rows import make_subsets, rows_in_units
-from sparsecv_mio.words import Loss
 
 
 def two_classes() -> Dataset:

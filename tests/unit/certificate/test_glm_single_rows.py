@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def drawn(seed: int, n: int, loss: Loss) -> Dataset:

@@ -22,7 +22,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def drawn() -> sc.Dataset:

@@ -20,7 +20,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.targets import Loss
+from sparsecv_mio.words import Intercept
 
 X = np.arange(8.0)[:, None] ** np.array([1.0, 2.0])
 

@@ -33,9 +33,9 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.every_gamma.gamma_partition import ROUNDED
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Loss
 
 
 def made() -> tuple[StandardData, Grid]:

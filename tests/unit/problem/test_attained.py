@@ -12,7 +12,7 @@ from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.attained import check_optimum_exists
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def asked(X: np.ndarray, y: np.ndarray, loss: str, columns: list[str], folds: str | None = "quarters") -> None:

@@ -14,7 +14,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.glm_fit import expand_around_fit, fit_glm
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import refit_moments
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -19,7 +19,7 @@ from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.row_losses import LOG_LOSS
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def draw(seed: int) -> Dataset:

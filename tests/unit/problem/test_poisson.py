@@ -9,7 +9,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.problem.row_losses import LOG_LOSS
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 LOSS, EPS = PoissonLoss(), np.finfo(float).eps
 

@@ -18,7 +18,7 @@ from sparsecv_mio.report.path_tables import print_path
 from sparsecv_mio.report.ratios import overdispersion_note, ratio_columns, scatter_lines
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 from .printing import printed
 

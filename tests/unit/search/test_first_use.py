@@ -22,7 +22,7 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_use import FirstUse, compile_first, make_first_use, make_tiny_data, start_clock
 from sparsecv_mio.search.observers import COMPILING, Progress
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.answer.fold_models import check_level, with_fold_models, with_mae
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float) -> Any:

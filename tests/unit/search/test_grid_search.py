@@ -36,8 +36,8 @@ from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.words import Loss
 
 
 def new_search(case: TwoClassCase, threads: int = 1, **words: Any) -> GridSearch:

@@ -20,7 +20,7 @@ from sparsecv_mio.search.answer import quick_answer
 from sparsecv_mio.search.answer.quick_answer import find_quick_answer, select_on_all_rows
 from sparsecv_mio.search.first_use import make_tiny_data
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import Loss
+from sparsecv_mio.targets import Loss
 
 
 def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
