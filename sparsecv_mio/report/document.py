@@ -106,6 +106,7 @@ class Document:
 
 
 MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
+CODE_SPAN = re.compile(r"(`[A-Za-z-][\w .=:-]*`)")  # a command, an option or a field in a sentence of the report
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -131,7 +132,7 @@ def text_of(document: Document, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=markdown_text, tex=tex, svg=draw_svg)
+    environment.filters.update(md=markdown_text, html=html_text, tex=tex, svg=draw_svg)
     text = (
         environment.get_template(f"report.{kind}.jinja")
         .render(document=document, version=__version__)
@@ -141,8 +142,27 @@ def text_of(document: Document, kind: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return a text escaped for Markdown."""
-    return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    r"""Return a text escaped for Markdown; a command, an option or a field between backticks stays code.
+
+    Examples
+    --------
+    >>> markdown_text("`verify` reads a_b|c")
+    '`verify` reads a_b\\|c'
+    """
+    parts = CODE_SPAN.split(" ".join(text.split()))
+    return "".join(part if k % 2 else MARKDOWN_SPECIAL.sub(r"\\\1", part) for k, part in enumerate(parts))
+
+
+def html_text(text: str) -> str:
+    """Return a text escaped for HTML; a command, an option or a field between backticks becomes code.
+
+    Examples
+    --------
+    >>> html_text("`verify` reads <b>")
+    '<code>verify</code> reads &lt;b&gt;'
+    """
+    parts = CODE_SPAN.split(text)
+    return "".join(f"<code>{part.strip('`')}</code>" if k % 2 else escape(part) for k, part in enumerate(parts))
 
 
 def tex(text: str) -> str:

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, several, share
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
-from sparsecv_mio.model_space import word_of_factor
+from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
@@ -334,7 +334,9 @@ def proved_sentences(record: Record) -> list[str]:
     lines.append(_describe_progress(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
-        most, within = ("at most ", " within the restrictions") if record.request.restrictions else ("", "")
+        limits = record.request.restrictions or NONE
+        most = "at most " if limits else ""
+        within = " within the restrictions" if replace(limits, count=()) else ""  # a count of factors forbids no model
         lines.append(f"The full-data model uses the best subset of {most}{record.refit.tau} features{within}.")
     return lines
 

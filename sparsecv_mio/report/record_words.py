@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import FoldInfo, Request, Stability, StableChoice
@@ -390,7 +391,9 @@ def stop_reason(record: Record) -> str:
     return "interrupted" if record.request.mio_budget is None else "MIO budget spent"
 
 
-LEAST_GAMMAS = 5  # number of gammas in a range that a hint proposes
+MOST_LISTED_GAMMAS = 8  # gammas that a hint lists one by one; it gives a range for more
+DECADE = 10.0  # factor by which a hint extends a grid of gammas
+EQUAL_RATIOS = 1e-6  # relative difference up to which the ratios of neighbouring gammas are equal
 WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the reason for the end
 AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
 MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them
@@ -550,15 +553,53 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
         return ""
     best, near = record.certificate.gamma, 1.0 if every is None else (most / least) ** AT_AN_END
     if best * near >= most:
-        words, low, high = "largest", most / 100, most * 10
+        words, wider = "largest", extend_gammas(gammas, upwards=True)
+        ends = f"{least:.4g}{RANGE_SIGN}{most * DECADE:.4g}"
     elif best <= least * near and least > SLIGHT_RIDGE:
         if _gain_of_smaller_gammas(record) < MIN_GAIN:
             return ""
-        words, low, high = "smallest", least / 10, least * 100
+        words, wider = "smallest", extend_gammas(gammas, upwards=False)
+        ends = f"{least / DECADE:.4g}{RANGE_SIGN}{most:.4g}"
     else:
         return ""
-    upper_end = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
-    return f"{_edge(record, 'gamma')} is the {words} of the grid: try {written('gamma', f'{low:.4g}{upper_end}')}"
+    proposed = written("gamma", wider if every is None else ends)
+    return f"{_edge(record, 'gamma')} is the {words} of the grid: try {proposed}"
+
+
+def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:
+    """Return a grid of gammas as text that contains a given grid and extends it by a factor of ten.
+
+    Parameters
+    ----------
+    gammas : sequence of float
+        Gammas, of which one at least is positive.
+    upwards : bool
+        True to add larger gammas, False to add smaller ones.
+
+    Examples
+    --------
+    >>> extend_gammas([0.01, 0.1, 1.0], upwards=True), extend_gammas([0.01, 0.1, 1.0], upwards=False)
+    ('0.01:10:4', '0.001:1:4')
+    >>> extend_gammas([0.1, 0.25, 1.0], upwards=False), extend_gammas([1e-4, 1.0], upwards=True)
+    ('0.01,0.03162,0.1,0.25,1', '0.0001,1,3.162,10')
+    >>> extend_gammas([0.0, 1.0], upwards=True)
+    '0,1,3.162,10'
+    """
+    ordered = sorted(set(gammas))
+    positive = [gamma for gamma in ordered if gamma > 0.0]
+    least, most, steps = positive[0], positive[-1], len(positive) - 1
+    ratio = (most / least) ** (1.0 / max(steps, 1))
+    even = all(abs(b / (a * ratio) - 1.0) < EQUAL_RATIOS for a, b in pairwise(ordered) if a > 0.0)
+    as_range = steps > 0 and len(positive) == len(ordered) and even and ratio <= DECADE * (1.0 + EQUAL_RATIOS)
+    if as_range or len(ordered) > MOST_LISTED_GAMMAS:
+        added = max(math.ceil(math.log(DECADE) / math.log(ratio) - EQUAL_RATIOS), 1)
+        end = (most if upwards else 1.0 / least) * ratio**added
+        low, high = (least, end) if upwards else (1.0 / end, most)
+        return f"{low:.6g}:{high:.6g}:{steps + 1 + added}"
+    new = [most * math.sqrt(DECADE), most * DECADE] if upwards else [least / DECADE, least / math.sqrt(DECADE)]
+    old = [f"{gamma:.12g}" for gamma in ordered]
+    more = [f"{gamma:.4g}" for gamma in new]
+    return ",".join([*old, *more] if upwards else [*more, *old])
 
 
 def _gain_of_smaller_gammas(record: Record) -> float:

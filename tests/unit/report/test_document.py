@@ -80,6 +80,14 @@ def test_pages_are_well_formed_and_ask_for_nothing(pages: list[tuple[str, int]])
         assert "sparsecv verify a.json" in page and "#3a3f47" not in page
 
 
+def test_commands_in_sentences_are_code() -> None:
+    words = Sentences(("`verify` checks `--proof PROOF`; `<b>` and ` x` of the data are text.",))
+    document = Document("title", "answer", (Section("how", (words,)),))
+    assert "- `verify` checks `--proof PROOF`; \\`\\<b\\>\\` and \\` x\\` of" in text_of(document, "md")
+    page = text_of(document, "html")
+    assert "<li><code>verify</code> checks <code>--proof PROOF</code>; `&lt;b&gt;` and ` x` of" in page
+
+
 def test_words_of_the_data_are_no_markup() -> None:
     bad = '<script>alert("x")</script> & co'
     grid = ReportTable(bad, (bad, "b"), ((bad, "1"),), words=1, chosen=0)

@@ -64,6 +64,13 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     assert "sign constraint" not in tables(report_of(found))[0].caption
 
 
+def test_a_report_names_restrictions_only_if_there_are_any() -> None:
+    frame = pd.DataFrame({"u": np.arange(24.0) % 7, "place": ["a", "b", "c"] * 8, "y": np.arange(24.0) ** 0.5})
+    found = solve(frame, "y", encode="onehot", count="factors", folds=3, gammas=0.1, taus=[1, 2], threads=1)
+    words = [line for line in proved_sentences(found) if line.startswith("The full-data model")]
+    assert words == [f"The full-data model uses the best subset of at most {found.tau} features."]
+
+
 def test_a_subset_that_all_folds_share_has_a_page() -> None:
     found = best_common_subset(data(), "4", gammas=[0.1, 1.0], taus=[1, 2], gap=0.0)
     document = report_of(found, data=data())

@@ -15,6 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.digits import format_number, several
+from sparsecv_mio.model_space import parse_gammas
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import open_sentences, report_of
 from sparsecv_mio.report.record_tables import coverage_lines, meaning, print_answer
@@ -24,6 +25,7 @@ from sparsecv_mio.report.record_words import (
     data_line,
     describe_folds,
     describe_region,
+    extend_gammas,
     hints,
     open_rows,
     region_lines,
@@ -217,8 +219,8 @@ def limited(record: Record, region: Region) -> Record:
 @pytest.mark.parametrize(
     ("gamma", "tau", "gammas", "taus", "told"),
     [
-        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --gamma 0.01:10:5"]),
-        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest of the grid: try --gamma 0.001:1:5"]),
+        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --gamma 0.01:10:4"]),
+        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest of the grid: try --gamma 0.001:1:4"]),
         (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
         (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --tau 1:5"]),
         (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
@@ -415,4 +417,17 @@ def test_smaller_gammas_are_proposed_only_where_they_may_help() -> None:
     best = record.certificate.gamma
     assert best == 0.001 and hints(record) == []  # a line through both CV errors gains less than 0.1% below 0.001
     table = tuple(replace(row, cv_error=row.cv_error * (1.0 if row.gamma == best else 1.1)) for row in record.table)
-    assert any("smallest of the grid: try --gamma 0.0001:0.1:5" in hint for hint in hints(replace(record, table=table)))
+    assert any(
+        "smallest of the grid: try --gamma 0.0001:0.01:3" in hint for hint in hints(replace(record, table=table))
+    )
+
+
+@pytest.mark.parametrize("grid", ["0.0021:0.21:5", "0.001:10:15", "0.1,0.25,1", "1e-4,1", "1,2,3,4,5,6,7,8,9,10"])
+def test_a_proposed_grid_has_the_old_one_and_a_decade_more(grid: str) -> None:
+    old = np.array(parse_gammas(grid, 5, 50))
+    for upwards in (False, True):
+        new = np.array(parse_gammas(extend_gammas(old.tolist(), upwards), 5, 50))
+        wider = new.max() / old.max() if upwards else old.min() / new.min()
+        assert wider > 10.0 - 1e-3 and min(new.min() / old.min(), old.max() / new.max()) <= 1.0 + 1e-5
+        if old.size < 10:  # a range is proposed for a long list of uneven gammas
+            assert all(np.min(np.abs(new / gamma - 1.0)) < 1e-5 for gamma in old)
