@@ -302,7 +302,7 @@ def _held_out_file(
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)
     scored_rows, weights = times > 0, dataset.row_weights
-    once = plan.scores_rows_once
+    once = plan.has_distinct_scored_rows
     numbers, kind = (plan.scoring_folds + 1, "fold") if once else (times, "times scored")  # folds count from 1
     name = "prediction" if record.classes is None else "probability"
     classes = None if record.classes is None else (record.classes.negative, record.classes.positive)

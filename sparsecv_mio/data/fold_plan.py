@@ -267,14 +267,14 @@ class FoldPlan:
         return np.asarray(self.sizes == self.left_sizes)
 
     @cached_property
-    def scores_rows_once(self) -> bool:
+    def has_distinct_scored_rows(self) -> bool:
         """True if no row is scored by two folds."""
         return bool(np.all(np.diff(self.all_scored) > 0))
 
     @cached_property
     def is_partition(self) -> bool:
         """True if no row is scored twice and every fold trains on all rows except those it scores."""
-        return self.left is None and self.scores_rows_once
+        return self.left is None and self.has_distinct_scored_rows
 
     @cached_property
     def labels(self) -> IntArray:

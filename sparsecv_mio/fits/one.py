@@ -263,7 +263,7 @@ class _Model:
     def refit(self, outcome: Outcome, gamma: float) -> _FittedTask:
         """Return the model, refitted from the rows unless it has boxes."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
-        if self.constraints.on_coefficients:
+        if self.constraints.has_coefficient_bounds:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
             # fitted from the rows: if the fit is nearly perfect, moments have lost the digits of the objective
             ridge = ridge_weights(columns.tolist(), data.free, gamma)

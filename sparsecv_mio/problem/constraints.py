@@ -44,7 +44,7 @@ class SideConstraints:
 
     Examples
     --------
-    >>> SideConstraints(forced_in=(0,), box=((1, 0.0, float("inf")),)).on_coefficients
+    >>> SideConstraints(forced_in=(0,), box=((1, 0.0, float("inf")),)).has_coefficient_bounds
     True
     """
 
@@ -64,7 +64,7 @@ class SideConstraints:
                 raise BadInput(f"at most {k} of {len(columns)} columns: the count must not be negative")
 
     @property
-    def on_coefficients(self) -> bool:
+    def has_coefficient_bounds(self) -> bool:
         """True if any coefficient is bounded."""
         return bool(self.box)
 

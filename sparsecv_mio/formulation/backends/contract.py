@@ -409,7 +409,7 @@ class Backend(ABC):
     def _judge(self, task: ModelTask, passes: list[_Pass], limits: Limits, advice: KnownBounds) -> Outcome:
         """Return the outcome: bounds rounded outwards, and the status proved for the best refit."""
         best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
-        boxed = best.objective if task.constraints.on_coefficients else 0.0
+        boxed = best.objective if task.constraints.has_coefficient_bounds else 0.0
         rounding = SOLVER_ROUNDING * max(task.scaled.yy, boxed)
         dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
         for solver_pass in passes:

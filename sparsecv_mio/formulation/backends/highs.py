@@ -276,7 +276,7 @@ class _Run:
         if support in self.supports:
             return 0
         self.supports[support] = None
-        if self.task.constraints.on_coefficients:
+        if self.task.constraints.has_coefficient_bounds:
             return 0  # the unconstrained minimiser may lie outside of the boxes
         u, value = scaled.fit_support(z)
         residual = self.task.scaled.factor @ u

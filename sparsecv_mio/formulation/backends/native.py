@@ -73,7 +73,7 @@ class NativeBackend(Backend):
     @staticmethod
     def _complete_support(task: ModelTask, support: IntArray) -> tuple[int, ...]:
         """Return a support with the columns that it requires, if signs hold these at zero."""
-        if task.constraints.on_coefficients:
+        if task.constraints.has_coefficient_bounds:
             signed = tuple(j for j, _, _ in task.constraints.box)
             return complete_support(task.q, task.tau, task.constraints, support, signed)
         return tuple(int(j) for j in np.sort(support))

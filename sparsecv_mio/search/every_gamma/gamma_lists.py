@@ -167,11 +167,11 @@ class Lister:
         unsettled = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
         for lo in range(0, len(order), alive_folds.GROUP):
             group = order[lo : lo + alive_folds.GROUP]
-            if not self._group(rows, group, starts, bars, found):
+            if not self._fill_group(rows, group, starts, bars, found):
                 unsettled.append(group)
         return np.concatenate(unsettled)
 
-    def _group(
+    def _fill_group(
         self, rows: _Rows, group: IntArray, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found
     ) -> bool:
         form, q = rows.form, self.sets.q
