@@ -20,7 +20,8 @@ from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.cv_bounds import bound_cv_errors
+from sparsecv_mio.fits.fit_options import PathOptions, SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
@@ -62,6 +63,8 @@ def first_runs() -> None:
         how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
         best_subsets(data, **how)
         if kind is not RESTRICTED:
+            bound_cv_errors(data, make_folds(folds, data), gammas=GAMMAS, taus=TAUS[:2], options=PathOptions(
+                loss=kind.options.get("loss", DEFAULT_LOSS)))  # fmt: skip
             near_optimal(data, folds, gamma=1.0, taus=2, most=5, **kind.options)
             best_common_subset(data, folds, **how)
 

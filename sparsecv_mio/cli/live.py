@@ -10,6 +10,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -47,6 +48,11 @@ DRAWS = 200  # maximum number of redraws of the bar, since a step may be faster 
 
 CountingHook = Callable[[int, int], None]
 """Called with (units of work done, units of work in total) from time to time."""
+
+
+def _seconds_of_command() -> float:
+    """Return the seconds since the start of the command: every line shows the same clock."""
+    return time.monotonic() - Began.moment
 
 
 def describe_bounds(state: Progress) -> str:
@@ -109,8 +115,9 @@ def progress_line(state: Progress) -> str:
     certified = "" if state.best is None else describe_bounds(state)
     said = (state.stage, describe_answer(state), certified, describe_certified_region(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
-    solved = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-    parts.append(f"{solved}, {state.mios:,} by branch and bound, {state.nodes:,} nodes")
+    if state.total:  # nothing is counted while kernels are compiled
+        solved = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
+        parts.append(f"{solved}, {state.mios:,} by branch and bound, {state.nodes:,} nodes")
     return "sparsecv: " + "; ".join(parts)
 
 
@@ -166,7 +173,6 @@ class View:
     def __init__(self, stop: StopSignal, console: Console, note: str = "") -> None:
         self.stop, self.console, self.note = stop, console, note
         self.state: Progress | None = None
-        self.began = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
         """Store a report; may be called from any thread."""
@@ -176,8 +182,7 @@ class View:
 
     def draw(self) -> Group:
         """Draw the last state."""
-        state = self.state
-        seconds = time.monotonic() - self.began
+        state, seconds = self.state, _seconds_of_command()
         if state is None:
             return Group(Text(f"starting   {seconds:.0f} s", style="bright_black"))
         parts: list[Any] = []
@@ -188,11 +193,14 @@ class View:
             parts.append(Text.assemble((answer, "bold"), "   " if answer else "", describe_bounds(state)))
         if words := describe_certified_region(state):
             parts.append(Text(words, style="green"))
-        counts = f"  {state.done:,}/{state.total:,} solved"
-        if state.best is not None:
-            counts += f", {state.pruned:,} excluded"
-        counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
-        parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
+        if state.total:
+            counts = f"  {state.done:,}/{state.total:,} solved"
+            if state.best is not None:
+                counts += f", {state.pruned:,} excluded"
+            counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
+            parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
+        else:  # nothing is counted while kernels are compiled
+            parts.append(Text(f"{seconds:.0f} s", style="bright_black"))
         if state.taus:
             parts.append(self._taus(state.taus, state.best[1] if describe_answer(state) and state.best else -1))
         if self.note:
@@ -249,25 +257,26 @@ class Lines:
     def __init__(self, note: str = "") -> None:
         self.note = note
         self.state: Progress | None = None
-        self.began = self.kept = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
         """Store a report; may be called from any thread."""
         if state.stage == RESUMED:
             tell(resumed_line(state))
-        self.state, self.kept = state, time.monotonic()
+        self.state = state
         if state.stage.startswith(COMPILING):
             tell(state.stage)
 
     def line(self) -> str:
-        """Return the last state as a line, with the seconds that have passed since."""
-        state, now = self.state, time.monotonic()
+        """Return the last state as a line, with the seconds since the start of the command."""
+        state, seconds = self.state, _seconds_of_command()
         if self.note:
             tell(f"note: {self.note}")
             self.note = ""
         if state is None:
-            return f"sparsecv: {now - self.began:.0f} s; starting"
-        return progress_line(replace(state, seconds=state.seconds + now - self.kept))
+            return f"sparsecv: {seconds:.0f} s; starting"
+        if state.stage.startswith(COMPILING):
+            return f"sparsecv: {seconds:.0f} s; still {state.stage.partition(':')[0]}"
+        return progress_line(replace(state, seconds=seconds))
 
 
 class Steps:
@@ -307,7 +316,7 @@ class Steps:
     def write(self, status: str = "running", **changed: Any) -> None:
         """Write a line with the known fields and the changed ones, which are kept."""
         with self.lock:
-            seconds = round(time.monotonic() - Began.moment, 3)
+            seconds = round(_seconds_of_command(), 3)
             self.known |= changed
             self.lines.write({"time": _timestamp(), "seconds": seconds, "status": status} | self.known)
             self.due = time.monotonic() + STEP_SECONDS
@@ -364,9 +373,27 @@ def reading_lines(quiet: bool) -> AbstractContextManager[None]:
     """Print lines while the data are read, unless quiet."""
 
     def line() -> str:
-        return f"sparsecv: {time.monotonic() - Began.moment:.0f} s; reading the data"
+        return f"sparsecv: {_seconds_of_command():.0f} s; reading the data"
 
     return nullcontext() if quiet else print_periodically(line)
+
+
+@contextmanager
+def compilation_lines(quiet: bool) -> Iterator[None]:
+    """Print a line before kernels are compiled, for a command without a view of its search, unless quiet."""
+    with warnings.catch_warnings():
+        if not quiet:
+            before = warnings.showwarning
+
+            def show(message: Warning | str, *details: Any, **more: Any) -> None:
+                if str(message).startswith(COMPILING):
+                    tell(f"{_seconds_of_command():.0f} s; {message}")
+                else:
+                    before(message, *details, **more)
+
+            warnings.filterwarnings("always", COMPILING)
+            warnings.showwarning = show
+        yield
 
 
 @contextmanager
@@ -420,7 +447,7 @@ def _lines_now_and_then(unit: str) -> CountingHook:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + LINE_SECONDS
-            tell(f"{done:,} of {total:,} {unit}")
+            tell(f"{_seconds_of_command():.0f} s; {done:,} of {total:,} {unit}")
 
     return line
 

@@ -137,13 +137,15 @@ def near(
         read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
         dataset, plan = session.run_preparation(read, stop, how)
 
+        from sparsecv_mio.cli.live import compilation_lines
         from sparsecv_mio.near.near_optimal import near_optimal
         from sparsecv_mio.report.record_tables import print_near_optimal  # after a limit there is no time to load it
 
-        record = near_optimal(
-            dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
-            began=Began.moment,
-        )  # fmt: skip
+        with compilation_lines(quiet):
+            record = near_optimal(
+                dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
+                began=Began.moment,
+            )  # fmt: skip
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
@@ -195,13 +197,12 @@ def bounds(
         dataset, plan = session.run_preparation(
             partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
         )
-        from sparsecv_mio.cli.live import counting_bar
-        from sparsecv_mio.search.deadline import Deadline
+        from sparsecv_mio.cli.live import compilation_lines, counting_bar
 
-        with counting_bar(quiet, "folds bounded") as progress:
+        with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
             bounded = bound_cv_errors(
                 dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
-                clock=Deadline.from_options(how, stop, Began.moment),
+                stop=stop, began=Began.moment,
             )  # fmt: skip
     has_estimated_supports = not how.loss.is_quadratic
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}

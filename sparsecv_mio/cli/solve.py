@@ -65,12 +65,13 @@ def solve_common(
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
         dataset, plan = session.run_preparation(partial(read, how), stop, how)
-        from sparsecv_mio.cli.live import counting_bar
+        from sparsecv_mio.cli.live import compilation_lines, counting_bar
         from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
 
         with counting_bar(quiet, "steps (evaluate each gamma, then list it)") as progress:
-            search = common_search(dataset, plan, given, tau, how, stop, Began.moment)
+            with compilation_lines(quiet):
+                search = common_search(dataset, plan, given, tau, how, stop, Began.moment)
             search.progress = progress
             record = search.run()
     return ending.deliver(

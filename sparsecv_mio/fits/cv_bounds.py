@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sparsecv_mio.bounds.cv_error import BoundsHooks, BoundsTable, PrintedTable, compute_bounds, printed_bounds
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
@@ -14,9 +16,11 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
+from sparsecv_mio.model_space import NONE
+from sparsecv_mio.search.deadline import require_prepared_data, run_within_limit
+from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,8 @@ def bound_cv_errors(
     as_printed: bool = False,
     options: PathOptions | None = None,
     progress: Callable[[int, int], None] | None = None,
-    clock: Deadline | None = None,
+    stop: threading.Event | None = None,
+    began: float | None = None,
 ) -> CvBounds:
     """Return certified bounds on the CV error of every pair of a grid, without branching.
 
@@ -68,9 +73,10 @@ def bound_cv_errors(
         Loss, restrictions, units and limits.
     progress : callable, optional
         Function called with (folds done, folds in all).
-    clock : Deadline, optional
-        Time limit, or an interruption, after which the bounds so far are returned; by default the limit of the options
-        from this call on.
+    stop : threading.Event, optional
+        Event that ends the run with the bounds so far.
+    began : float, optional
+        Moment of `time.monotonic` from which the time limit counts, without compilation; this call by default.
 
     Returns
     -------
@@ -93,12 +99,19 @@ def bound_cv_errors(
     >>> bounds.status, bounds.table.lower.shape
     ('proved', (2, 2, 3))
     """
-    begin = time.perf_counter()
     options = (options or PathOptions()).by_names(require_dataset(dataset, "bound_cv_errors"))
     dataset = options.in_classes(dataset)
     check_formula(as_printed, options.loss)
     grid = Grid.from_request(dataset, folds, gammas, taus, options.restrictions, loss=options.loss)
-    clock = Deadline.from_options(options, None) if clock is None else clock
+
+    def bound_tiny(data: Dataset, folds: FoldPlan, stop: threading.Event | None, loss: Loss = DEFAULT_LOSS,
+                   **grid: Any) -> None:  # fmt: skip
+        tiny = replace(options, loss=loss, threads=1, time_limit=None, restrictions=NONE)
+        bound_cv_errors(data, folds, as_printed=as_printed, options=tiny, stop=stop, **grid)
+
+    needs = make_first_use("bounds", replace(options, restrictions=NONE), dataset, bound_tiny)
+    clock = start_clock(options, stop, began, needs)
+    begin = time.perf_counter()
     begun: list[BoundsTable] = []
 
     def bound() -> BoundsTable | PrintedTable:

@@ -68,6 +68,7 @@ SMOOTH = Kind(
 )  # fmt: skip
 
 _compiled: set[str] = set()  # purposes whose kernels this process has compiled, or found in the cache
+_under_way: list[str] = []  # purposes that are being compiled; their tiny runs may compile others without a word
 
 
 class Asked(Protocol):
@@ -195,12 +196,15 @@ def compile_first(
         _compiled.add(needs.purpose)
         return 0.0
     begin, words = time.monotonic(), f"{COMPILING}: about {needs.seconds:.0f} s"
-    if progress is not None:
+    if _under_way:
+        pass  # announced by the purpose whose tiny run this is
+    elif progress is not None:
         progress(Progress(0, 0, 0, 0.0, np.inf, 0.0, stage=words))
     else:
         with suppress(Warning):  # if warnings are errors, this warning does not end the run
             warnings.warn_explicit(words, UserWarning, "sparsecv_mio", 1)
     _compiled.add(needs.purpose)  # the tiny run calls this function too
+    _under_way.append(needs.purpose)
     try:
         needs.run(stop)
         if stop is not None and stop.is_set():
@@ -210,6 +214,8 @@ def compile_first(
     except BaseException:
         _compiled.discard(needs.purpose)
         raise
+    finally:
+        _under_way.remove(needs.purpose)
     _store(needs.purpose)
     return time.monotonic() - begin
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from rich.console import Console
 from sparsecv_mio.cli import live, run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.search import first_use
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import StopSignal
 from sparsecv_mio.search.observers import COMPILING, Progress, TauProgress
@@ -146,6 +148,49 @@ def test_that_kernels_are_compiled_is_told_at_once(capsys: pytest.CaptureFixture
         for stage in ("", f"{COMPILING}: about 10 s", ""):
             lines(replace(STATE, stage=stage))
     assert capsys.readouterr() == ("", f"sparsecv: {COMPILING}: about 10 s\n")
+
+
+def test_all_lines_of_a_command_show_one_clock(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live.Began, "moment", time.monotonic() - 500.0)  # of which the search had 3 seconds
+    monkeypatch.setattr(live, "FIRST_LINE_SECONDS", 0.01)
+    with live.reading_lines(False):
+        wait_for("sparsecv: 500 s; reading the data", capsys)
+    nothing = Progress(0, 0, 0, 0.0, float("inf"), 0.0, stage=f"{COMPILING}: about 10 s")
+    lines = live.Lines()
+    assert lines.line() == "sparsecv: 500 s; starting"
+    lines(nothing)
+    assert lines.line() == f"sparsecv: 500 s; still {COMPILING}"
+    lines(STATE)
+    assert lines.line().startswith("sparsecv: 500 s; tau 3, ")
+    for text in (drawn(None), drawn(nothing), drawn(STATE)):
+        assert "500 s" in text
+    assert "0/0" not in drawn(nothing) and "0 of 0" not in live.progress_line(nothing)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["near", SERVO, "-t", "class", "--gamma", "0.1", "--tau", "1", "--folds", "3"],
+        ["bounds", SERVO, "-t", "class", "--gamma", "0.1", "--tau", "1", "--folds", "3"],
+        ["solve", SERVO, "-t", "class", "--criterion", "common", "--gamma", "0.1", "--tau", "1", "--folds", "3"],
+        ["path", SERVO, "-t", "class", "--gamma", "0.1", "--tau", "1"],
+    ],
+)
+def test_every_search_announces_that_it_compiles(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(first_use, "_compiled", set())
+    monkeypatch.setattr(first_use, "_is_stored", lambda purpose: False)
+    monkeypatch.setattr(first_use, "_store", lambda purpose: None)
+    assert run(command) == 0
+    assert capsys.readouterr().err.count(COMPILING) == 1
+    monkeypatch.setattr(first_use, "_compiled", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert run([*command, "--quiet"]) == 0
+    assert COMPILING not in capsys.readouterr().err
 
 
 def steps_in(place: Path, command: str) -> list[dict[str, Any]]:
