@@ -681,8 +681,7 @@ def _given_features(given: Any, option: str) -> tuple[str, ...]:
     for column in columns:
         if not isinstance(column, str | Integral):
             raise BadInput(
-                f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature; check it; "
-                "check it"
+                f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature; correct it"
             )
     return tuple(dict.fromkeys(str(column) for column in columns))
 

@@ -169,12 +169,14 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
         exposures = X[exposure].to_numpy(dtype=np.float64)
     if exposures is None:
         raise BadInput(
-            f"exposure: exposure: the model needs the column {exposure!r} of exposures; give a file or a frame that "
-            "has it"
+            f"exposure: the model needs the column {exposure!r} of exposures; give a file or a frame that has this "
+            "column"
         )
-    if not np.all((exposures > 0.0) & np.isfinite(exposures)):
+    wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
+    if wrong.size:
+        row = wrong[0]
         raise BadInput(
-            f"exposure: column {exposure!r} must have only numbers above 0; correct or remove the other rows"
+            f"exposure: column {exposure!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0, or drop it"
         )
     return np.column_stack([read_columns(data, X, columns), exposures])
 

@@ -89,10 +89,7 @@ def read_drawable_record(path: str | os.PathLike[str]) -> AnyRecord:
     if (isinstance(stored, Record | CommonRecord) and not stored.table) or (
         isinstance(stored, PathRecord) and not stored.path
     ):
-        raise CorruptStore(
-            f"record {path}: its table is empty; run the command of the record again; run the command of the record "
-            "again"
-        )
+        raise CorruptStore(f"record {path}: its table is empty; run the command of the record again")
     return stored
 
 

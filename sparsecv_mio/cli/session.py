@@ -215,7 +215,7 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if place is None or (place == "-" and option == "--json"):
             continue
         if not place:
-            raise BadInput(f"{option}: the name of the file is empty; give a name; give a name")
+            raise BadInput(f"{option}: the name of the file is empty; give a name")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
         if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:

@@ -104,17 +104,19 @@ def prepare_for_loss(
 
 def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     """Return the checked exposures from a column in `aux`."""
-    try:
-        exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadInput(
-            f"exposure: column {name!r} must have only numbers above 0; correct or remove the other rows"
-        ) from None
+    exposures = np.empty(dataset.n)
+    for row, cell in enumerate(np.asarray(weights_of(dataset, name)).tolist()):
+        try:
+            exposures[row] = cell
+        except (TypeError, ValueError):
+            raise BadInput(
+                f"exposure: column {name!r} is {cell!r} in row {row + 1}; give numbers above 0, or drop it"
+            ) from None
     wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]
         raise BadInput(
-            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}: give numbers above 0 (to 1e12)"
+            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12"
         )
     return exposures
 

@@ -313,7 +313,7 @@ def assemble(
     """
     n, p = X.shape
     if n == 0:
-        raise BadInput("the data has no rows: give at least one row for every fold")
+        raise BadInput("the data have no rows: give at least one row for every fold")
     if p == 0:
         raise BadInput("no feature is left; keep at least one column in addition to the target")
     if INTERCEPT in names:
@@ -330,7 +330,7 @@ def assemble(
     for key, values in aux.items():
         column = np.asarray(values)
         if column.shape != (n,):
-            raise BadInput(f"column {key!r} has shape {column.shape} but the data has {n} rows: give one value per row")
+            raise BadInput(f"column {key!r} has shape {column.shape} but the data have {n} rows; give one value a row")
         column = column.copy()
         column.setflags(write=False)
         columns[str(key)] = column

@@ -79,7 +79,7 @@ def _fold_count(text: str, spec: str, n: int) -> int:
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more, or holdout:F for one scored fold")
     if k > n:
-        raise BadInput(f"folds {spec!r} need {k} rows but the data has {n}; give fewer folds")
+        raise BadInput(f"folds {spec!r} need {k} rows but the data have {n}; give fewer folds")
     return k
 
 
@@ -141,7 +141,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more")
     if k >= n:
-        raise BadInput(f"folds {spec!r} need more than {k} rows but the data has {n}; give fewer folds")
+        raise BadInput(f"folds {spec!r} need more than {k} rows but the data have {n}; give fewer folds")
     if k * n > fold_plan.MOST_ROWS:
         raise BadInput(f"folds {spec!r} of {n} rows list too many rows; give fewer folds")
     size = n // (k + 1)

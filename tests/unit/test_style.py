@@ -59,6 +59,13 @@ X = "beside"
     assert count_messages(f"{docstring}\n{source}") == {"phrases": 2}
 
 
+def test_no_message_states_a_clause_twice() -> None:
+    doubled = re.compile(r"(?:^|[;:] )([a-z][^;:()\[\]{}]{3,})[;:] \1(?:[;:]|$)")
+    assert doubled.search("record x: run it again; run it again") and not doubled.search("run it again; run it then")
+    texts = [text for path in (ROOT / "sparsecv_mio").rglob("*.py") for text in prose.messages(path.read_text("utf-8"))]
+    assert [text for text in texts if doubled.search(text)] == []
+
+
 def test_a_count_above_the_table_is_named() -> None:
     found = {"docs/new.md": {"phrases": 1}, "README.md": {"phrases": 2, "long lines": 1}}
     assert rises(found, {"README.md": {"phrases": 2}}) == [

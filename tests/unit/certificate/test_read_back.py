@@ -12,7 +12,7 @@ import pytest
 
 from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, PATH_SCHEMA, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import applied_reading, reading_info, versions
-from sparsecv_mio.certificate.read_back import AnyRecord, read_again, read_record
+from sparsecv_mio.certificate.read_back import AnyRecord, read_again, read_drawable_record, read_record
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
@@ -57,6 +57,13 @@ def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CorruptStore, match="not a text file"):
         read_record(tmp_path / "binary.json")
+
+
+def test_an_empty_table_has_no_figure(tmp_path: Path) -> None:
+    empty = tmp_path / "record.json"
+    replace(PATH, path=()).write_record(empty)
+    with pytest.raises(CorruptStore, match=r"record.json: its table is empty; run the command of the record again$"):
+        read_drawable_record(empty)
 
 
 WRONG = [

@@ -39,6 +39,11 @@ def test_no_output_goes_over_another_file(
     assert named in capsys.readouterr().err and data.read_text() == Path(PROSTATE).read_text()
 
 
+def test_an_output_needs_a_name(capsys: Said) -> None:
+    assert run([*SOLVE, "--json", ""]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("--json: the name of the file is empty; give a name")
+
+
 def test_data_are_described_by_their_options(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text('a,"b,c",y,g\n1,2,3,0\n4,5,7,1\n')

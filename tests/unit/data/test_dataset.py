@@ -106,7 +106,7 @@ def test_bad_frames(column: object, message: str) -> None:
         ({"X": pd.DataFrame({"a": [1.0], "b": ["u"]}), "y": [1.0]}, "column 'b' holds text 'u' in row 1: encode it"),
         ({"X": pd.DataFrame({"a": pd.Categorical(["u"])}), "y": [1.0]}, "column 'a' holds text 'u' in row 1: encode"),
         ({"X": [[1.0], [2.0, 3.0]], "y": [1.0, 2.0]}, "X must hold numbers only"),
-        ({"X": X[:0], "y": Y[:0]}, "the data has no rows"),
+        ({"X": X[:0], "y": Y[:0]}, "the data have no rows"),
         ({"X": X[:, :0], "y": Y}, "no feature is left"),
         ({"X": np.where(X == 4, np.nan, X), "y": Y}, "column 'x0' holds nan in row 2"),
         ({"X": X, "y": np.where(Y == 4, -np.inf, Y)}, "column 'y' holds -inf in row 5"),

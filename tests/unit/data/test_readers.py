@@ -40,7 +40,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)
     refused("column 'a' holds inf in row 2", path, "y")
     parquet.write_table(pa.table({"a": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), path)
-    refused("the data has no rows", path, "y")
+    refused("the data have no rows", path, "y")
     parquet.write_table(
         pa.Table.from_arrays([pa.array([1.0]), pa.array([1.0]), pa.array([2.0])], ["a", "a", "y"]), path
     )
@@ -70,7 +70,7 @@ def test_bad_feather(tmp_path: Path) -> None:
     path.write_bytes(b"ARROW1" + bytes(100))
     refused("cannot be read as Feather", path, "y")
     feather.write_feather(pa.table({"a": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), path)
-    refused("the data has no rows", path, "y")
+    refused("the data have no rows", path, "y")
     feather.write_feather(pa.table({"a": [1.0, None], "y": [1.0, 2.0]}), path)
     refused("column 'a' is empty in row 2", path, "y")
     refused("target 'z' is not in the data", path, "z")

@@ -139,7 +139,7 @@ def test_weights_come_from_a_column_or_a_file(tmp_path: Path) -> None:
         place.write_text(text)
         assert row_weights(weights_of(DATA, f"file:{place}"), DATA).tolist() == [1.0, 2.5, 0.0]
     place.write_text("1\n2\n")
-    with pytest.raises(BadInput, match=r"has 2 lines but the data has 3 rows: give one weight per row"):
+    with pytest.raises(BadInput, match=r"has 2 lines but the data have 3 rows: give one weight per row"):
         weights_of(DATA, f"file:{place}")
     with pytest.raises(BadInput, match=r"^weight file .* does not exist"):
         weights_of(DATA, "file:nowhere.csv")
@@ -166,7 +166,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ([1.0, 2.0], r"w has the shape \(2,\) but the data has 3 rows"),
+        ([1.0, 2.0], r"w has the shape \(2,\) but the data have 3 rows"),
         ([1.0, 1.0, -1.0], "w is -1 in row 3: give a weight of at least 0 for each row"),
         ([np.nan, 1.0, 1.0], "w is nan in row 1"),
         ([np.inf, 1.0, 1.0], "w is inf in row 1"),

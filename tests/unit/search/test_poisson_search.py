@@ -66,9 +66,9 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
     assert record.predict(frame) == expected and record.predict(place) == expected
     assert record.predict(Dataset.from_frame(frame, "hits", aux=("days",))) == expected
     for without in (frame.drop(columns="days"), frame[list("abcd")].to_numpy()):
-        with pytest.raises(BadInput, match="needs the column 'days' of exposures"):
+        with pytest.raises(BadInput, match="^exposure: the model needs the column 'days' of exposures; give a file"):
             record.predict(without)
-    with pytest.raises(BadInput, match="column 'days' must have only numbers above 0"):
+    with pytest.raises(BadInput, match="^exposure: column 'days' is 0 in row 1; give numbers above 0"):
         record.predict(frame.assign(days=0.0))
 
 

@@ -437,7 +437,7 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
     ("given", "said"),
     [
         ({"cv": 1}, "folds '1'"),
-        ({"cv": 200}, "need 200 rows but the data has 97"),
+        ({"cv": 200}, "need 200 rows but the data have 97"),
         ({"gammas": -1.0}, "gamma -1 is out of range"),
         ({"taus": 20}, "tau 20 is out of range; give a number from 0 to 8"),
         ({"scale": "lenght"}, "did you mean 'length'"),
