@@ -20,6 +20,7 @@ forms; `problem.objective.fit` decides all close comparisons.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -232,6 +233,34 @@ def refit_squares(
     )
     is_accurate = objective < np.inf and row_fit.objective_error <= TOLD * objective
     return row_fit if is_accurate else row_fit._adopt_exact_fit()
+
+
+def find_wrong_signs(
+    data: StandardData, rows: IntArray | slice, gamma: float, ends: tuple[FloatArray, FloatArray]
+) -> Callable[[IntArray], IntArray]:
+    """Return a function from a support to its columns whose coefficient, fitted from the rows, has a wrong sign.
+
+    Parameters
+    ----------
+    data, rows, gamma
+        Arguments as for `refit_squares`.
+    ends : two (q,) arrays
+        Lower and upper bounds on the coefficients. A lower bound of 0 excludes negative coefficients, an upper bound of
+        0 positive ones.
+
+    Notes
+    -----
+    A coefficient within its rounding error of 0 counts as 0, and its sign as wrong. If no bound on this error is known,
+    no sign is wrong. O(n s^2) for each support.
+    """
+
+    def wrong_signs(support: IntArray) -> IntArray:
+        fit = refit_squares(data, rows, support, gamma)
+        low, high = (end[support] == 0.0 for end in ends)
+        is_wrong = (low & (fit.beta <= fit.spread)) | (high & (fit.beta >= -fit.spread))
+        return np.asarray(support[is_wrong & np.isfinite(fit.spread)], dtype=np.int64)
+
+    return wrong_signs
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:

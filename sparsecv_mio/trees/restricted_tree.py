@@ -9,11 +9,18 @@ then every support of the node within the cutoff has the same fit.
 
 If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned: every support is
 a candidate, to be compared by refits from the rows. A finished tree is never started again.
+
+The moments may have the sign of a coefficient wrong if their rounding error is large. A column that they hold at zero
+may be active if a coefficient of any sign would lower the objective by at most the margin for rounding; a column that
+they make active may be zero if dropping it costs at most this margin. Both follow from the convexity of the fit and
+from moments that are within half of the margin at every point. All choices of these columns are candidates, and fits of
+the rows decide which of them have valid signs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +33,14 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, column_array, columns_in_mask, make_mask
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
-from sparsecv_mio.units import OUTWARD
+from sparsecv_mio.units import KEEP_RTOL, OUTWARD
 
 PROXIMAL_STEPS = 60  # maximum number of proximal steps of a node's relaxation
+SIGN_RTOL = 2.0 * KEEP_RTOL  # margin, as a share of the best objective, from which the rows decide about signs
 NULL_COST = OUTWARD**2  # cost of dropping, as a share of yy, up to which a coefficient is zero up to rounding
+
+
+WrongSigns = Callable[[IntArray], IntArray]  # from a support to its columns whose fit from the rows has a wrong sign
 
 
 class RestrictedNode(NamedTuple):
@@ -41,6 +52,28 @@ class RestrictedNode(NamedTuple):
     u: FloatArray
 
 
+class UncertainSigns(NamedTuple):
+    """A fit in which rounding may hide signs.
+
+    Attributes
+    ----------
+    value : float
+        Objective of the fit.
+    active : int
+        Active columns by the moments.
+    uncertain : int
+        Columns that may be active or zero.
+    inside, columns : int
+        Columns that every support with this fit contains, and all columns that such a support may contain.
+    """
+
+    value: float
+    active: int
+    uncertain: int
+    inside: int
+    columns: int
+
+
 def solve_with_constraints(
     problem: SparseProblem,
     taus: Sequence[int],
@@ -49,6 +82,7 @@ def solve_with_constraints(
     starts: Sequence[IntArray] = (),
     effort: int = UNLIMITED,
     expired: Callable[[], bool] = lambda: False,
+    wrong_signs: WrongSigns | None = None,
 ) -> BestSubsets:
     """Return the best supports of several sizes under side constraints, each with a certified lower bound.
 
@@ -66,6 +100,9 @@ def solve_with_constraints(
         Maximum number of nodes for each tau.
     expired : callable
         Function that returns True to end the search with its present result.
+    wrong_signs : callable, optional
+        Function that fits a support from the rows and returns its columns with a wrong sign. Without this function, a
+        size stays unsolved if rounding hides a sign.
 
     Returns
     -------
@@ -77,7 +114,7 @@ def solve_with_constraints(
     supports = list(starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
-        tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints)
+        tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints, wrong_signs)
         for support in supports:
             tree.offer(support)
         tree.process_nodes(effort, expired)
@@ -98,6 +135,8 @@ class RestrictedTree:
         Allowed supports, in the columns of the problem.
     constraints : SideConstraints
         Side constraints, whose boxes are signs.
+    wrong_signs : callable, optional
+        Function as in `solve_with_constraints`.
 
     Attributes
     ----------
@@ -105,8 +144,10 @@ class RestrictedTree:
         Objective and columns of the best support found; inf if there is none.
     """
 
-    def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints) -> None:
-        self.form, self.family = form, family
+    def __init__(
+        self, form: NormalForm, family: Family, constraints: SideConstraints, wrong_signs: WrongSigns | None = None
+    ) -> None:
+        self.form, self.family, self.wrong_signs = form, family, wrong_signs
         self.upper, self.support = np.inf, np.zeros(0, dtype=np.int64)
         self.overflow = self.unsure = False
         lo, hi = constraints.interval(family.q)
@@ -128,6 +169,7 @@ class RestrictedTree:
         self.M = form.matrix()
         self.kept: dict[tuple[int, ...], float] = {}
         self._fitted: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self._uncertain: list[UncertainSigns] = []
         self.open = OpenNodes[RestrictedNode]()
         root = family.root
         if root is not None:
@@ -193,6 +235,7 @@ class RestrictedTree:
     def _try(self, support: int) -> None:
         value, active = self.fit(support)
         self._keep(value, active)
+        self._note_uncertain_signs(value, make_mask(active), support, support)
 
     def _keep(self, value: float, active: tuple[int, ...]) -> None:
         """Keep a support within the cutoff, identified by its active columns."""
@@ -204,6 +247,78 @@ class RestrictedTree:
                 bar = self.bar
                 self.kept = {support: f for support, f in self.kept.items() if f <= bar}
                 self.overflow = len(self.kept) > MOST_REFITTED
+
+    # -- signs that rounding hides ------------------------------------------------------------------------------------
+
+    def _note_uncertain_signs(self, value: float, active: int, inside: int, columns: int) -> None:
+        """Note a fit if the moments do not determine which signed columns are active. O(s^3).
+
+        Parameters
+        ----------
+        value : float
+            Objective of the fit.
+        active : int
+            Active columns, by the moments.
+        inside, columns : int
+            Columns that every support with this fit contains, and all columns of the fit.
+        """
+        margin = self.bar - self.upper
+        signed = columns & self.signed & self.varying
+        if not signed or not self.form.is_trusted or not value <= self.bar or margin <= SIGN_RTOL * self.upper:
+            return
+        at, at_zero = (self.place[column_array(some)] for some in (active & self.varying, signed & ~active))
+        inverse = np.linalg.inv(self.M[np.ix_(at, at)])
+        b = inverse @ self.form.c[at]
+        drop_cost = b * b / np.diag(inverse)
+        slope = self.form.c[at_zero] - self.M[np.ix_(at_zero, at)] @ b
+        gain = slope * slope / self.M[at_zero, at_zero]
+        places = np.concatenate((at_zero[gain <= margin], at[drop_cost <= margin]))
+        uncertain = make_mask(self.form.columns[places].tolist()) & signed
+        if uncertain:
+            self._uncertain.append(UncertainSigns(value, active, uncertain, inside, columns))
+
+    def _choose_signs(self, fit: UncertainSigns) -> Iterator[int]:
+        """Yield the sets of columns that may be the active columns of a support with a fit."""
+        uncertain = [1 << j for j in columns_in_mask(fit.uncertain)]
+        for some in chain.from_iterable(combinations(uncertain, size) for size in range(len(uncertain) + 1)):
+            active = fit.active & ~fit.uncertain | sum(some)
+            support = self.family.complete_mask(fit.inside | active, fit.columns & ~fit.inside)
+            if support is not None and not support & ~fit.columns:
+                yield active
+
+    def _decide_signs(self, ties: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float] | None:
+        """Return the candidates with valid signs in the rows; None if the rows are unknown or candidates too many.
+
+        Parameters
+        ----------
+        ties : dict
+            Candidates by the moments, and their values.
+        """
+        fits = [fit for fit in self._uncertain if fit.value <= self.bar]
+        if not fits:
+            return ties
+        if self.wrong_signs is None or sum(1 << fit.uncertain.bit_count() for fit in fits) > MOST_REFITTED:
+            return None
+        valid, tried = dict(ties), set[tuple[int, ...]]()
+        for active in map(
+            lambda mask: tuple(columns_in_mask(mask)), chain.from_iterable(map(self._choose_signs, fits))
+        ):
+            if active not in tried:
+                tried.add(active)
+                if len(self.wrong_signs(np.array(active, dtype=np.int64))):
+                    valid.pop(active, None)
+                else:
+                    valid.setdefault(active, np.nan)
+        return valid if valid else None
+
+    def _incumbent(self) -> IntArray:
+        """Return the best support without columns whose sign is wrong in the rows, if rounding may hide signs."""
+        support, active = self.support, make_mask(self.support.tolist())
+        is_uncertain = not self.form.is_trusted or any(fit.active == active for fit in self._uncertain)
+        if self.wrong_signs is not None and is_uncertain:
+            while len(wrong := self.wrong_signs(support)):
+                support = np.setdiff1d(support, wrong)
+        return support
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -289,6 +404,7 @@ class RestrictedTree:
         if support is None or support & ~(inside | free) or used & ~(inside | free):
             return False
         self._try(support)
+        self._note_uncertain_signs(value, used | (inside & ~self.signed), inside, inside | free)
         open_columns = [
             j for j in columns_in_mask(used & free & before) if value + point.cost[self.place[j]] <= self.bar
         ]
@@ -323,16 +439,19 @@ class RestrictedTree:
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.smallest_bound <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
-        ties = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
+        kept = {support: value for support, value in self.kept.items() if value <= self.bar}
+        valid = self._decide_signs(kept) if complete else None
+        complete &= valid is not None
+        ties = sorted((np.nan_to_num(value, nan=np.inf), support, value) for support, value in (valid or {}).items())
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
         low = min(0.0 if unvalued else self.upper, self.open.smallest_bound)
         return BestSubset(
             tau=self.family.tau,
-            support=self.support,
+            support=self._incumbent(),
             lower=max(low - margin, 0.0) if np.isfinite(low) else (np.inf if low > 0.0 else 0.0),
             upper=self.upper,
-            candidates=tuple(np.array(support, dtype=np.int64) for _, support in ties),
-            values=tuple(value for value, _ in ties),
+            candidates=tuple(np.array(support, dtype=np.int64) for _, support, _ in ties),
+            values=tuple(value for _, _, value in ties),
             margin=margin,
             complete=complete,
             branched=self.nodes > 1,

@@ -15,6 +15,7 @@ from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import find_wrong_signs
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.state.cells import locate_supports
 from sparsecv_mio.thresholds import PART_COLUMNS, has_large_matrices
@@ -73,7 +74,11 @@ def solve_any(
     """
     if not data.restrictions.side_constraints:
         return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
-    return solve_with_constraints(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
+    constraints = constraints_of(data)
+    signs = find_wrong_signs(data, slice(0, data.n), 2.0 * problem.lam, constraints.interval(data.q))
+    return solve_with_constraints(
+        problem, taus, constraints, starts=starts, effort=effort, expired=expired, wrong_signs=signs
+    )
 
 
 def solve_all_rows(

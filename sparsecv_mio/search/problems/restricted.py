@@ -15,6 +15,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing
 from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
+from sparsecv_mio.problem.refit import find_wrong_signs
 from sparsecv_mio.search.problems.all_rows import check_restrictions
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
@@ -59,9 +60,13 @@ class RestrictedProblem(SquaredProblem):
     def _grow_trees(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
     ) -> BestSubsets:
+        data, folds = self.store.context.data, self.store.context.folds
+        rows = slice(0, data.n) if self.fold == ALL_ROWS else folds.train_rows(self.fold)
+        signs = find_wrong_signs(data, rows, 2.0 * self.problem.lam, self.constraints.interval(data.q))
         return solve_with_constraints(
-            self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired
-        )
+            self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired,
+            wrong_signs=signs,
+        )  # fmt: skip
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
