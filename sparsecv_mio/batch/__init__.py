@@ -1,6 +1,7 @@
-"""Batches of runs, a satellite: a plan becomes tasks, tasks become records in a folder, and the folder becomes a table.
+"""Batches of runs: a plan becomes tasks, each task stores its outcome in a folder, and the folder becomes a table.
 
-The satellite also compares backends and draws tables of runs.
+This folder also compares MIO backends and draws figures of many runs. The rest of the package does not import it
+(:mod:`sparsecv_mio.satellites`).
 """
 
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""Collection of the outcomes of a batch in one tidy table; records are verified against their data on the way."""
+"""Collection of the outcomes of a batch in one tidy table; every record is first verified against its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `sparsecv batch`, which runs the tasks of a plan into a folder, and `sparsecv collect`."""
+"""The commands `sparsecv batch`, which runs the tasks of a plan, and `sparsecv collect`, which tabulates the outcomes."""
 
 from __future__ import annotations
 

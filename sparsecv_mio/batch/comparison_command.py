@@ -1,4 +1,4 @@
-"""The command `sparsecv compare`: the same MIO problems solved by several backends."""
+"""The command `sparsecv compare`: several backends solve the same mixed-integer (MIO) problems and are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatch of tasks, longest first, to processes or to a dask cluster."""
+"""Distribution of the tasks of a batch to processes or to a dask cluster; the longest tasks start first."""
 
 from __future__ import annotations
 

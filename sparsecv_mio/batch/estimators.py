@@ -1,9 +1,12 @@
-"""One interface for every estimator of a batch: the search of this package, and peers on the same rows and folds.
+"""One interface for every estimator of a batch: the search of this package, and estimators of other packages (peers).
 
-A peer chooses its hyperparameters by the mean loss over all held-out rows of the folds of the task and is then refitted
-on all rows; with `refit=False` the fit of its only fold is used. Columns are centred and scaled. Only `fit` is timed.
-Compilation and loading happen before: for a peer in a fit of a few rows, for the search of this package in
-:mod:`sparsecv_mio.batch.dispatch`. If a package is not installed, the task fails with a message that names it.
+A task gives all estimators the same rows and folds. A peer chooses its hyperparameters by the mean loss over the
+held-out rows of these folds and is then refitted on all rows. With `refit=False` the task has one fold, and the fit on
+its training rows is used. Columns are centred and scaled.
+
+The reported seconds are the time of `fit` alone. A peer is loaded and compiled before, by a fit of a few rows; kernels
+of this package are compiled by :mod:`sparsecv_mio.batch.dispatch`. If a package is not installed, the task fails with a
+message that names the package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The oracles as tasks: one setting is scored by cross-validation or leave-one-out; nothing is chosen or refitted.
+"""TreeCV, GLRU and IACV (`sparsecv_mio.oracles`) as tasks of a batch.
 
-The setting `way` selects the oracle or the full computation, so that both can be compared. The reported seconds are
-those of the scoring, after a run on a few rows that loads and compiles the code.
+Each task scores one setting of a model by cross-validation or leave-one-out, and chooses and refits nothing. The
+setting `way` selects either one of these three methods or the ordinary computation with a fit for each fold, so that
+their times can be compared. The reported seconds are the time of the scoring alone; the code is loaded and compiled
+before, by a run on a few rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Peers: estimators of other packages that choose their own hyperparameters on the folds of a task.
+"""Peers: estimators of other packages that choose their hyperparameters on the folds of a task.
 
 To add a peer, add a row to `ESTIMATORS` and, if scikit-learn does not have the estimator, a function that fits it.
 """

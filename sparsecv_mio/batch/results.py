@@ -1,4 +1,4 @@
-"""The tidy table of a batch: reading, writing, selecting rows and comparing them."""
+"""The tidy table of a batch, one row for each run: reading, writing, selection of rows, and comparison of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sources of a plan: files, bundled data sets, and synthetic designs with their true coefficients."""
+"""Data of a plan: files, data sets of scikit-learn, and synthetic data whose true coefficients are known."""
 
 from __future__ import annotations
 

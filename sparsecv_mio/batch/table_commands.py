@@ -1,4 +1,4 @@
-"""The commands `sparsecv table` and `sparsecv plot` for collected runs; `plot` also draws records, as in the core."""
+"""The commands `sparsecv table` and `sparsecv plot` for collected runs; `plot` also draws single records."""
 
 from __future__ import annotations
 
