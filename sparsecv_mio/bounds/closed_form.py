@@ -1,25 +1,29 @@
 """Bounds in closed form: the training-loss bound, bounds implied at other (gamma, tau) pairs, and the ridge ball.
 
-**Training-loss bound.** The held-out error of a fold is at least the optimum on all rows minus the optimum on its
-training rows.
+A pair is a size tau and a ridge penalty gamma.
+
+**Training-loss bound.** The held-out error of a fold is at least the minimum training objective on all rows minus the
+minimum training objective on the training rows of the fold.
 
 **Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` that without the rows of
 a fold N, and `h_N(b)` the sum of squared errors of b on N. For every b
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 
-where the right side has the intercept of the fold; the left side may have a better one. Let b be an optimum of the
-fold, so `f^(-N)(b) <= u` for every feasible value u of the fold's problem. Then
+where `f(support of b)` is the minimum over all coefficients on the support and over the intercept; on the right side
+the intercept is that of the fold. Let b be an optimum of the fold with at most tau nonzero coefficients, so `f^(-N)(b)
+<= u` for every feasible value u of the fold's problem. Then
 
-* `h_N(b) >= v - u` for every lower bound v of the optimum on all rows;
-* with a list of *every* support of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T - u`.
+* `h_N(b) >= v - u` for every lower bound v on the minimum of f over supports of tau columns;
+* given a list of *every* support S of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T -
+  u`.
 
-`training_loss_bound` computes both; without supports in the list, v is T. N is the set of all rows that the fold does
-not train on. If a fold scores only a part of them (`FoldPlan.scores_all_left_out` is False), there is no such bound.
+`training_loss_bound` computes both bounds; for an empty list, v is T. N is the set of all rows on which the fold does
+not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), there is no such bound.
 
-**Rounding.** `training_loss_bound` subtracts and adds no allowance for rounding. The caller ensures that v (or T) is at
-most, and u at least, the number in the theorem, rounding included, and that u covers tied optima if ties count as
-optimal. All other rounding errors are passed as `allowances`.
+**Rounding.** `training_loss_bound` itself makes no allowance for rounding errors of v, T and u. The caller lowers v or
+T, and raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance of ties.
+Bounds on all other rounding errors are passed as `allowances`.
 
 ======================= ==================================== ==============================================
 where                   v or T is lowered by                 u is raised by
@@ -36,22 +40,25 @@ lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refi
 **Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau, and is for
 every tau a concave function of gamma that never falls and is at least 0 at gamma = 0.
 
-*Proof.* A larger tau leaves more b to choose from. For every b the objective is affine in gamma with slope
-`||b||^2 / 2 >= 0`; a minimum of such functions is concave and never falls. At gamma = 0 it is a sum of squares.
+*Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`;
+a minimum of such functions is concave and never falls. At gamma = 0 it is a sum of squares.
 
-So a lower bound at tau holds at every smaller tau, and a lower bound at gamma at every larger gamma. Between two gammas
-the chord of their bounds is a lower bound, and so is the chord from 0 at gamma = 0.
+Therefore a lower bound at tau holds at every smaller tau, and a lower bound at gamma holds at every larger gamma.
+Between two gammas, linear interpolation of their lower bounds is a lower bound. The value 0 at gamma = 0 may be one of
+the two bounds.
 
-**Ridge ball.** All fits with an objective up to a level lie in a ball, which bounds their held-out errors.
+**Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball, which bounds their
+held-out errors.
 
-**Theorem** (docs/theory.md, section 2, with eps = lam). With b0 the ridge fit on *all* columns and `M = Q +
-diag(penalty)`, `||b - b0||_M^2 = f(b) - f(b0)` for every b. So all b with `f(b) <= ubar`, whatever their support, lie
-in the ball of radius `sqrt(ubar - f(b0))` about b0, and for held-out rows X with targets u
+**Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
+Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. So all b with `f(b)
+<= ubar`, for any support, lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For held-out rows X
+with targets u
 
     | ||u - X b|| - ||u - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
 
-and for a single row with `x'M^{-1} x` instead of `reach`. For a centre that is not exact see
-:mod:`sparsecv_mio.problem.problem`.
+for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. :mod:`sparsecv_mio.problem.problem` treats a centre
+b0 with rounding errors.
 
 **Rounding.** Bounds are widened by bounds on the rounding errors of the centre, its value and the rows.
 
@@ -68,8 +75,8 @@ kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of
                       coefficients, not predictions   normal equations and 1e-6, every bound by 1e-9
 ===================== =============================== ============================================================
 
-The kernel computes the extremes of a quadratic over the ball exactly (S-lemma), by an eigendecomposition. This module
-uses the triangle inequality and single rows.
+The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
+eigendecomposition. This module uses the triangle inequality and single rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Intervals of the held-out error of one fold at one gamma for every tau, without branching.
+"""Intervals without branching for the held-out error of one fold, at one gamma and for every tau.
 
-`FoldBounds` solves relaxations in the fold. `reuse` avoids them by GLRU for best subsets (docs/oracles/glru.md): it
-evaluates the dual at the relaxation's solution on all rows. Every r is feasible in every dual. With b the solution on
-all rows, its residual, restricted to the training rows of a fold and centred on them again, is the residual of b in
-the fold's centred moments. So the dual value there is a certified lower bound of the fold's optimum, for any diagonal w
-that is valid in the fold. If screening by it leaves one support, the fold needs neither a relaxation nor a tree.
+`FoldBounds` solves relaxations on the training rows of the fold. `reuse` avoids these relaxations by GLRU for best
+subsets (docs/oracles/glru.md): it evaluates the dual problem of the fold at a point taken from the relaxation of the
+full data. Let b be the solution of that relaxation. Its residual, restricted to the training rows of the fold and
+centred on them again, is the residual of b in the centred moments of the fold. Every residual is feasible in the dual
+problem, so its dual value is a certified lower bound on the minimum of the fold, for any diagonal w that is valid in
+the fold. If screening by this bound leaves one support, the fold needs neither a relaxation nor a tree.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
-"""Changes of a model when a fold is held out of its training: sums over all rows, exact or bounded.
+"""Changes of the errors of a model if a fold is held out of its training: sums over all rows, exact or bounded.
 
-With b the full-data model and b^(-N) the model of all rows except N, the change by holding out N is
-(docs/theory/instability.md)
+Let b be the full-data model and b^(-N) the model of all rows except the rows N of a fold. Row i has target y_i,
+features x_i and weight w_i. The change by holding out N is (docs/theory/instability.md)
 
     sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
 
 The two models may have different supports. The fits of one support in all folds are computed together, from the moments
-of all rows minus those of the fold, and refined by the residuals of the rows. The last correction bounds the error of
-the predictions. A fit that is not accurate enough is computed again by the definition, `problem.objective.fit`.
+of all rows minus those of the fold, and are refined by the residuals of the rows. The last correction bounds the error
+of the predictions. A fit that is not accurate enough is computed again from the rows, by `problem.objective.fit`.
 
 If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model, T
-the training rows of fold N, u an upper bound on the training objective of every model that may be optimal without N,
-and h_N in [lower, upper]:
+the training rows of the fold, u an upper bound on the training objective of every model that may be optimal without N,
+and [lower, upper] an interval that contains h_N, the squared error on N of the best model without N. Then
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
-    rows of N        |h_N - R_N| <= change <= h_N + R_N                (one row: change = |h_N - R_N|)
+    rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
-where `d >= ||r_T - r_T^(-N)||` comes from any dual point s r_T by the residual ball of theory section 2,
-`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`. For another loss, R_T and R_N are sums of losses instead of squares, and no d
-is known.
+and the change of a single row N is exactly `|h_N - R_N|`. The number d is a bound on `||r_T - r_T^(-N)||`, the distance
+of the residuals of both models on T. It comes from a dual point s r_T, for any number s, with dual value D(s r_T):
+`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)` (the residual ball of theory section 2). For another loss, R_T and R_N are sums
+of losses instead of squares, and no d is known.
 """
 
 from __future__ import annotations

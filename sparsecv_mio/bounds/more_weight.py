@@ -5,18 +5,20 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
-At t = 1 this is the training-loss bound, up to the intercept. There one V serves every fold, and its distance from the
-optimum counts in full in each of them. Here that distance counts 1 / t. In return, the minimum of f + t h fits the
-held-out rows better the larger t is, and this improvement is lost. So large weights give the best bounds if relaxations
-are far from the optimum, as they are with small penalties; small weights do if a fold contains rows that no model fits.
+At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept. At t = 1 one V_1
+holds for all folds, and the difference between V_1 and the minimum lowers the bound of each fold by the full amount.
+With weight t, the difference between V_t and the minimum lowers the bound by 1 / t of that amount. On the other hand,
+the minimiser of f + t h fits the held-out rows better than b* does, which lowers the bound the more the larger t is.
+Large weights therefore give the best bounds if relaxations are far from the minimum, as they are with small penalties;
+small weights give the best bounds if a fold contains rows that no model fits.
 
-V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so relaxations at some pairs
-bound the others too. For the optimum or the relaxation, V_t is concave in t, so (V_t - u) / t has one peak, and the
-weight is found by climbing.
+V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
+(tau, gamma) also bounds other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t, so (V_t
+- u) / t has one peak, and the best t is found by moving uphill.
 
-Trees also have multipliers of the normal equations (:mod:`sparsecv_mio.bounds.normal_equations`), which increase V_t.
-With multipliers V_t never rises with tau and never falls with gamma, but it need not be concave in gamma: it serves
-smaller sizes and larger gammas only.
+Branch-and-bound trees also use multipliers of the normal equations (:mod:`sparsecv_mio.bounds.normal_equations`), which
+increase V_t. With multipliers V_t never rises with tau and never falls with gamma, but it need not be concave in gamma.
+V_t at one pair is then a bound at smaller sizes and larger gammas only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) at its own point.
+"""The perspective relaxation (P) of one best-subset problem for every tau; its dual value (D) certifies a lower bound.
 
-The problem is that of one fold, or of all rows, at one gamma. Its columns are divided by the square root of M_jj, so M
-has a unit diagonal, and it comes with a diagonal w for which `M - diag(w)` is positive semidefinite. From here, kernels
-multiply the remaining columns by `1 / sqrt(w)` to obtain their normal form; the normal form of the trees
-(`trees.normal_form`) is computed from the problem directly. All coordinates are in docs/notation.md.
+The problem is that of one fold or of the full data, at one gamma. Its columns are divided by the square root of M_jj,
+so that the matrix M has a unit diagonal, and it includes a diagonal w for which `M - diag(w)` is positive semidefinite.
+Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
+(`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinates.
 
-`screened` applies safe screening: it fixes columns that are in every, or in no, support as good as the incumbent
-(docs/theory/bounds.md, section 3).
+`screened` applies safe screening: it fixes columns that are in every support at least as good as the incumbent, or in
+none of them (docs/theory/bounds.md, section 3).
 """
 
 from __future__ import annotations

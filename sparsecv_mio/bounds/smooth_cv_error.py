@@ -1,8 +1,9 @@
-"""Intervals of CV errors for logistic and Poisson loss without branching, for `sparsecv bounds`.
+"""Intervals without branching for CV errors with logistic and Poisson loss, for `sparsecv bounds`.
 
-Local search finds a support of each size in every fold; its objective u is an upper bound of the fold's optimum. All
-fits with at most this objective lie in an ellipsoid, which bounds their held-out losses (docs/theory/glm.md, section
-8). In addition, h is at least F* - u, where F* is a lower bound of the optimum on all rows from the roots of its trees.
+Local search finds a support of each size in every fold; its objective u is an upper bound on the minimum of the fold.
+All fits whose objective is at most u lie in an ellipsoid, which bounds their held-out loss h (docs/theory/glm.md,
+section 8). In addition, h is at least F* - u, where F* is a lower bound on the minimum objective of the full data, from
+the roots of the branch-and-bound trees of the full data.
 """
 
 from __future__ import annotations
