@@ -1,1 +1,1 @@
-"""Records of results, and their verification against the data by plain linear algebra."""
+"""Records of results, and their verification against the data by direct refits with linear algebra."""

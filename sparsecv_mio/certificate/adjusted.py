@@ -1,4 +1,4 @@
-"""Adjusted columns of a record: no support of the record names them, and no tau includes them."""
+"""Adjustment columns of a record: they are in every model, but in no support of the record, and tau excludes them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The sets of columns that restrictions allow as supports of a record, checked without code of the search.
+"""The sets of columns that restrictions allow as supports of a record, for `verify`, without code of the search.
 
-Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With sign
-constraints, the fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum
-over plain ridge fits with these signs: one for each set of columns that an allowed support contains, if a sign
-constraint may force the other columns of this support to zero (docs/theory.md, "Restrictions"). No constrained fit is
-made here.
+With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
+constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
+zero. The minimum is therefore taken over plain ridge fits with the required signs. One such fit is tried for each set
+of columns that is contained in an allowed support and leaves out only columns of it with a sign constraint
+(docs/theory.md, "Restrictions"). This module makes no constrained fit.
 """
 
 from __future__ import annotations

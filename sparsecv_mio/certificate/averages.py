@@ -1,4 +1,8 @@
-"""Checks of the averaged model: distances and weights of pairs, their average, and the best subset for it."""
+"""Checks of the averaged model of a record: weights of pairs, the average of their models, and the best subset for it.
+
+A pair is a size tau and a ridge penalty gamma. Its weight in the average decreases with its distance from the best
+pair.
+"""
 
 from __future__ import annotations
 

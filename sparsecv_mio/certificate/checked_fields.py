@@ -1,7 +1,8 @@
-"""The result of a verification: verified parts, fields that disagree, and the treatment of every field.
+"""The result of a verification: parts that were verified, fields that disagree, and how each field was checked.
 
-Each check names its fields and belongs to a part. A field is *recomputed*, *bounded* by the parts that name it, or only
-*read*; the treatment follows from the checks.
+Each check belongs to a part, such as the table, and names the fields that it concerns. From the checks that name a
+field follows how the field was checked. It was *recomputed*, or *bounded* (at least one part compares it with
+recomputed numbers or other fields), or only *read*.
 """
 
 from __future__ import annotations

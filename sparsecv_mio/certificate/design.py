@@ -1,8 +1,8 @@
-"""The data of a record as verification needs them: columns that may be in a support, folds, and fits of one loss.
+"""The class `Design`: data, folds and fits of one loss, as the verification of a record needs them.
 
-The checks of a record are written once, for a `Design`. `RidgeDesign` computes for squared-error loss and tries all
-supports; `GlmDesign` computes for logistic and Poisson loss and branches. Both take supports as sorted positions in
-`columns`, and neither uses code of the search.
+The checks of a record are written once, for any `Design`. `RidgeDesign` (squared-error loss) tries all supports;
+`GlmDesign` (logistic and Poisson loss) compares supports by branching. Both describe a support by the sorted positions
+of its features in `columns`, the features that may be selected. Neither uses code of the search.
 """
 
 from __future__ import annotations

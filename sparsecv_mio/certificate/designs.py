@@ -1,4 +1,4 @@
-"""The design of a record: that of its loss, with the columns, restrictions and folds of the record."""
+"""Constructs the `Design` that checks a record: the class for its loss, with its columns, restrictions and folds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Methods of a record that draw figures, write reports and compute prediction intervals.
 
-The classes of records do not import the modules that implement these methods. `sparsecv_mio/__init__.py` imports both
-and registers the implementations with `register_implementations`.
+The classes of records do not import the modules that implement these methods. `sparsecv_mio/__init__.py` imports the
+classes and the modules and registers the implementations with `register_implementations`.
 """
 
 from __future__ import annotations

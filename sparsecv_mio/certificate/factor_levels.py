@@ -1,4 +1,4 @@
-"""Reference levels of factors for coefficients, looked up in the data."""
+"""Reference level of each factor among the coefficients of a model, looked up in the data."""
 
 from __future__ import annotations
 

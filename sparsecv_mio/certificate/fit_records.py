@@ -1,6 +1,7 @@
-"""Records of `path`, `fit`, `near` and of the subset shared by all folds.
+"""Records of `path`, `fit`, `near` and of the best subset that all folds share.
 
-Objectives and errors are in squared units of the target, coefficients in units of the file.
+Objectives and errors are in squared units of the target; coefficients are in units of the target per unit of the
+column.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Fits and optima with logistic or Poisson loss: fits by the definition, and optimality by branching.
+"""Fits with logistic or Poisson loss from their definition, and proofs by branching that a support is optimal.
 
 All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a lower
-objective. The proof uses one rule: adding columns never raises the minimum objective, so no subset of a set of columns
-is better than the whole set. Starting from all columns, branching removes or includes one column at a time until the
-bound of every remaining part is above the best support found. It needs few features and few fits (`MOST_FITS`).
+objective. The proof uses one rule: more columns never raise the minimum objective, so no subset of a set of columns has
+a lower objective than the whole set. Branching starts from all columns and removes or includes one column at a time. It
+ends if the bound of every remaining set is above the objective of the support. The number of fits is limited
+(`MOST_FITS`), so the proof succeeds for few features only.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Held-out losses of many folds of one row each, from one full-data fit, without a fit for each fold.
+"""Held-out losses of single rows, each without a fit: a Newton step from the full-data fit, with a bound on its error.
 
-At the full-data fit theta with Hessian H = L L', let t_j = L^{-1} z_j, c_j the curvature of the loss of row j and f_j
-minus its slope, both weighted and for the predictor z_j'theta. Without row i the gradient in the coordinates of L is u
-= f_i t_i and the Hessian is I - c_i t_i t_i'. A Newton step d = -(I - c_i t_i t_i')^{-1} u moves the predictor of row j
-by t_j'd. As |l'''| <= l'', the remaining gradient is at most `exp(m) / 2 * longest * |d|^2` in the norm of the inverse
-Hessian, with m = longest |d| and longest the largest |t_j|. Call this bound delta. The optimum is then in the ball of
-radius `rho >= delta exp(m + rho longest grown)` about the new point, grown the square root of 1 / (1 - c_i |t_i|^2): on
-the boundary of this ball the objective rises outward. Further steps compute their gradients as sums over all rows
-(docs/theory/glm.md, section 9). The module uses plain numpy and no code of the search.
+At the full-data fit theta, let z_j be the features of row j, `z_j'theta` its predictor, c_j the curvature of its
+weighted loss as a function of the predictor, and f_j minus the slope of this function. Let H = L L' be the Hessian of
+the objective and `t_j = L^{-1} z_j`. Without row i, and in the coordinates of L, the gradient is `u = f_i t_i` and the
+Hessian is `I - c_i t_i t_i'`. A Newton step `d = -(I - c_i t_i t_i')^{-1} u` changes the predictor of row j by `t_j'd`.
+
+Let `longest` be the largest |t_j|, and m = longest |d|. As |l'''| <= l'' for these losses l, the gradient after the
+step is at most `exp(m) / 2 * longest * |d|^2` in the norm of the inverse Hessian. Call this bound delta, and let
+`grown` be the square root of `1 / (1 - c_i |t_i|^2)`. The optimum without row i is then in the ball about the new point
+whose radius rho satisfies `rho >= delta exp(m + rho longest grown)`: on the boundary of this ball the objective
+increases outward. Further steps compute their gradients as sums over all rows (docs/theory/glm.md, section 9). The
+module uses plain numpy and no code of the search.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dataclasses as strict JSON: writing, reading, and validation with messages that name the field.
 
-msgspec writes, reads and validates; frozen dataclasses are the schema. JSON has no infinity: a field of type `Bound`
-writes an unknown bound (+inf) as null and reads null back as +inf.
+The package msgspec writes, reads and validates; the frozen dataclasses are its schema. JSON has no infinity: an unknown
+bound (+inf) in a field of type `Bound` is written as null and read back as +inf.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of near-optimal lists and of the subset shared by all folds."""
+"""Checks of the record of `near` (lists of near-optimal models), and of the subset that all folds share."""
 
 from __future__ import annotations
 

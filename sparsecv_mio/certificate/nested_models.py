@@ -1,4 +1,4 @@
-"""Checks of models chosen without an outer fold: nested cross-validation, and the weights that it compares."""
+"""Checks of models chosen on outer training sets: nested cross-validation, and the comparison of stability weights."""
 
 from __future__ import annotations
 

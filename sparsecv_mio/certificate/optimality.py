@@ -1,4 +1,8 @@
-"""Checks of optimal supports: against all supports if the design can compare them, otherwise by their neighbours."""
+"""Checks that the supports of a record are optimal.
+
+If there are few enough supports, each one is compared with all other supports; otherwise only with those that differ
+from it in one column.
+"""
 
 from __future__ import annotations
 

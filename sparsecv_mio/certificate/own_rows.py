@@ -1,9 +1,8 @@
 """Independent recomputation of fold-specific preprocessing for `verify`.
 
-With imputation or scaling by the training rows of each fold, the folds of a record are checked on the expanded table of
-:mod:`sparsecv_mio.data.rows_of_folds`. This module computes the same values from the data by their definition, with
-separate code, and compares them with the table fold by fold. It uses sums without rounding and medians of sorted
-numbers, and shares no row between folds.
+If columns are imputed or scaled by the training rows of each fold, the folds of a record are checked on the expanded
+table of :mod:`sparsecv_mio.data.rows_of_folds`. This module computes the values of that table again from the data, with
+separate code, and compares them fold by fold. It uses sums without rounding and medians of sorted numbers.
 """
 
 from __future__ import annotations

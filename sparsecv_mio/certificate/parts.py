@@ -1,4 +1,4 @@
-"""The parts that the records of several commands share, and records as files."""
+"""Parts that the records of several commands contain, and the base class that reads and writes records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions from a record: its coefficients by name, and the columns of new rows that they need."""
+"""Predictions from a record: its coefficients by name, applied to the columns of new rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The record of `solve`: the answer with everything needed to check it again, under a versioned schema.
+"""The record of `solve`: the answer with all information that is needed to check it, under a versioned schema.
 
-Objectives and errors are in squared units of the target, coefficients in units of the file.
+Objectives and errors are in squared units of the target; coefficients are in units of the target per unit of the
+column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Fits and optima with squared-error loss: every support is tried by closed forms, and close ones are refitted.
+"""Fits and optima with squared-error loss: all supports are tried by closed forms, and the best of them are refitted.
 
-Folds with at most `IDENTITY_ROWS` rows use full-data fits corrected for the held-out rows, other folds the Gram matrix
-without their rows (:mod:`sparsecv_mio.certificate.unit_columns`). Both closed forms only select candidates: every
-close support is refitted by `problem.objective.fit` on the training rows before anything is decided.
+For folds with at most `IDENTITY_ROWS` rows, a closed form corrects full-data fits for the held-out rows. For larger
+folds, another closed form uses the Gram matrix of the training rows (:mod:`sparsecv_mio.certificate.unit_columns`). The
+closed forms only select candidates. Every support whose value is close to the best one is refitted on the training rows
+by `problem.objective.fit`, and only refits decide which support is optimal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of the record of one fit: model, bounds, gap and status, under its side constraints."""
+"""Checks of the record of `fit`: its model, bounds, gap and status, and its side constraints."""
 
 from __future__ import annotations
 

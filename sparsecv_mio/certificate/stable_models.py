@@ -1,4 +1,4 @@
-"""Checks of the instability of the model, and of a choice by it."""
+"""Checks of the instability of a model, and of a pair (tau, gamma) that was chosen with a weight on instability."""
 
 from __future__ import annotations
 

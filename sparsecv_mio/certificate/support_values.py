@@ -1,4 +1,4 @@
-"""Values of supports for the checks of near-optimal lists and common subsets: training objectives or CV errors."""
+"""Training objectives or CV errors of supports, to check near-optimal lists and the subset that all folds share."""
 
 from __future__ import annotations
 

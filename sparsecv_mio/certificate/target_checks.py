@@ -1,4 +1,4 @@
-"""Checks of what a record states of a target of two classes or of counts: names, null loss, quality of predictions."""
+"""Checks of fields of a record that depend on the kind of target: class names, error of a constant, accuracy."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Verification of a record against the data by plain linear algebra.
+"""Verification of a record against the data by direct refits with linear algebra.
 
-The module uses no code of the search. Folds are rebuilt from their specification, supports are refitted by
-`problem.objective`, and errors are summed again. With at most 15 varying features the optimality of the supports is
-proved again by enumeration. Fields that cannot be recomputed at this cost are bounded or only read; the report lists
-the treatment of every field (:mod:`sparsecv_mio.certificate.checked_fields`).
+The module uses no code of the search. It rebuilds the folds from their specification, refits the supports by
+`problem.objective` and sums the errors again. If at most 15 features can vary between supports, it proves again by
+enumeration that the supports are optimal. Fields whose recomputation would cost more are bounded or only read; the
+report lists how each field was checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations
