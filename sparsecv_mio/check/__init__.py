@@ -1,8 +1,8 @@
-"""The checker of proofs, written to be read: it uses only Python's library and numpy, nothing else of the package.
+"""The checker of proofs: a short program to be read, which uses Python's library and numpy and nothing else.
 
-docs/proof-format.md defines the contents of a proof and explains why the checks suffice. The folder runs alone:
-`python -m sparsecv_mio.check PROOF DATA`, or `python -m check` after the folder has been copied. `command` alone, the
-command `sparsecv check`, needs the package, whose satellite this folder is.
+docs/proof-format.md defines the contents of a proof and explains why the checks suffice. The folder runs without the
+rest of the package: `python -m sparsecv_mio.check PROOF DATA`, or `python -m check PROOF DATA` in a folder that has a
+copy of it. Only the module `command`, which is the command `sparsecv check`, needs the rest of the package.
 """
 
 COMMANDS = {"check": "command"}

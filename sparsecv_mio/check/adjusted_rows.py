@@ -1,4 +1,4 @@
-"""Rows minus their projection on the intercept and the adjustment columns, computed without rounding."""
+"""Rows of the data minus their projection on the intercept and the adjustment columns, computed without rounding."""
 
 from functools import cached_property
 from typing import Any

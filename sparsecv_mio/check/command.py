@@ -1,4 +1,7 @@
-"""The command `sparsecv check`, and the check of a new proof: the only file of this folder that uses other modules."""
+"""The command `sparsecv check`, and the check of a proof that has just been written.
+
+Among the modules of this folder, only this one imports other modules of the package.
+"""
 
 from __future__ import annotations
 

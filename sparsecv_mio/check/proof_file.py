@@ -1,9 +1,9 @@
-"""Reading of proofs and data from files, and the two arithmetics of the checker: floats or fractions.
+"""Reading of proofs and data from files, and the two kinds of arithmetic of the checker: floats or fractions.
 
-Floats come with a bound on every rounding error; fractions have none. The same formulas serve both. They use arrays of
-floats or of `Fraction`, and every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats and 0 for
-fractions. So the exact mode computes without error terms. Floats are assumed to follow IEEE 754 with rounding to
-nearest, sums and dot products in any order: then `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
+Every rounding error of floats is bounded; fractions have no rounding error. Both kinds use the same formulas, with
+arrays of floats or of `Fraction`. Every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats and 0
+for fractions. Floats are assumed to follow IEEE 754 with rounding to nearest; sums and dot products may be computed in
+any order. Then `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40, with fl the computed value.
 """
 
 import csv

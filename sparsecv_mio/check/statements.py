@@ -1,4 +1,4 @@
-"""Checks of trees, and of the statements by which a proof bounds the folds of a pair (gamma, tau) from trees."""
+"""Checks of trees, and of the statements of a proof that bound the folds of a pair (gamma, tau) by these trees."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,14 +1,16 @@
-"""Bounds of objectives, fits and held-out losses for logistic loss, from entropies and in integer arithmetic.
+"""Bounds on objectives, fits and held-out losses with logistic loss, from entropies and in integer arithmetic.
 
 Let `l(m) = log(1 + exp(-m))` and `H(u) = -u log u - (1 - u) log(1 - u)`. Every u in [0, 1] gives `l(m) >= H(u) - u m`.
-So for u with `sum y_i u_i = 0` (without an intercept: for any u), `g_j = sum y_i u_i x_ij`, `pi_j = (gamma / 2) s_j^2`
+Let F(S) be the minimum objective of a support S, y_i = -1 or 1 the class of row i, x_ij its features, and s_j the scale
+of column j. Then for every vector u with `sum y_i u_i = 0` (without an intercept: for every u), with `g_j = sum y_i u_i
+x_ij` and `pi_j = (gamma / 2) s_j^2`,
 
     F(S) >= sum_i H(u_i) - sum_{j in S} g_j^2 / (4 pi_j).
 
-u may be rounded in any way, so it is proposed by floats. F at any point is an upper bound. The distance of the fit from
-the point follows from the difference of both bounds, which is at least `sum_j pi_j (b_j - b*_j)^2`. Numbers are
-integers times `2^-WIDTH`; every logarithm, exponential and margin here has an error of less than `LOST_UNITS` of these
-units, because it takes fewer than 2^17 roundings.
+u may be rounded in any way, so floats propose it. The objective at any point b is an upper bound on F(S). The
+difference of the upper and the lower bound is at least `sum_j pi_j (b_j - b*_j)^2`, which bounds the distance of b from
+the fit b*. Numbers are integers times `2^-WIDTH`. Every logarithm, exponential and margin in this module has an error
+of less than `LOST_UNITS` of these units, because its computation rounds fewer than 2^17 times.
 """
 
 import math
