@@ -1,9 +1,10 @@
-"""The command line: parse the options, call one library function, print, return the exit code.
+"""The command line: it parses the options, calls one library function, prints the answer and returns the exit code.
 
-Start-up does no numerical work and imports no numerical library. A command is a function in a module that `COMMANDS`
-names, which is imported when the command is called. The function returns the exit code. Its help ends with the exit
-codes, which are defined next to the function (`SOLVE_CODES` of `solve`). Instead of a function, the module may have a
-typer app `NAME_app` for a group of commands. Satellites register their commands (:mod:`sparsecv_mio.satellites`).
+The start-up does no numerical work and imports no numerical library. Each command is a function that returns the exit
+code; `COMMANDS` names its module, which is imported when the command is called. The help of a command ends with its
+exit codes, which are defined next to the function (`SOLVE_CODES` of `solve`). For a group of commands, the module has a
+typer app `NAME_app` instead of a function. Folders that the core does not import register their commands
+(:mod:`sparsecv_mio.satellites`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options in the form that typer requires: options declared for all interfaces, and options of single commands."""
+"""Options in the form that the package typer requires: options of all interfaces, and options of single commands."""
 
 from __future__ import annotations
 

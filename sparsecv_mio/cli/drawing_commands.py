@@ -1,4 +1,4 @@
-"""The commands `sparsecv report` and `sparsecv plot`: pages and figures of a record."""
+"""The commands `sparsecv report` and `sparsecv plot`, which write pages and figures of a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a command: the answer is printed first, then files are written; each failure is a one-line message."""
+"""The end of a command: the answer is printed, then files are written; a failure of either is a one-line message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Progress of a run: on a terminal a view that redraws itself, elsewhere one line every ten seconds.
+"""Progress of a run on the screen: a terminal has a view that redraws itself, other output one line every ten seconds.
 
 Both show the current step, the best CV error found so far (`~` marks an estimate), the certified bounds and the share
-of the work that is done. Neighbouring taus without a solved pair share one row of the view.
+of the work that is done. The view has one row for each tau; neighbouring taus without a solved pair (tau, gamma) share
+a row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands `sparsecv path`, `near` and `bounds`: best subsets by size, near-optimal models, bounds by pair."""
+"""The commands `sparsecv path` (best subset of each size), `near` (near-optimal models) and `bounds` (CV errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing of option texts, and messages of the library reworded with option names as the user gave them."""
+"""Parsing of option texts; messages of the library are reworded to name options as the user wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands before a search: `sparsecv inspect`, `backends` and `warmup`."""
+"""The commands that prepare a search: `sparsecv inspect`, `backends` and `warmup`."""
 
 from __future__ import annotations
 

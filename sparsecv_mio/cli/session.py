@@ -1,4 +1,4 @@
-"""Shared steps of the commands: reading the data, building the folds, checking the paths of output files."""
+"""Steps that several commands share: reading the data, building the folds, checking the paths of output files."""
 
 from __future__ import annotations
 

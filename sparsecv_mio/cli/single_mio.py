@@ -1,4 +1,4 @@
-"""The commands `sparsecv fit`, `export` and `compare`: one MIO with side constraints, solved, written or compared."""
+"""The commands `sparsecv fit` and `export`: one mixed-integer problem with side constraints, solved or written."""
 
 from __future__ import annotations
 

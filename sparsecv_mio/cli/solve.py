@@ -1,4 +1,4 @@
-"""The command `sparsecv solve`: certified cross-validation, and the best subset shared by all folds."""
+"""The command `sparsecv solve`: certified cross-validation, or the best subset that all folds share."""
 
 from __future__ import annotations
 
