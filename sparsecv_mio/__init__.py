@@ -1,4 +1,4 @@
-"""Certified cross-validation for best-subset ridge regression."""
+"""Certified cross-validation for best-subset ridge, logistic and Poisson regression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Array types for signatures, block sizes for passes over rows, and exact products of floats."""
+"""Array types for signatures, block sizes for loops over rows, and exact products of floating-point numbers."""
 
 from __future__ import annotations
 
