@@ -1,4 +1,4 @@
-"""The commands `sparsecv batch`, which runs the tasks of a plan, and `sparsecv collect`, which tabulates the outcomes."""
+"""The commands `sparsecv batch`, which runs the tasks of a plan, and `sparsecv collect`, which tabulates the runs."""
 
 from __future__ import annotations
 
