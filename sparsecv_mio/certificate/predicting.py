@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -132,7 +133,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     if data.exposure in wanted:
         return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):
-        new = find_implementation("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
+        new = _read_file(data, X, wanted)
         whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         return whole
@@ -154,14 +155,20 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     return whole
 
 
+def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: tuple[str, ...] = ()) -> Any:
+    """Return the new rows of a file; warn about lines that were skipped as in the data of the record."""
+    learnt = parts.applied_reading(data.reading)
+    new = find_implementation("read_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
+    if new.line_warning:
+        warnings.warn(f"{new.line_warning}; to choose the rows, give a frame", UserWarning, stacklevel=4)
+    return new
+
+
 def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """Return the wanted columns, the last of which has the exposures."""
     exposure, columns = wanted[-1], wanted[:-1]
     if isinstance(X, str | Path):
-        new = find_implementation("read_rows")(
-            X, tuple(columns) or data.names, "", parts.applied_reading(data.reading), None, (exposure,)
-        )  # fmt: skip
-        X = new.data
+        X = _read_file(data, X, columns, (exposure,)).data
     exposures = getattr(X, "row_exposure", None)
     if exposures is None and isinstance(X, HasRows) and exposure in X.aux:
         exposures = np.asarray(X.aux[exposure], dtype=np.float64)

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
-from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, option_name
+from sparsecv_mio.declared_options import FORMAT, MOST_USED, OPTIONS, PANELS, option_name
 from sparsecv_mio.model_space import MOST_DIGITS
 
 Given = dict[str, Any]  # values of a group of options, by name
@@ -131,7 +131,7 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
                     _make_command_option(field.name, hints[field.name], field.default) for field in fields(group)
                 ]
             elif group is not None:
-                places += [_make_shared_option(name, default) for name, default in group.items()]
+                places += [_make_shared_option(name, default, group is FORMAT) for name, default in group.items()]
             elif isinstance(parameter.default, CommandOption):
                 places.append(_make_command_option(parameter.name, parameter.annotation, parameter.default))
             elif parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
@@ -162,16 +162,19 @@ def _make_command_option(name: str, kind: Any, given: Any) -> Parameter:
     return replace(given, flags=flags).parameter(name, kind)
 
 
-def _make_shared_option(name: str, default: Any) -> Parameter:
-    """Return an option declared for all interfaces, with the default of a command."""
+def _make_shared_option(name: str, default: Any, of_record: bool = False) -> Parameter:
+    """Return an option declared for all interfaces, with the default of a command or of a record."""
     declared_option = OPTIONS[name]
+    text = declared_option.help
+    if of_record and text.endswith("]"):
+        text = f"{text.rpartition(' [')[0]} [as in the record]"
     default = None if default is None or default == () else str(default) if declared_option.words else default
     kind: Any = list[str] if declared_option.several else declared_option.kind
     flags = (declared_option.flag, *filter(None, [declared_option.letter]))
     made = CommandOption(
         default,
         declared_option.metavar,
-        declared_option.help,
+        text,
         tuple(declared_option.words or ()),
         flags,
         None,

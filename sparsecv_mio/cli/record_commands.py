@@ -237,16 +237,19 @@ def predict(
     A record of --loss logistic gives the probability of the positive class, and the class; one of --loss poisson the
     expected count, for which the file needs the column of exposures where the model has one.
 
-    The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
-    of the predictions are printed beside the cross-validation error. Each line begins with the number of its row,
-    counted from 1 without the header; NA stands where there is no prediction.
+    The file needs the columns of the model alone, in any order. If it has the target too, the errors of the predictions
+    are printed next to the cross-validation error. Each line begins with the number of its row, counted from 1 without
+    the header; NA stands where there is no prediction.
+
+    The file is read as the data of the record, unless options state another format. Lines that the record skipped in
+    its own data, such as units, are skipped only in a file that cannot be read with them.
     """
     import numpy as np
 
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
     from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.readers import read_rows
+    from sparsecv_mio.data.readers import name_lines, read_rows
     from sparsecv_mio.report.record_tables import coverage_lines
 
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
@@ -255,8 +258,10 @@ def predict(
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     aux = exposure_columns(stored.data.exposure)
-    new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id, aux)
-    rows, has_target = new.data, new.known
+    are_lines_given = (reading or {}).get("skip_lines") is not None
+    features = tuple(used) or stored.data.names
+    new = read_rows(data, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
+    rows, scored = new.data, np.flatnonzero(new.has_target)
     table = np.full((rows.n + new.n_dropped_rows, 1 if folds is None else 3), np.nan)
     there = rows.places
     table[there, 0] = stored.predict(rows)
@@ -266,23 +271,25 @@ def predict(
     notes += () if rows.reading is None or learnt is None else rows.reading.notes
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
-    if has_target and rows.n >= stored.data.n and _are_training_rows(stored, data, reading):
+    if len(scored) >= stored.data.n and _are_training_rows(stored, data, reading):
         some = "these are the rows" if rows.n == stored.data.n else f"{stored.data.n:,} of these rows are those"
         notes.append(f"{some} that the model was fitted on: the errors are training errors")
-    if has_target:
-        notes += _describe_errors(stored, rows, table[there, 0], threshold)
-    elif new.doubt:
+    if len(scored):
+        notes += _describe_errors(stored, rows.take(scored), table[there[scored], 0], threshold)
+    if 0 < len(scored) < rows.n:
+        notes.append(f"the errors are those of the {len(scored):,} of {rows.n:,} rows that have a target")
+    if new.doubt:
         notes.append(f"no errors are computed: {new.doubt}")
     if interval is not None:
         notes += coverage_lines(
-            table[there, 1:], interval, rows.y if has_target else None, folds.record if folds else None
+            table[there, 1:], interval, rows.y if new.has_target.all() else None, folds.record if folds else None
         )
-    skipped = None if learnt is None else learnt.how.skip_lines
-    if skipped is not None and (reading or {}).get("skip_lines") is None:
-        warnings.append(
-            f"line {skipped} of this file was skipped, as in the data of the record: if it holds data, give "
-            "--skip-lines none, or the lines to skip"
+    if new.read_lines:
+        notes.append(
+            f"no line of this file was skipped, although the record skipped {name_lines(new.read_lines)} of the data "
+            f"of the fit; --skip-lines {new.read_lines} skips them here too"
         )
+    warnings += filter(None, [new.line_warning])
     if new.n_dropped_rows:
         where = "the model" if folds is None else "the model or of a fold model"
         empty = f"{several(new.n_dropped_rows, 'row')} with a missing value in a column of {where}"
@@ -370,6 +377,11 @@ def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str 
 
 def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -> FoldModels | None:
     """Return the models of the folds, if intervals are requested."""
+    from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
+
+    if level is not None:
+        with_fold_models(stored)
+        check_level(level, stored.data.n)
     if level is None or train is None:
         if level is not None or train is not None:
             missing = "--train DATA, the file of the record" if train is None else "--interval LEVEL, such as 0.9"
@@ -379,10 +391,8 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
             )
         return None
     from sparsecv_mio.certificate.read_back import data_of, folds_again
-    from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
 
     searched = with_fold_models(stored)
-    check_level(level, stored.data.n)
     dataset = data_of(stored, train)
     folds = folds_again(searched.folds, dataset)
     return FoldModels.from_record(searched, dataset, folds)

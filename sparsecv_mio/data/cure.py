@@ -75,16 +75,20 @@ def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def is_only_marks(text: str) -> bool:
-    """Return True if a text has neither a letter nor a digit, as a dash for a missing value, and no comma.
+def may_be_codes(texts: Collection[str], cells: int) -> bool:
+    """Return True if the texts in some cells of a numeric column may be missing-value codes.
+
+    They are words or marks without a digit, or one text in several cells.
 
     Examples
     --------
-    >>> is_only_marks("-"), is_only_marks(" -- "), is_only_marks("-1"), is_only_marks("n.d.")
-    (True, True, False, False)
+    >>> may_be_codes({"n.d.", "-"}, 2), may_be_codes({"1o5"}, 1), may_be_codes({"12%"}, 2)
+    (True, False, False)
     """
-    text = text.strip()
-    return bool(text) and "," not in text and not any(mark.isalnum() for mark in text)
+    if any("," in text or '"' in text or reading_options.describe_unreadable_text(text) for text in texts):
+        return False
+    words = not any(character.isdigit() for text in texts for character in text)
+    return 0 < len(texts) <= (MOST_NAMED if words else 1) and (words or cells > 1)
 
 
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
@@ -160,11 +164,6 @@ class Fault:
         """Return True if text values occur in fewer than half of the rows, so the column is mainly numeric."""
         return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
 
-    @property
-    def has_one_repeated_text(self) -> bool:
-        """Return True if several cells hold one text value, which `na_values` can name."""
-        return len(self.levels) == 1 < self.count and not any('"' in level or "," in level for level in self.levels)
-
     def remedy(self, rows: int = 0) -> str:
         """Return advice on how to correct the file by hand."""
         if (
@@ -210,12 +209,12 @@ class Fault:
 
     def _missing_value_option(self) -> str:
         """Return the keyword that declares the texts to be missing-value codes; empty if they may be values."""
-        if all(is_missing(level) or is_only_marks(level) for level in self.levels):
-            return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
-        if self.has_one_repeated_text:
-            word = str(self.value).strip()
-            return f'na_values="{word}" and na="drop" if {word!r} marks a missing value'
-        return ""
+        if not may_be_codes(self.levels, self.count):
+            return ""
+        words = sorted(level.strip() for level in self.levels)
+        doubtful = [word for word in words if word.lower() not in MISSING_MARKS and any(map(str.isalnum, word))]
+        sure = f" if {doubtful[0]!r} marks a missing value" if doubtful else ""
+        return f'na_values="{",".join(words)}" and na="drop"{sure}'
 
 
 MORE_CLASSES = (
@@ -576,10 +575,9 @@ class RawColumn:
         if order:
             return order
         words = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
-        plain = sorted({word.lower() for word in words})
-        return (
-            next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(words)) if words else ()
-        )
+        plain = {word.lower() for word in words}
+        pairs = reading_options.OPPOSITES if len(words) <= 2 else reading_options.YES_AND_NO
+        return next((pair for pair in pairs if plain <= set(pair)), tuple(words)) if words else ()
 
     def describe_case_variants(self, levels: Sequence[str]) -> str:
         """Return a note on text values that differ only in upper and lower case; empty if there are none."""
@@ -601,7 +599,7 @@ class RawColumn:
         """Return the index of every cell in the levels, -1 if it is missing; raise `BadInput` for other values."""
         codes, unknown = self._places(levels)
         if unknown:
-            raise BadInput(_unknown_words(self.name, unknown, levels))
+            raise BadInput(_unknown_words(self.name, {row + 1: word for row, word in unknown.items()}, levels))
         return codes
 
     def unknown(self, levels: Sequence[str]) -> dict[int, str]:
@@ -850,6 +848,7 @@ def _numbers_of_dates(
 
 
 KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
+NO_TARGET = "(no target)"  # auxiliary column that marks new rows without a target, if others have one
 
 
 def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
@@ -860,15 +859,15 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     Parameters
     ----------
     table : RawTable
-        The required columns; the target, if there is one, may have missing cells.
+        The required columns. The target, if there is one, may have missing cells: it is zero there, and the column
+        `NO_TARGET` marks these rows.
     learnt : Applied
         The learned preprocessing.
 
     Raises
     ------
     BadInput
-        If there is an unknown text value, a missing cell in a column without a learned fill value, or an ambiguous
-        number.
+        If there is an unknown text value, or a missing cell in a column without a learned fill value.
     """
     columns = tuple(column.name for column in table.features)
     table, _ = numbered_dates(table, learnt.how, learnt.date_forms)
@@ -877,38 +876,55 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     whole = np.ones(table.rows, dtype=bool)
     if learnt.how.na is Missing.DROP:
         whole, table = _complete_rows(table, learnt.how, targets=False)
+    numbers = (1 + np.flatnonzero(whole)).tolist()  # of the kept rows, in the file
     for column in table.features:
         words = column.name in learnt.levels
         if column.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[column.name]):
             for row in np.flatnonzero(column.empty).tolist():
-                faults.add(column.name, row + 1, None, True)
+                faults.add(column.name, numbers[row], None, True)
         for row, word in list(column.others.items())[: 0 if words else 1]:
-            faults.add(column.name, row + 1, word)
+            faults.add(column.name, numbers[row], word)
     faults.raise_if_any()
-    _check_words(table, learnt.levels)
-    reading_options.check_marks(table.marks)
-    if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
-        table = replace(table, target=None)
+    _check_words(table, learnt.levels, numbers)
+    table = _with_marked_targets(table, learnt.levels, numbers)
     filled = _describe_imputation(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
     return _assemble_parts(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
 
 
-def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise `BadInput` that names the text values of all features that are not levels."""
+def _with_marked_targets(
+    table: RawTable, levels: Mapping[str, tuple[str, ...]], numbers: Sequence[int]
+) -> RawTable:  # fmt: skip
+    """Return the table of new rows, without the target if it is empty, and with a column that marks its empty cells."""
+    target = table.target
+    if target is None or target.empty.all():
+        return replace(table, target=None)
+    if target.name not in levels:
+        for row, word in target.others.items():
+            raise bad_cell(target.name, numbers[row], word)
+    if not target.empty.any():
+        return table
+    return replace(table, aux={**table.aux, NO_TARGET: target.empty})
+
+
+def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]], numbers: Sequence[int]) -> None:
+    """Raise `BadInput` that names the text values of all features that are not levels; `numbers` are those of rows."""
     unknown = [(column, column.unknown(levels[column.name])) for column in table.features if column.name in levels]
-    said = [_unknown_words(column.name, rows, levels[column.name]) for column, rows in unknown if rows]
+    said = [
+        _unknown_words(column.name, {numbers[row]: word for row, word in rows.items()}, levels[column.name])
+        for column, rows in unknown if rows
+    ]  # fmt: skip
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
         raise BadInput("; ".join(said[:MOST_NAMED]) + more)
 
 
 def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) -> str:
-    """Return a description of the text values of a column that are not levels, each with its first row."""
+    """Return a description of the text values of a column, by row from 1, that are not levels."""
     first: dict[str, int] = {}
     for row, word in rows.items():
         first.setdefault(word, row)
-    words = abbreviate_list([f"{word!r} in row {row + 1}" for word, row in first.items()])
+    words = abbreviate_list([f"{word!r} in row {row}" for word, row in first.items()])
     known = [level for level in levels if level != reading_options.ABSENT]
     return f"column {column!r} holds {words}, not one of its values: {abbreviate_list(known)}"
 
@@ -1001,7 +1017,7 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
         ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
         raise BadInput(
             f"{plural(len(without), 'column')} {names}: the text values have no declared order ({words}); "
-            f'give all of them as order={ranks}, or encode="onehot"'
+            f'give all of them as order={ranks}, or encode="onehot" and order only for columns to be ranked'
         )
 
 
@@ -1174,6 +1190,7 @@ def _assemble_parts(table: RawTable, learnt: reading_options.Applied) -> Made:
     goal = table.target
     if goal is not None:
         y = goal.codes(levels[goal.name]).astype(float) if goal.name in levels else goal.numbers.copy()
+        y[goal.empty] = 0.0
     names = tuple(name for name, _ in made)
     taken = set(names)
     if len(taken) < len(names):
@@ -1396,7 +1413,10 @@ def _names_of_columns(frame: pd.DataFrame) -> list[str]:
 def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:
     """Return features of new rows in a frame, with the preprocessing of the rows of the model."""
     wanted = reading_options.Wanted("", learnt.source_columns(features), None, (), needed=False)
-    return read_alike(_raw_frame(frame, wanted.select_columns(_names_of_columns(frame)), {}, learnt.how), learnt)
+    table = _raw_frame(frame, wanted.select_columns(_names_of_columns(frame)), {}, learnt.how)
+    if learnt.how.way == reading_options.POINT:
+        reading_options.check_marks(table.marks)
+    return read_alike(table, learnt)
 
 
 def _raw_frame(

@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, FloatArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, BoolArray, FloatArray
 from sparsecv_mio.data import text_tables
-from sparsecv_mio.data.cure import RawTable, impute_and_encode, raw_table, read_alike
+from sparsecv_mio.data.cure import NO_TARGET, RawTable, impute_and_encode, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
-from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, Selection, Wanted
+from sparsecv_mio.data.reading_options import (
+    OF_CELLS,
+    STRICT,
+    Applied,
+    Reading,
+    Selection,
+    Wanted,
+)
+from sparsecv_mio.data.text_tables import TEXT
 from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, naming_extras
@@ -233,7 +241,6 @@ def _blame_line(path: Path) -> None:
                 text_tables.blame_cell(value, f"x{index}", row, line)
 
 
-TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
     ".npz": read_npz,
     ".svm": read_svmlight,
@@ -351,21 +358,46 @@ def read_dataset(
 
 
 class NewRows(NamedTuple):
-    """Rows to predict, with their target if it is `known`.
+    """Rows to predict, and the rows among them that have a target.
 
     `doubt` describes the error in the target if the file has a target that cannot be read. `ids` are the cells of the
-    column that names the rows, including rows without a prediction; empty without such a column.
+    column that names the rows, including rows without a prediction; empty without such a column. `skipped_lines` are
+    the lines of the file that were skipped because the record skipped these lines of its own data; `read_lines` are
+    lines that the record skipped there, and that this file has as rows.
     """
 
     data: Dataset
-    known: bool
+    has_target: BoolArray
     doubt: str
     ids: NDArray[Any] = np.empty(0)
+    skipped_lines: str = ""
+    read_lines: str = ""
 
     @property
     def n_dropped_rows(self) -> int:
         """Number of rows of the file that were dropped because a cell is empty."""
         return self.data.reading.left_out if self.data.reading is not None else 0
+
+    @property
+    def line_warning(self) -> str:
+        """Warning about lines that were skipped without a request; empty if there are none."""
+        if not self.skipped_lines:
+            return ""
+        return (
+            f"skipped in this file: {name_lines(self.skipped_lines)}, as in the data of the record, because the file "
+            "cannot be read otherwise"
+        )
+
+
+def name_lines(lines: str) -> str:
+    """Return line numbers with their noun.
+
+    Examples
+    --------
+    >>> name_lines("2"), name_lines("1:3,32")
+    ('line 2', 'lines 1:3,32')
+    """
+    return f"line{'' if lines.isdigit() else 's'} {lines}"
 
 
 EXPOSURES = "the model needs the exposure of each row (1 in every row predicts rates), but column"
@@ -373,9 +405,12 @@ EXPOSURES = "the model needs the exposure of each row (1 in every row predicts r
 
 def read_rows(
     path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
-    aux: tuple[str, ...] = (),
+    aux: tuple[str, ...] = (), *, are_lines_given: bool = False,
 ) -> NewRows:  # fmt: skip
     """Return selected columns of new rows, whose target may be missing.
+
+    Lines that the record skipped are numbered in its own file. In another file they are skipped only if the file cannot
+    be read with them.
 
     Parameters
     ----------
@@ -389,11 +424,13 @@ def read_rows(
         Column that names the rows.
     aux : tuple of str
         Additional columns, such as exposures.
+    are_lines_given : bool
+        True if the lines to skip were given for this file.
 
     Returns
     -------
     NewRows
-        The rows. If the target is missing, in some row or completely, it is zero and has no name.
+        The rows. A missing target is zero; if no row has a target, it has no name.
 
     Raises
     ------
@@ -404,18 +441,42 @@ def read_rows(
     if learnt is not None:
         columns, how = learnt.source_columns(features), learnt.how
     wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=EXPOSURES)
+    lines = how.skip_lines
+    if learnt is None or lines is None or are_lines_given:
+        return _read_new_rows(path, wanted, how, learnt, id)
+    unskipped = replace(how, skip_lines=None)
+    try:
+        rows = _read_new_rows(path, wanted, unskipped, replace(learnt, how=unskipped), id)
+        return rows._replace(read_lines=lines)
+    except BadInput:
+        if not _has_columns(path, wanted, how):
+            raise
+        rows = _read_new_rows(path, wanted, how, learnt, id)
+        return rows._replace(skipped_lines=lines)
+
+
+def _has_columns(path: str | Path, wanted: Wanted, how: Reading) -> bool:
+    """Return True if a file has the requested columns under these options."""
+    try:
+        read_raw(path, wanted, how)
+    except BadInput:
+        return False
+    return True
+
+
+def _read_new_rows(
+    path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None, id: str | None
+) -> NewRows:  # fmt: skip
     try:
         data, doubt = read_with_options(path, wanted, how, learnt), ""
     except BadInput as error:
-        data, doubt = (
-            read_with_options(path, replace(wanted, target=""), how, learnt),
-            str(error),
-        )  # raises if others are bad
+        data, doubt = read_with_options(path, replace(wanted, target=""), how, learnt), str(error)
+    has_target = np.full(data.n, not doubt and data.target == wanted.target)
+    has_target &= ~np.asarray(data.aux.get(NO_TARGET, False), dtype=bool)
     if id is None:
-        return NewRows(data, not doubt and data.target == target, doubt)
-    named = replace(wanted, target="", features=columns[:1], aux=(id,), role="id column")
-    ids = read_raw(path, named, how).aux[id]
-    return NewRows(data, not doubt and data.target == target, doubt, ids)
+        return NewRows(data, has_target, doubt)
+    named = replace(wanted, target="", features=(wanted.features or ())[:1], aux=(id,), role="id column")
+    return NewRows(data, has_target, doubt, read_raw(path, named, how).aux[id])
 
 
 def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:
@@ -435,7 +496,9 @@ def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Ap
     """
     with _regular(path) as file:
         if learnt is not None:
-            return assemble(*read_alike(_raw_by_kind(file, wanted, how), learnt))
+            table = _raw_by_kind(file, wanted, how)
+            text_tables.check_new_number_format(table.marks, file, wanted, how)
+            return assemble(*read_alike(table, learnt))
         if how.allows_nonnumeric_cells:
             return assemble(*impute_and_encode(_raw_by_kind(file, wanted, how), how, wanted))
         kind = _known_kind(file, how)

@@ -328,6 +328,10 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe":
 DECIMAL_MARKS = {"comma": ",", "point": "."}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
+YES_AND_NO = (
+    *OPPOSITES, ("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("nei", "ja"), ("non", "oui"), ("no", "si"), ("no", "sí"),
+    ("no", "sì"), ("não", "sim"), ("nao", "sim"), ("nie", "tak"), ("ne", "ano"), ("ei", "kyllä"),
+)  # fmt: skip
 OF_CELLS = (
     "decimal",
     "na",

@@ -26,7 +26,7 @@ from sparsecv_mio.data.cure import (
     find_missing_code,
     find_subjects,
     is_name_like,
-    is_only_marks,
+    may_be_codes,
     numbered_dates,
     numbers_rows,
     quote_names,
@@ -50,7 +50,7 @@ from sparsecv_mio.data.reading_options import (
 )
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
+from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -338,7 +338,11 @@ def _try_options(
 
 def _with_target(inspection: Inspection, data: Dataset, exposure: str | None) -> tuple[Inspection, Dataset]:
     """Return the facts with sizes and target of the data, and the data for the loss."""
-    data = as_two_classes(data) if inspection.two_classes else data
+    if inspection.two_classes:
+        data = as_two_classes(data)
+        if (positive := affirmative_class(data.classes or ())) not in ("", *(data.classes or ())[1:]):
+            data = as_two_classes(data, positive)
+            inspection = replace(inspection, options=(*inspection.options, f"--positive {shlex.quote(positive)}"))
     about, counted = describe_target(data), inspection.loss.target.has_counts
     data = as_counts(data, exposure) if counted else data
     counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
@@ -442,7 +446,7 @@ def inspect_table(
 
 
 def _clear_absent_cells(table: RawTable, how: Reading) -> tuple[RawTable, Reading, dict[str, str]]:
-    """Return the table with marks and repeated texts among numbers as missing values.
+    """Return the table with marks, words and repeated texts among numbers as missing values.
 
     Returns
     -------
@@ -457,26 +461,20 @@ def _clear_absent_cells(table: RawTable, how: Reading) -> tuple[RawTable, Readin
     emptied, marks, notes = {}, set[str](), dict[str, str]()
     for one in table.columns:
         texts = set(one.others.values())
-        if texts and not one.is_words and not texts & in_texts and _is_absent_code(one, texts):
+        if texts and not one.is_words and not texts & in_texts and may_be_codes(texts, len(one.others)):
             absent = one.empty.copy()
             absent[list(one.others)] = True
             emptied[one.name] = replace(one, empty=absent, others={})
             marks |= texts
             words = abbreviate_list([repr(text) for text in sorted(texts)])
-            notes[one.name] = f"{words} in {several(len(one.others), 'row')} counts as missing (--na-values)"
+            verb = "counts" if len(texts) == 1 else "count"
+            notes[one.name] = f"{words} in {several(len(one.others), 'row')} {verb} as missing (--na-values)"
     if not marks:
         return table, how, notes
     features = [emptied.get(one.name, one) for one in table.features]
     target = table.target and emptied.get(table.target.name, table.target)
     how = replace(how, na_values=(*how.na_values, *sorted(marks)))
     return replace(table, features=features, target=target), how, notes
-
-
-def _is_absent_code(one: RawColumn, texts: Collection[str]) -> bool:
-    """Return True if the texts among the numbers of a column are marks, or one text that is repeated."""
-    if all(map(is_only_marks, texts)):
-        return True
-    return len(texts) == 1 < len(one.others) and not one.kind and not any("," in text for text in texts)
 
 
 def _clear_numeric_codes(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
@@ -672,7 +670,7 @@ def _kind_of_unreadable_texts(one: RawColumn) -> tuple[str, list[str], bool]:
     row, word = next(iter(one.others.items()))
     cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
     cure = kind or "correct the file"
-    if not kind and len(one.others) > 1 and set(one.others.values()) == {word} and "," not in word:
+    if set(one.others.values()) == {word} and may_be_codes({word}, len(one.others)):
         cure = f"{cure}, give --na-values {shlex.quote(word)} if {word!r} marks a missing value"
     return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
 

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -29,6 +29,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked_size
 
 LONGEST_LINE = 1 << 28
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
 PACKED = (".gz", ".zip")
 BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
 
@@ -202,8 +203,10 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
     if all(reading_options.is_number(name, how.way) for name in names) and not all(name.isdigit() for name in names):
-        begins = "has numbers where its column names belong"
-        raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
+        raise BadInput(
+            f"file {str(path)!r} has numbers where its column names belong: add a header line, or give header=False"
+            + (f", or skip other lines than {how.skip_lines}" if how.skip_lines else "")
+        )
     return names, line
 
 
@@ -254,8 +257,10 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
 def _make_separator_error(mark: str, table: TextTable) -> BadInput:
     """Return the error that names the separator of the cells and, if necessary, the number format."""
     word, option = MARKS[mark]
-    again = TextTable.from_path(table.path, ".csv", replace(table.how, sep=mark))
-    numbers = _number_format(again, 1)
+    how, decimal = replace(table.how, sep=mark), ""
+    if how.decimal == mark:
+        how, decimal = replace(how, decimal="."), ' and decimal="."'
+    numbers = decimal + _number_format(TextTable.from_path(table.path, ".csv", how), 1)
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
 
 
@@ -408,10 +413,36 @@ def read_text_table(
         return assemble(*cure.impute_and_encode(stream.raw(), how, wanted))
     if not wanted.sure:  # new rows may have another number format
         marks = stream.marks(data)
-        reading_options.check_marks(marks, how.sep)
+        if wanted.needed:
+            reading_options.check_marks(marks, how.sep)
+        else:
+            check_new_number_format(marks, path, wanted, how)
         if notes := reading_options.both_readings(marks):
             return replace(data, reading=reading_options.Applied(how, data.names, notes=notes))
     return data
+
+
+def check_new_number_format(
+    marks: dict[str, reading_options.Marks], path: Path, wanted: reading_options.Wanted, how: reading_options.Reading
+) -> None:
+    """Raise `BadInput` for ambiguous numbers of new rows, unless another column of their file settles the format.
+
+    A decimal comma or a thousands separator of the record is settled.
+
+    Parameters
+    ----------
+    marks : dict of str to Marks
+        Number formats of the columns of the model.
+    """
+    if how.way != reading_options.POINT or not reading_options.doubts(marks):
+        return
+    every, kind = marks, format_suffix(path)
+    if kind in TEXT:
+        with suppress(BadInput):  # a column without a name, for example
+            whole_file = replace(wanted, target="", features=None, aux=())
+            every = read_raw_table(path, whole_file, kind, how).marks
+    if not reading_options.doubts(every).keys().isdisjoint(marks):
+        reading_options.check_marks(marks)
 
 
 def read_raw_table(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.reading_options import YES_AND_NO
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
@@ -73,6 +76,24 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
         notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
         reading = replace(reading, notes=notes)
     return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
+
+
+def affirmative_class(classes: Sequence[str]) -> str:
+    """Return the one of two classes that means yes, such as `Ja`, or that the other one negates; empty if unknown.
+
+    Examples
+    --------
+    >>> affirmative_class(("Ja", "Nein")), affirmative_class(("event", "no event")), affirmative_class(("A", "B"))
+    ('Ja', 'event', '')
+    """
+    by_word = {name.strip().lower(): name for name in classes}
+    for no, yes in (*YES_AND_NO, ("control", "case")):
+        if by_word.keys() == {no, yes}:
+            return by_word[yes]
+    for word, name in by_word.items():
+        if any(re.fullmatch(rf"(no|not|non|kein|keine)[ _-]?{re.escape(word)}", other) for other in by_word):
+            return name
+    return ""
 
 
 def check_spreads(dataset: Dataset, loss: str) -> None:

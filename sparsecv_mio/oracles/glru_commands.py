@@ -206,10 +206,10 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
     """Return the rows of --validation, read with the preprocessing of the data."""
     from sparsecv_mio.data.readers import read_rows
 
-    rows, has_target, doubt, _ = read_rows(path, dataset.names, dataset.target, dataset.reading)
-    if not has_target:
-        raise BadInput(f"--validation: {doubt or f'{path} has no target {dataset.target!r} in some row'}")
-    return rows
+    rows = read_rows(path, dataset.names, dataset.target, dataset.reading)
+    if not rows.has_target.all():
+        raise BadInput(f"--validation: {rows.doubt or f'{path} has no target {dataset.target!r} in some row'}")
+    return rows.data
 
 
 def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:

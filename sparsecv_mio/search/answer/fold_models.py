@@ -243,14 +243,14 @@ def with_fold_models(record: Any) -> Record:
     if not isinstance(record, Record):
         why = "this record does not have a model for each fold; give a record of `solve` with criterion folds"
     elif record.classes is not None:
-        why = "interval: not supported for classes; `predict` gives probabilities"
+        why = "not supported for classes; `predict` gives probabilities"
     elif record.counts is not None:
-        why = "interval: not supported for counts; `predict` gives expected counts"
+        why = "not supported for counts; `predict` gives expected counts"
     elif record.data.weights is not None:
-        why = "interval: not supported with weights, because the coverage guarantee needs rows with equal weight"
+        why = "not supported with weights, because the coverage guarantee needs rows with equal weight"
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
-        why = f"interval: not supported with the averaged model, which has no fold models; solve again with {how}"
+        why = f"not supported with the averaged model, which has no fold models; solve again with {how}"
     elif fold_preprocessing(record):
         why = (
             "each fold imputes and scales rows by its own training rows, and intervals need one way for all; solve "

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -355,7 +356,10 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
         "sparsecv: warning: 2 rows with a missing value in a column of the model or of a fold model: no prediction, "
         "because the fit also dropped rows with missing values (--na drop)\n"
     )
-    assert said.out.startswith("4 rows predicted\nintervals of level 0.8 (CV+): ")
+    lines = said.out.splitlines()
+    assert lines[0] == "4 rows predicted" and lines[1].startswith("errors: RMSE 3.46093")
+    assert lines[3] == "the errors are those of the 3 of 4 rows that have a target"
+    assert lines[4].startswith("intervals of level 0.8 (CV+): ")
     found, stored = read_csv(out), sc.read_record(answer)
     assert np.flatnonzero(found.prediction.notna()).tolist() == np.flatnonzero(found.lower.notna()).tolist() == known
     assert (found.lower < found.prediction).loc[known].all() and (found.prediction < found.upper).loc[known].all()
@@ -633,7 +637,7 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     assert "has another layout than the data of the record" in capsys.readouterr().err
 
 
-def test_lines_that_a_record_skips_are_named_and_none_skips_no_line(tmp_path: Path, capsys: Said) -> None:
+def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_path: Path, capsys: Said) -> None:
     rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(12)]
     data, new, record = tmp_path / "units.csv", tmp_path / "new.csv", tmp_path / "record.json"
     data.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")
@@ -643,7 +647,96 @@ def test_lines_that_a_record_skips_are_named_and_none_skips_no_line(tmp_path: Pa
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 4 and "line 2 of this file was skipped" in printed.err
-    assert run(["predict", str(record), str(new), "--skip-lines", "none"]) == 0
+    assert printed.out.count("\n") == 5 and "no line of this file was skipped, although" in printed.err
+    assert run(["predict", str(record), str(new), "--skip-lines", "2"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 5 and "skipped" not in printed.err
+    assert printed.out.count("\n") == 4 and "skipped" not in printed.err
+    assert run(["predict", str(record), str(data)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 13 and "warning: skipped in this file: line 2, as in the data" in printed.err
+    assert run(["predict", str(record), str(data), "--skip-lines", "none"]) == 2
+    assert "column 'a' holds text 'kg' in row 1 (line 2)" in capsys.readouterr().err
+    stored = sc.read_record(record)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(stored.predict(new)) == 4  # type: ignore[union-attr]
+    with pytest.warns(UserWarning, match="skipped in this file: line 2"):
+        assert len(stored.predict(data)) == 12  # type: ignore[union-attr]
+
+
+LAB = "Export\nsample;a;b;y\n;kg;m;s\n" + "".join(
+    f"S{k};{20 + k},{100 + 37 * k % 900};{k * k % 7},5;{'n.a.' if k == 5 else f'{3 * k % 11},25'}\n" for k in range(16)
+)
+
+
+def test_the_data_of_a_record_are_predicted_as_they_were_read(tmp_path: Path, capsys: Said) -> None:
+    """Column b, which the model does not use, showed that the comma is the decimal mark; one target is missing."""
+    lab, answer = tmp_path / "lab.csv", str(tmp_path / "r.json")
+    lab.write_text(LAB)
+    search = ["--tau", "1", "--force-out", "b", "--gamma", "0.1", "--folds", "4", "-q", "--json", answer]
+    how = ["--skip-lines", "1,3", "--sep", "semicolon", "--decimal", ",", "--na-values", "n.a.", "--na", "drop"]
+    assert run(["solve", str(lab), "-t", "y", "--drop", "sample", *how, *search]) == 0
+    capsys.readouterr()
+    assert run(["predict", answer, str(lab)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 17 and "15 of these rows are those that the model was fitted on" in printed.err
+    assert "the errors are those of the 15 of 16 rows that have a target" in printed.err
+    new = tmp_path / "new.csv"
+    for text, how in (("a;b\n21,137;0,5\n", []), ("a,b\n21.137,0.5\n", ["--sep", "comma", "--decimal", "."])):
+        new.write_text(text)
+        assert run(["predict", answer, str(new), *how]) == 0
+        assert capsys.readouterr().out.splitlines()[1] == printed.out.splitlines()[2].replace("2,", "1,", 1)
+    assert run(["predict", answer, str(new)]) == 2
+    assert "separated by commas: give --sep comma and --decimal .\n" in capsys.readouterr().err
+
+
+def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path: Path, capsys: Said) -> None:
+    data, new, answer = tmp_path / "data.csv", tmp_path / "new.csv", str(tmp_path / "r.json")
+    rows = [(f"{k}.125" if k % 3 else str(k), f"{k * k % 7}.5", k % 5 + 2 * k) for k in range(1, 21)]
+    data.write_text("a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows))
+    search = ["--tau", "1", "--force-out", "b", "--gamma", "0.1", "--folds", "4", "-q", "--json", answer]
+    assert run(["solve", str(data), "-t", "y", *search]) == 0
+    new.write_text("a\n" + "".join(f"{a}\n" for a, _, _ in rows))
+    assert run(["predict", answer, str(data)]) == 0
+    capsys.readouterr()
+    assert run(["predict", answer, str(new)]) == 2
+    assert "'1.125' is 1125 with" in capsys.readouterr().err
+
+
+def test_rows_are_numbered_as_in_the_file_next_to_dropped_rows(tmp_path: Path, capsys: Said) -> None:
+    data, new, answer = tmp_path / "data.csv", tmp_path / "new.csv", str(tmp_path / "r.json")
+    data.write_text("a,c,y\n" + "".join(f"{k},{'uv'[k % 2]},{k * k % 11}\n" for k in range(12)) + ",u,1\n")
+    search = [
+        "--na",
+        "drop",
+        "--encode",
+        "onehot",
+        "--tau",
+        "2",
+        "--gamma",
+        "0.1",
+        "--folds",
+        "3",
+        "-q",
+        "--json",
+        answer,
+    ]
+    assert run(["solve", str(data), "-t", "y", *search]) == 0
+    capsys.readouterr()
+    for row, error in (("5x,u", "'a' holds text '5x' in row 3 (line 4)"), ("5,w", "'c' holds 'w' in row 3")):
+        new.write_text(f"a,c\n,u\n,v\n{row}\n")
+        assert run(["predict", answer, str(new)]) == 2
+        assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_intervals_that_do_not_exist_are_refused_before_data_are_requested(
+    loss: str, tmp_path: Path, capsys: Said
+) -> None:
+    data, answer = tmp_path / "data.csv", str(tmp_path / "r.json")
+    data.write_text("a,y\n" + "".join(f"{k},{k * k % 7 % 2}\n" for k in range(20)))
+    search = ["--loss", loss, "--gamma", "1", "--folds", "3", "-q", "--json", answer]
+    assert run(["solve", str(data), "-t", "y", *search]) == 0
+    capsys.readouterr()
+    assert run(["predict", answer, str(data), "--interval", "0.9"]) == 2
+    assert "error: --interval: not supported for c" in capsys.readouterr().err

@@ -156,8 +156,9 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     FRAME.to_csv(path, index=False)
     learnt = read_dataset(path, "y", na="mean", encode="onehot").reading
     path.write_text("smoker,city,age\nNO,Oslo,\nyes,,20\n")
-    rows, known, *_ = read_rows(path, ["age", "city=Oslo", "smoker"], "y", learnt)
-    assert not known and set(rows.names) == {"city=Oslo", "city=Rome", "city=(missing)", "smoker", "age"}
+    new = read_rows(path, ["age", "city=Oslo", "smoker"], "y", learnt)
+    rows = new.data
+    assert not new.has_target.any() and set(rows.names) == {"city=Oslo", "city=Rome", "city=(missing)", "smoker", "age"}
     place = {name: k for k, name in enumerate(rows.names)}
     assert rows.X[:, place["age"]].tolist() == [35.0, 20.0] and rows.X[:, place["smoker"]].tolist() == [0.0, 1.0]
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -200,8 +200,8 @@ def test_right_numbers(tmp_path: Path, name: str) -> None:
         assert np.array_equal(Dataset.from_frame(frame, "y", thousands=",").y, TARGET)
     if "na" in given:
         return
-    rows, known, *_ = read_rows(path, data.names, "y", data.reading)
-    assert known and np.array_equal(rows.X, data.X)
+    rows = read_rows(path, data.names, "y", data.reading)
+    assert rows.has_target.all() and np.array_equal(rows.data.X, data.X)
 
 
 @pytest.mark.parametrize("name", READ)

@@ -15,7 +15,7 @@ from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.reading_options import STRICT, Reading
 from sparsecv_mio.data.table_facts import Inspection, collect_answer_warnings, inspect_file
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
@@ -322,3 +322,34 @@ def test_decimal_commas_below_a_line_of_units_are_found(tmp_path: Path) -> None:
     found = inspect_file(path, "y", Reading(skip_lines="1", sep=";"), None)
     assert not found.refused and (found.n, found.p) == (30, 2)
     assert "--decimal ','" in found.options and "--skip-lines '1,3'" in found.options
+
+
+@pytest.mark.parametrize(
+    ("classes", "positive"),
+    [("Ja Nein", "Ja"), ("Non oui", ""), ("No Sí", ""), ("event no_event", "event"), ("case control", "case"),
+     ("no yes", ""), ("A B", "")],
+)  # fmt: skip
+def test_the_class_that_means_yes_is_proposed_as_positive(classes: str, positive: str, tmp_path: Path) -> None:
+    path, words = tmp_path / "data.csv", classes.split()
+    path.write_text("a,y\n" + "".join(f"{k * k % 13},{words[k * k % 7 % 2]}\n" for k in range(24)))
+    options = inspect_file(path, "y", STRICT, None).options
+    assert [option for option in options if "positive" in option] == ([f"--positive {positive}"] if positive else [])
+
+
+def test_spellings_of_one_answer_are_one_class(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n" + "".join(f"{k * k % 13},{('Ja', 'nein', 'ja', 'NEIN')[k % 4]}\n" for k in range(24)))
+    found = inspect_file(path, "y", STRICT, None)
+    assert found.two_classes and not found.refused and "'ja' (12 rows) rather than 'nein'" in found.about_target
+
+
+@pytest.mark.parametrize("texts", [["n.a."], ["n.a.", "ND"], ["12 kg", "12 kg"]])
+def test_words_among_numbers_are_proposed_as_missing_value_codes(texts: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n" + "".join(f"{k * k % 13},{dict(enumerate(texts)).get(k, k)}\n" for k in range(24)))
+    found = inspect_file(path, "y", STRICT, None)
+    assert f"--na-values {','.join(sorted(set(texts)))!r}" in found.options and not found.refused
+    with pytest.raises(BadInput, match=f'na_values="{",".join(sorted(set(texts)))}" and na="drop" if'):
+        read_dataset(path, "y")
+    path.write_text("a,y\n" + "".join(f"{k * k % 13},{'1o5' if k == 3 else k}\n" for k in range(24)))
+    assert "1 of 24 cells is text: correct it" in inspect_file(path, "y", STRICT, None).refused
