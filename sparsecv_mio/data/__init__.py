@@ -1,1 +1,1 @@
-"""Data sets, standard coordinates and folds, from files and tables."""
+"""Data sets, standard coordinates (columns centred and scaled) and folds, from files and tables."""

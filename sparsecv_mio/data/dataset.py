@@ -1,4 +1,4 @@
-"""The class `Dataset`: the numeric table of a file, its column names and its fingerprint."""
+"""The class `Dataset`: the numeric table of a file, with its column names and a fingerprint of its content."""
 
 from __future__ import annotations
 

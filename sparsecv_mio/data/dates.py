@@ -1,4 +1,4 @@
-"""Conversion of dates and durations to numbers."""
+"""Conversion of dates and durations to numeric features."""
 
 from __future__ import annotations
 

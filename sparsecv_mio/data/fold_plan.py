@@ -1,4 +1,4 @@
-"""The class `FoldPlan`: the rows that each fold trains on and scores, built from labels or row indices."""
+"""The class `FoldPlan`: the rows on which each fold trains and the rows that it scores, from labels or row indices."""
 
 from __future__ import annotations
 

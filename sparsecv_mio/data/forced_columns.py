@@ -1,4 +1,7 @@
-"""The columns of every support and the other columns, and the conversion of tau to a number of columns."""
+"""Forced columns, which are in every support, and the other columns; conversion of tau to a number of columns.
+
+Forced columns are required features, which tau includes, or adjustment columns, which tau does not include.
+"""
 
 from __future__ import annotations
 

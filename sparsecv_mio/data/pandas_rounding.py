@@ -1,7 +1,7 @@
 """Parsing of decimal numbers with the rounding errors of `read_csv` of pandas 2, which rounds after every digit.
 
-A record of data that were read by pandas does not have the fingerprint of the file. Repeating the same rounding steps
-reproduces its numbers, so such data can still be recognised.
+Data that were read by pandas 2 may differ from the file in the last digits, so a record of them does not have the
+fingerprint of the file. With the same rounding errors, the file is recognised as the source of these data.
 """
 
 from __future__ import annotations

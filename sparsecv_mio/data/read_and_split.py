@@ -1,4 +1,4 @@
-"""From a file, frame or table to a data set and its folds: read, then split, for `solve` and the command line."""
+"""Reads a file, frame or table into a data set and splits its rows into folds, for `solve` and the command line."""
 
 from __future__ import annotations
 

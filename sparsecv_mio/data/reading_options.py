@@ -1,8 +1,8 @@
 """Options for reading a table: number format, treatment of cells, and choice of columns.
 
-Number formats have a decimal mark and may group digits by three. A text can be ambiguous: `1,078` is 1078 if the comma
-groups digits and 1.078 if it is the decimal mark. The format of a column is inferred from all of its cells. If both
-formats can read every cell, neither is chosen.
+A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1,078` is
+1078 if the comma groups digits and 1.078 if it is the decimal mark. The format of a column is inferred from all of its
+cells. If both formats can read every cell of a column, an error states both numbers and the options for each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standard coordinates: column means, centred norms without overflow or underflow, and centred rows."""
+"""Standard coordinates of a data set: centred columns, their means and norms, without overflow or underflow."""
 
 from __future__ import annotations
 

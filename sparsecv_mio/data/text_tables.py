@@ -1,4 +1,4 @@
-"""Reading of text tables in blocks by Arrow; a plain parser finds the lines that Arrow rejects."""
+"""Reading of text tables in blocks by the package Arrow; a simple parser locates the lines that Arrow cannot read."""
 
 from __future__ import annotations
 

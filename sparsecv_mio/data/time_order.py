@@ -1,4 +1,4 @@
-"""Detection of rows in time order, for the folds that `inspect` proposes."""
+"""Detection of tables whose rows are in time order, so that `inspect` can propose folds in time order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of a two-class target to 0 and 1, with the choice of the positive class."""
+"""Conversion of a target with two classes to 0 and 1, with the choice of the positive class."""
 
 from __future__ import annotations
 

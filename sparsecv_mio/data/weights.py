@@ -1,8 +1,9 @@
-"""Row weights: how much each row counts in the fits and in the errors; a row of weight 0 is ignored.
+"""Row weights, which state how much each row counts in the fits and in the errors; rows of weight 0 are ignored.
 
-The training objective is the weighted sum `sum w_i e_i^2`. The CV error is the weighted sum over the held-out rows
-divided by `sum w_i`. Means and scales of columns are weighted. A row of weight 2 is equivalent to two equal rows that
-are always in one fold, and every certified bound holds for the weighted problem.
+The training objective is the weighted sum `sum w_i e_i^2`, with w_i the weight and e_i the residual of row i. The CV
+error is the weighted sum over the held-out rows divided by `sum w_i`. Means and scales of columns are weighted. A row
+of weight 2 is equivalent to two equal rows that are always in one fold. All certified bounds hold for the weighted
+problem.
 """
 
 from __future__ import annotations
