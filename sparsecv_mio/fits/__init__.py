@@ -1,1 +1,1 @@
-"""Best subsets of the full data: one mixed-integer problem, or all sizes of a path."""
+"""Best subsets of the full data: one mixed-integer problem, or the best subset of every size."""

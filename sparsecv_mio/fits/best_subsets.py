@@ -1,9 +1,10 @@
-"""Best subsets of every size on all rows, at given gammas or as functions of gamma (`sparsecv path`).
+"""The best subset of every size on the full data, at given gammas or as a function of gamma (`sparsecv path`).
 
-`--gamma LO..HI` adds the best subset of every size as a function of gamma (`with_surface`). For every size the interval
-is cut into pieces, on each of which one subset is proved to be the best (docs/theory/continuous_gamma.md, section 1).
-Where the objectives of two subsets cross, a piece around the crossing holds both; on it their objectives agree to 1e-9.
-A piece stays open if rounding errors exceed the difference of the subsets, or if a limit ends the work.
+With `--gamma LO..HI`, `with_surface` adds the best subset of every size as a function of gamma. For every size the
+interval is cut into pieces, and one subset is proved to be the best on each piece (docs/theory/continuous_gamma.md,
+section 1). If the objectives of two subsets cross, a piece around the crossing has both subsets; on this piece their
+objectives agree to 1e-9. A piece has no proved subset if rounding errors exceed the difference between subsets, or if a
+limit ends the work.
 """
 
 from __future__ import annotations

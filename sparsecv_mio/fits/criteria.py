@@ -1,9 +1,9 @@
-"""Criteria of model fit on all rows: R^2, adjusted R^2, Cp and BIC; for two classes and counts, deviance and AIC.
+"""Criteria of fit of full-data models: R^2, adjusted R^2, Cp and BIC; deviance and AIC for logistic and Poisson loss.
 
-R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Degrees of freedom are those of least squares: one
-for each column, but with an intercept one less for a factor with all its levels. The criteria are meant for a small
-gamma. A ridge weight reduces the degrees of freedom, and choosing the best of many subsets increases them; no criterion
-corrects for this.
+R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Each column of a model counts as one degree of
+freedom; if there is an intercept, a factor with all its levels counts one less. The criteria are meant for a small
+gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best of many subsets
+increases them. No criterion corrects for either effect.
 """
 
 from __future__ import annotations

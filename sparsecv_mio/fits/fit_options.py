@@ -1,4 +1,4 @@
-"""Options of full-data fits and of lists of near-optimal models, checked once for all callers."""
+"""Options of full-data fits and of lists of near-optimal models, checked once for the command line and Python."""
 
 from __future__ import annotations
 

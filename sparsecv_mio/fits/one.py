@@ -1,4 +1,4 @@
-"""One mixed-integer optimisation problem on all rows, solved by a backend (`sparsecv fit`) or exported to a file."""
+"""One mixed-integer problem on the full data, solved by a backend (`sparsecv fit`) or exported to a file."""
 
 from __future__ import annotations
 
