@@ -1,1 +1,1 @@
-"""Mixed-integer models of the inner problem, and the common interface of the solvers that take them."""
+"""Best-subset problems as mixed-integer models, and the common interface of the solvers (backends)."""

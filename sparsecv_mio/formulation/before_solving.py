@@ -1,8 +1,9 @@
-"""Elimination, before a solver runs, of the columns that every solution better than its start contains.
+"""Elimination of columns, before a solver runs, that every solution at least as good as its initial solution contains.
 
-A solver's tolerances are relative to the scale of the objective, `yy`. If the columns F explain nearly all of the
-response, these tolerances may be larger than the whole optimum. Eliminating F exactly leaves the same problem on the
-other columns, with the scale f(F) (:mod:`sparsecv_mio.problem.elimination`).
+A solver's tolerances are relative to the scale of the objective, the sum of squares y'y of the centred target. If the
+columns F explain nearly all of the target, these tolerances may be larger than the minimum itself. Eliminating F
+exactly leaves the same problem in the other columns. Its scale is f(F), the objective of the ridge fit on F
+(:mod:`sparsecv_mio.problem.elimination`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A feasible initial support under side constraints, good but not optimal, for every backend."""
+"""An initial support that satisfies the side constraints and need not be optimal, for every backend."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
-"""Best-subset logistic regression as a task for solvers: the models of squared-error loss with log losses of rows.
+"""Best-subset logistic regression as a task for solvers: as for squared-error loss, but with the log loss of each row.
 
     min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
 
-in centred columns (`GlmProblem.centred`), divided by the mean weight of a row, so that a row has a weight of about 1.
-Bounds on coefficients and margins come from the level set of the start, `{F <= F(start)}`, by the quadratic that is
-below F there (docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
+Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
+the objective is divided by the mean weight of a row, so that a row has a weight of about 1.
+
+Bounds on coefficients and margins hold for every solution at least as good as the initial one. They come from a
+quadratic that is below the objective F wherever F is at most that of the initial solution (docs/theory/glm.md, section
+3). The perspective relaxation of this quadratic is the first lower bound.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Lists of near-optimal supports of one size, found by the solver of a vendor.
 
-A solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That does not determine
-the held-out error, because another support may be as good. So the problem is solved again without the supports found
-(`at most tau - 1` columns of each), until the lower bound of the other supports is clearly above the best objective.
-Every support found on the way is a candidate.
+A solver returns one support and a lower bound, which is trusted to 2e-6 of the scale of the objective. These do not
+determine the held-out error, because another support may be as good. Therefore the problem is solved again, and each
+support found so far is excluded by a constraint (at most tau - 1 of its columns). This is repeated until the lower
+bound is clearly above the best objective. Every support found in this way is a candidate.
 
-Results of this package's relaxations are passed to the solver (theory sections 1 and 2):
-
-* The solution of the relaxation gives the first cut, its dual value the first lower bound, and its largest columns one
-  more warm start.
-* Safe screening fixes columns before the model is built, for this size, with a margin for ties.
+The solver receives results of this package's relaxations (theory sections 1 and 2). The solution of the relaxation
+gives the first cut, and its largest columns give one more initial support; its dual value is the first lower bound.
+Safe screening for this size, with a margin for ties, fixes columns before the model is built.
 """
 
 from __future__ import annotations

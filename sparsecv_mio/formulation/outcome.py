@@ -1,4 +1,4 @@
-"""Input and output of every solver backend: starts, limits, known bounds and outcomes.
+"""Input and output of every solver backend: initial solutions, limits, known bounds and outcomes.
 
 ============================  ==================  ==============================================
 situation                     stop                outcome
@@ -17,10 +17,13 @@ An unknown bound is -inf / +inf, never None or NaN.
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
 own tolerances, so its dual bound is trusted only to 2e-6 of the objective's scale (theory section 9): `lower` is the
 dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, by which incumbents of a solver may
-violate their rows; in the test above it counts at most as a thousandth of `upper`. A bound computed by this package has
-an allowance for rounding only. `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support
-leaves a larger gap, or its bound is not trusted. `Stop.STALLED` means that a round changed neither the bound nor the
-point: the tolerances of the solver are wider than the requested gap, and further rounds would not end.
+violate their constraints; the test uses at most a thousandth of `upper` as allowance. A bound computed by this package
+has an allowance for rounding only.
+
+`Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or that
+its bound is not trusted. Backends that solve a sequence of models have one model in each round. `Stop.STALLED` means
+that a round changed neither the bound nor the incumbent: the tolerances of the solver are wider than the requested gap,
+and further rounds would not end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Registry of solver backends, loaded on first use, including those that other packages provide by entry points."""
+"""The registered solver backends, imported when first used; other packages can add backends by entry points."""
 
 from __future__ import annotations
 

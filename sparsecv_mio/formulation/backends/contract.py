@@ -1,8 +1,8 @@
-"""Base class of all solver backends, with the checks and conversions that the solvers of vendors share.
+"""Base class of all solver backends, with the checks and conversions that the backends of vendors share.
 
-A backend implements two methods: `available()` and `_run(task, formulation, limits)`. This module does the work that
-determines whether a result is correct: feasibility of the side constraints, the start, the exact refit of every support
-that a solver returns, the bounds with their allowance, and the status.
+A backend implements two methods: `available()` and `_run(task, formulation, limits)`. The base class does the work on
+which the correctness of a result depends: feasibility of the side constraints, the initial solution, the exact refit of
+every support that a solver returns, the bounds with their allowance, and the status.
 """
 
 from __future__ import annotations

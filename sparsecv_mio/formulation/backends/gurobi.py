@@ -1,4 +1,4 @@
-"""Gurobi backend: perspective MISOCP, and single-tree Benders decomposition with lazy cuts."""
+"""Gurobi backend: the perspective model (MISOCP), and Benders decomposition in one tree with lazy cuts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Mosek backend: perspective MISOCP as affine conic constraints, built from the compiled Pyomo model.
+"""Mosek backend: the perspective model (MISOCP) as affine conic constraints, built from the compiled Pyomo model.
 
 Without a licence the model can be built, written (.ptf, .cbf, .task) and evaluated at given points; only `optimize`
-needs a licence. `getpviolacc` is not used, because it aborts the process.
+needs a licence. The function `getpviolacc` of Mosek is not used, because it aborts the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trees of this package as a solver backend."""
+"""The solver backend `native`: the branch-and-bound trees of this package."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""SCIP backend: perspective MISOCP with big-M rows, the quadratic form split into one parabola for each direction.
+"""SCIP backend: the perspective model (MISOCP) with big-M constraints and a quadratic form split into single parabolas.
 
-SCIP's cone tolerance lets a coefficient that is not chosen reach about 3e-5; the rows `lo_j z_j <= u_j <= hi_j z_j`
-prevent that. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end.
-With coefficients multiplied by ten, the objective's scale is 100, for which 1e-4 is small enough.
+SCIP's tolerance for cones lets the coefficient of a column with z_j = 0 reach about 3e-5; the constraints `lo_j z_j <=
+u_j <= hi_j z_j` prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients
+without end. The model therefore multiplies coefficients by ten, which multiplies the scale of the objective by 100;
+relative to this scale, 1e-4 is small enough.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Tangent cuts of outer approximations, of the smooth terms and of the perspective, for every solver that adds cuts.
+"""Tangent cuts of outer approximations, for every solver that adds cuts.
 
-    s_i >= c(r) + c'(r) (r_i - r)          c the square of a residual, or the log loss of a margin
-    t_j >= 2 a u_j - a^2 z_j               of u_j^2 / z_j
+    s_i >= c(r) + c'(r) (r_i - r)          tangent at r of c, the squared residual or the log loss of a margin r_i
+    t_j >= 2 a u_j - a^2 z_j               tangent with slope 2 a of u_j^2 / z_j
 
-Each cut is valid at every feasible point, for any r and a.
+Each cut is valid at every feasible point (s, r, t, u, z) of the model, for any numbers r and a.
 """
 
 from __future__ import annotations
