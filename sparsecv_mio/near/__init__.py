@@ -1,1 +1,1 @@
-"""Near-optimal models, listed completely, and the best subset that all folds share, by its cross-validation error."""
+"""Complete lists of near-optimal models, and the subset with the minimum CV error if all folds share one subset."""

@@ -1,10 +1,10 @@
-"""Lists of all supports at one gamma with a small value, found by trees and passed to a taker.
+"""Lists of all supports at one gamma whose value is at most a threshold, found by branch-and-bound trees.
 
-A criterion defines the value of a support: the training objective, or the CV error of one support that all folds share.
-A branch is the set of supports with some columns and without some others. For a branch the criterion gives a problem
-with `f(S) <= rate * value(S) + offset`. So all supports with a value up to v are among those with f up to
-`rate * v + offset` (docs/theory/near_optimal.md). A `Collection` lists these by trees, and splits a branch if there are
-many.
+A *criterion* defines the value of a support: the training objective, or the CV error if all folds share the support. A
+*branch* is the set of supports that contain given columns and exclude other given columns. For a branch the criterion
+gives a ridge problem whose objective f satisfies `f(S) <= rate * value(S) + offset` for every support S of the branch.
+All supports with a value of at most v are therefore among those with f of at most `rate * v + offset`
+(docs/theory/near_optimal.md). A `Collection` lists these by trees, and splits a branch that has many of them.
 """
 
 from __future__ import annotations

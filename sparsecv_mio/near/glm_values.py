@@ -1,7 +1,8 @@
-"""Values of supports for logistic and Poisson loss, and lists of all supports with a small value.
+"""Values of supports for logistic and Poisson loss, and lists of all supports whose value is at most a threshold.
 
-This module is the counterpart of `collecting`, which is for squared-error loss. Its trees list supports by the training
-objective (:mod:`sparsecv_mio.trees.glm_tree`), up to a level that falls with the threshold.
+A value is the training objective, or the CV error if all folds share the support; :mod:`sparsecv_mio.near.collecting`
+is the module for squared-error loss. The trees of this module list supports by their training objective
+(:mod:`sparsecv_mio.trees.glm_tree`), up to a cutoff that decreases with the threshold.
 """
 
 from __future__ import annotations

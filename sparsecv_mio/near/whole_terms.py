@@ -1,4 +1,4 @@
-"""Terms of one or several columns that enter a model together, as units of the size of a support."""
+"""Terms of several columns that enter a model together, such as the levels of a factor; tau counts terms."""
 
 from __future__ import annotations
 
