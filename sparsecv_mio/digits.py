@@ -1,8 +1,8 @@
 """Formatting of numbers and names on the screen, in reports, in tables and in messages.
 
-A number is written with the requested number of significant digits. If it is below 1e12, all digits before the decimal
-point are written, so that errors, bounds, objectives and coefficients can be compared by eye in any unit. Lists of
-names show the first names only; a name that contains a comma is quoted.
+A number is written with the requested number of significant digits. Below 1e12, all digits before the decimal point are
+written, so that readers can compare errors, bounds, objectives and coefficients in any unit. A list of names is cut
+after the first names; a name that contains a comma is quoted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Reading of regular files, and writing of files that are always complete.
+"""Reading of regular files, and writing of files without partial results.
 
-A file is written in a temporary folder next to its target and then renamed, so the target always has either the whole
-old content or the whole new content. If the target is a symbolic link, the file that it points to is replaced. Pipes,
-devices, sockets and folders are never replaced; text may be written to a pipe or a device if the caller allows it.
+A file is written in a temporary folder next to its target and then renamed, so the target always has either the
+complete old content or the complete new content. If the target is a symbolic link, the file to which it points is
+replaced. Pipes, devices, sockets and folders are never replaced; text may be written to a pipe or a device if the
+caller allows it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The set of models that are searched: required and excluded columns, ridge weights and support sizes.
+"""The set of models that a search compares: required and excluded columns, ridge weights and support sizes.
 
 The functions parse texts and lists into `Restrictions`, ridge weights and support sizes, and supply the default values.
-They are pure functions without a numerical library. A text that cannot be parsed raises an error whose one-line message
-names the option.
+They have no side effects and need no numerical library. A text that cannot be parsed raises an error whose one-line
+message names the option.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Execution on threads, and the connection to a dask cluster."""
+"""Execution of work on threads, and the connection to a dask cluster."""
 
 from __future__ import annotations
 

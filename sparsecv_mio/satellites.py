@@ -1,8 +1,9 @@
-"""The satellites: folders of this package that the core does not import, and what they register.
+"""Satellites: the folders of this package that the core does not import, and what they register.
 
-The `__init__` of a satellite names its commands in `COMMANDS`, each with its module in the folder. It may also name
-`WARM_UP`, a function that compiles the kernels that it alone uses, and `PROOF_CHECKER`, the module that checks a proof
-before it is stored. The modules are imported when they are used. Without the folder the remaining package works.
+The core is the package without these folders, and runs without them. The `__init__` of a satellite names its commands
+in `COMMANDS`, each with its module in the folder. It may also name `WARM_UP`, a function that compiles the kernels that
+the satellite alone uses, and `PROOF_CHECKER`, the module that checks a proof before it is stored. A module of a
+satellite is imported when it is first used.
 """
 
 from __future__ import annotations

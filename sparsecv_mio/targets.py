@@ -1,6 +1,6 @@
-"""The losses, and what each of them assumes of the target: the one place that states how losses differ in words.
+"""The losses and their requirements on the target: the only module that states in words how the losses differ.
 
-`problem/row_losses` has their mathematics. This module imports nothing numerical, so the command line can be parsed
+`problem/row_losses` has their mathematics. This module imports no numerical library, so the command line can be parsed
 without numpy.
 """
 

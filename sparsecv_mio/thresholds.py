@@ -1,4 +1,4 @@
-"""Numbers of columns, folds and bytes at which the search changes its algorithm.
+"""Numbers of columns, folds and bytes at which a computation changes its algorithm.
 
 Each threshold was found by timing the two algorithms on either side of it. Both algorithms give the same answer.
 """

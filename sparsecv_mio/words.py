@@ -1,6 +1,6 @@
 """The keywords that options accept.
 
-This module imports nothing numerical, so the command line can be parsed without numpy.
+This module imports no numerical library, so the command line can be parsed without numpy.
 """
 
 from __future__ import annotations
