@@ -153,17 +153,18 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     """
     if lower.ndim > 1 and lower.size > CHUNK_ELEMENTS:  # one pair at a time: the arrays below are large
         return np.array([enough_on_all_rows(*of_one) for of_one in zip(lower, fold, bar, strict=True)])
-    if np.all(np.sum(lower, axis=-1) >= bar):
-        return np.zeros(lower.shape[:-1])
+    is_below = np.sum(lower, axis=-1) < bar
+    enough = np.zeros(is_below.shape)
+    lower, fold, bar = lower[is_below], fold[is_below], np.asarray(bar)[is_below]
     start = lower + fold  # for v above this value, v - u is the larger bound
     order = np.argsort(start, axis=-1, kind="stable")
     start, lower, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, lower, fold))
-    lower_sum, usable = np.sum(lower, axis=-1), np.isfinite(fold)
-    rests = np.subtract.accumulate(np.concatenate([lower_sum[..., None], lower], axis=-1), axis=-1)[..., 1:]
+    lower_sum, usable = np.sum(lower, axis=-1, keepdims=True), np.isfinite(fold)
+    rests = np.subtract.accumulate(np.concatenate([lower_sum, lower], axis=-1), axis=-1)[..., 1:]
     totals = np.cumsum(np.where(usable, fold, 0.0), axis=-1)
-    v = (np.asarray(bar)[..., None] - rests + totals) / np.arange(1, lower.shape[-1] + 1)
-    enough = np.min(np.where(usable & (v >= start), v, np.inf), axis=-1, initial=np.inf)
-    return np.where(lower_sum >= bar, 0.0, enough)
+    v = (bar[..., None] - rests + totals) / np.arange(1, lower.shape[-1] + 1)
+    enough[is_below] = np.min(np.where(usable & (v >= start), v, np.inf), axis=-1, initial=np.inf)
+    return enough
 
 
 def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
