@@ -5,15 +5,14 @@ A trace is a file of JSON lines that shows how the interval of every pair closes
 "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`. Pairs are listed gamma by
 gamma, each gamma with all taus. CV errors are per row, in squared units of the target; an unknown upper bound is null.
 `estimates` contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is
-proved among the taus up to `tau` and the gammas from `gamma` on. Each of the two may be null, and so may the list.
-A descent has no grid of gammas. Its first line has `"gammas": null`, and its moments name their `gamma` and the number
-of `steps` before. Its pairs are the taus at that gamma, `upper` is the best upper bound so far, and `estimate` is the
-CV error of the same pair.
+certified among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null.
+A descent has no grid of gammas. Its first line has `"gammas": null`, and each moment has the `gamma` of the next step
+and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is the smallest upper bound
+so far, and `estimate` is the CV error of the pair with this bound.
 
 A checkpoint is a NumPy archive that is complete at every moment. It stores the table of subproblems and the position of
-the method. Quantities that are cheap or decide nothing (moments, the fit on all rows) are computed again. A key of
-data,
-folds, grid and method allows only the same search to resume, with any gap, limits and number of threads.
+the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key of
+data, folds, grid and method. Only a search with the same key can resume it, with any gap, limits and number of threads.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -53,23 +52,19 @@ from sparsecv_mio.search.state.cells import Archive, CellTable, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.state.pairs import proved_ends
 
-if TYPE_CHECKING:
-    pass
-
-
 Listener = Callable[[], None]
 
 
 class Signals:
-    """Moments of a search that others may want to see.
+    """The signals of a running search to its listeners.
 
-    `doing` says in words what comes next; `progressed` follows a portion of work; `safe_point` says that no cell is
-    half-written: the state may be stored now.
+    There are three: a description of the next step, the end of a step, and a safe point. At a safe point no subproblem
+    is half-written, so the state may be stored.
 
     Attributes
     ----------
     phase : str
-        What the search is doing, as in `trees: tau 3, fold 4 of 10`; empty before it said.
+        Description of the present step, for example `trees: tau 3, fold 4 of 10`; empty before the first step.
     """
 
     def __init__(self) -> None:
@@ -84,13 +79,14 @@ class Signals:
         safe_point: Listener | None = None,
         doing: Callable[[str], None] | None = None,
     ) -> None:
-        """Call listeners at these moments from now on.
+        """Add listeners.
 
         Parameters
         ----------
         progressed, safe_point : callable, optional
+            Functions without arguments that are called after a step and at a safe point.
         doing : callable, optional
-            Called with what is being done, in words.
+            Function that is called with the description of a step before the step begins.
         """
         if doing is not None:
             self._on_phase.append(doing)
@@ -100,40 +96,51 @@ class Signals:
             self._on_safe_point.append(safe_point)
 
     def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
-        """Say what is being done now, and how much of it is done where that is counted.
+        """Send the description of the present step.
 
         Parameters
         ----------
         phase : str
-            As `trees: tau 3`.
+            Description, for example `trees: tau 3`.
         done, of : int, optional
-            Counted from the first; `of` 0 leaves both out.
+            Number of finished parts, and of all parts; with `of=0` the description contains neither.
         """
         self.phase = f"{phase} {done:,} of {of:,}" if of else phase
         for listener in self._on_phase:
             listener(self.phase)
 
     def notify_progress(self) -> None:
-        """Say that a portion of work is done."""
+        """Send the signal that a step has ended."""
         for listener in self._on_progress:
             listener()
 
     def safe_point(self) -> None:
-        """Say that the state may be stored."""
+        """Send the signal that the state may be stored."""
         for listener in self._on_safe_point:
             listener()
 
 
-TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # seconds between lines and writes at least: long runs keep files small
+TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # minimum seconds between two lines of a trace, and between two checkpoints
 RESUMED = "resumed"
 COMPILING = "compiling kernels for this machine, once"
 
 
 @dataclass(frozen=True)
 class TauProgress:
-    """One tau, all gammas: cells that are final, that need no work any more, and all; the interval of its best h.
+    """The progress of one tau over all gammas.
 
-    `cv_error` is the least CV error found, inf where there is none yet; an `estimate` where not every fold is decided.
+    Attributes
+    ----------
+    tau : int
+        Size.
+    final, pruned, total : int
+        Numbers of subproblems: final, excluded by the bound of their pair, and in all.
+    lower, upper : float
+        Bounds on the smallest CV error of the tau.
+    cv_error : float
+        Smallest CV error found; inf if none is known.
+    estimate : bool
+        True if some fold of the pair with this CV error is not solved.
     """
 
     tau: int
@@ -148,12 +155,34 @@ class TauProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds.
+    """The progress of a run.
 
-    `best` is the pair (gamma, tau) that would be reported now, with its `cv_error` (an `estimate` where not every fold
-    of it is decided); `pruned` counts the cells that a certified bound of their pair has made needless, `taus` says it
-    tau by tau, `stage` says in words what is being done. `proved`: the largest tau up to which, and the least gamma
-    from which on, the best pair is proved; None where it is nowhere.
+    Attributes
+    ----------
+    done, total : int
+        Numbers of subproblems: final, and in all.
+    nodes : int
+        Number of nodes of trees.
+    lower, upper : float
+        Bounds on the minimum CV error, per row, in the units of the file.
+    seconds : float
+        Seconds since the start.
+    mios : int
+        Number of mixed-integer problems solved.
+    pruned : int
+        Number of subproblems that are excluded by the bound of their pair.
+    best : tuple of (float, int), optional
+        Pair (gamma, tau) that would be reported now.
+    taus : tuple of TauProgress
+        Progress by tau.
+    stage : str
+        Description of the present step.
+    proved : tuple, optional
+        Largest tau up to which, and smallest gamma from which, the best pair is certified; each may be None.
+    cv_error : float
+        CV error of the best pair; inf if it is unknown.
+    estimate : bool
+        True if some fold of the best pair is not solved.
     """
 
     done: int
@@ -219,14 +248,14 @@ def measure_progress(state: SearchState, mios: int, stage: str = "") -> Progress
 
 
 class Reporter:
-    """Hands reports of a method on; where one takes long to make, less often.
+    """Reports the progress of a search; the more seldom, the longer a report takes to build.
 
     Parameters
     ----------
     progress : callable
-        Called with a :class:`Progress`.
+        Function that receives a :class:`Progress`.
     make : callable
-        Returns the progress of the method.
+        Function that builds the progress of the search.
     """
 
     def __init__(self, progress: Callable[[Progress], None], make: Callable[[], Progress]) -> None:
@@ -235,12 +264,12 @@ class Reporter:
         self._due, self._reported = -np.inf, 0.0
 
     def visit(self) -> None:
-        """Report, unless reports would take more than one part in `REPORT_SHARE` of the time."""
+        """Report, unless reports would take more than a share `1 / REPORT_SHARE` of the time."""
         if time.monotonic() >= self._due:
             self.report()
 
     def report(self) -> None:
-        """Report, whenever the last one was."""
+        """Report at once, however recent the last report is."""
         begin = time.monotonic()
         self.last = self.make()
         self.progress(self.last)
@@ -248,7 +277,7 @@ class Reporter:
         self._due = now + REPORT_SHARE * (now - begin)
 
     def say(self, phase: str) -> None:
-        """Report the present activity together with the last numbers, without any cost."""
+        """Report a new description of the present step with the numbers of the last report, which costs nothing."""
         if self.last is None:
             self.report()
             return
@@ -257,14 +286,14 @@ class Reporter:
 
 
 def make_stage_reporter(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
-    """Return a reporter that adds to each report the part of a larger run that it belongs to.
+    """Return a reporter that adds the name of a part of a larger run to each report.
 
     Parameters
     ----------
     report : callable or None
         Function that receives the reports.
     stage : str
-        Name of that part in words.
+        Name of the part.
     """
     if report is None:
         return None
@@ -272,33 +301,45 @@ def make_stage_reporter(report: Callable[[Progress], None] | None, stage: str) -
 
 
 class Watched(ABC):
-    """A search that proceeds step by step, and can be observed, stored and resumed."""
+    """A search that proceeds step by step, and can be observed, stored and resumed.
 
-    name: str  # the word by which checkpoints and traces know the method
-    context: Context  # what is searched, in which data, and by when
-    carried_on = False  # whether it knows all that a checkpoint held
-    is_always_valid = False  # True if a checkpoint may be stored before `begin` has ended
+    Attributes
+    ----------
+    name : str
+        Name of the method in checkpoints and traces.
+    context : Context
+        Data, grid, folds and deadline of the search.
+    carried_on : bool
+        True if the search was resumed from a checkpoint.
+    is_always_valid : bool
+        True if a checkpoint may be stored before `begin` has ended.
+    """
+
+    name: str
+    context: Context
+    carried_on = False
+    is_always_valid = False
 
     @abstractmethod
     def begin(self) -> None:
-        """Take the first steps: supports on all rows, and what they say of every cell."""
+        """Take the first steps: best subsets of the full data, and the bounds on all pairs that follow from them."""
 
     @property
     @abstractmethod
     def is_finished(self) -> bool:
-        """True if the certificate is closed, no work is left, or the time is over."""
+        """True if the goal is reached, no work is left, or the time is over."""
 
     @abstractmethod
     def step(self) -> None:
-        """Do a portion of work."""
+        """Do one portion of the work."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot | None:
-        """Return what is known now, for any thread; None before anything is."""
+        """Return a copy of the present results, which any thread may read; None before the first result."""
 
     @abstractmethod
     def progress(self) -> Progress:
-        """Return how far the search is."""
+        """Return the progress of the search."""
 
     @abstractmethod
     def trace_line(self) -> dict[str, Any]:
@@ -306,16 +347,16 @@ class Watched(ABC):
 
     @abstractmethod
     def checkpoint(self) -> Archive:
-        """Return all that a checkpoint holds."""
+        """Return the content of a checkpoint."""
 
     @abstractmethod
     def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; instead of `begin`.
+        """Restore the state of a checkpoint; called instead of `begin`.
 
         Raises
         ------
         CorruptStore
-            Where `stored` is not of the same search; nothing is changed then.
+            If `stored` belongs to another search; the state is then unchanged.
         """
 
 
@@ -366,7 +407,7 @@ class Trace:
     Parameters
     ----------
     path : path
-        As of :class:`~sparsecv_mio.files.JsonLines`.
+        File of the trace, see :class:`~sparsecv_mio.files.JsonLines`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -376,11 +417,11 @@ class Trace:
 
     @property
     def failure(self) -> SparseCVError | None:
-        """Error for which the trace ends early."""
+        """Error that ended the trace; None if there was none."""
         return self.lines.failure
 
     def visit(self, run: Watched) -> None:
-        """Write a line if it is time to."""
+        """Write a line if the next one is due."""
         if time.monotonic() >= self.due:
             self.write(run)
 
@@ -403,7 +444,7 @@ class Trace:
 
 
 def is_trace(path: str | os.PathLike[str]) -> bool:
-    """Return True if a readable file begins as a trace does."""
+    """Return True if a file can be read and begins like a trace."""
     if not os.path.isfile(path):
         return False
     with suppress(OSError), open(path, "rb") as stream:
@@ -412,7 +453,7 @@ def is_trace(path: str | os.PathLike[str]) -> bool:
 
 
 def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the first line and the moments of a trace; a last line that was cut off is left out.
+    """Return the first line and the moments of a trace, without a last line that is incomplete.
 
     Raises
     ------
@@ -465,7 +506,7 @@ def make_search_key(context: Context, method: str) -> dict[str, Any]:
 
 
 def check_place(path: str | os.PathLike[str], option: str) -> None:
-    """Raise `BadInput` for a place that cannot hold a checkpoint: it cannot be written, or contains another file."""
+    """Raise `BadInput` if a checkpoint cannot be written to a path, or if the path is a file of another kind."""
     check_writable(path, option)
     if os.path.exists(path) and os.path.getsize(path) > 0:
         with open(path, "rb") as stream:
@@ -477,9 +518,9 @@ def check_place(path: str | os.PathLike[str], option: str) -> None:
 
 
 def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
-    """Raise `BadInput` where a run is stored that has not ended: a new one would be written over it.
+    """Raise `BadInput` if a file contains the checkpoint of an unfinished run, which a new run would overwrite.
 
-    What is damaged or of another version is written over: nothing carries it on.
+    A damaged checkpoint, or one of another version, may be overwritten because no run can resume it.
     """
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         return
@@ -495,16 +536,17 @@ def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
 
 
 class Checkpoint:
-    """Writes the state of a run now and then.
+    """Writes the state of a run at intervals.
 
     Parameters
     ----------
     path : path
+        File of the checkpoint.
 
     Attributes
     ----------
     failure : SparseCVError or None
-        Why the last write failed: it costs the file, never the run.
+        Error of the last write, which does not end the run; None if the write succeeded.
 
     Raises
     ------
@@ -519,20 +561,21 @@ class Checkpoint:
         self.failure: SparseCVError | None = None
 
     def visit(self, run: Watched) -> None:
-        """Write if it is time to."""
+        """Write if the next checkpoint is due."""
         if time.monotonic() >= self.due:
             self.write(run)
 
     def write(self, run: Watched, begun: bool = True, ended: bool = False) -> None:
-        """Write; the file is complete at every moment.
+        """Write the checkpoint; the file is complete at every moment.
 
         Parameters
         ----------
         run : Watched
+            Search to store.
         begun : bool
-            False for a run without any results yet; a run that resumes there starts from the beginning.
+            False for a search without results; a run that resumes such a checkpoint starts from the beginning.
         ended : bool
-            Whether the search came to its end: there is nothing to carry on.
+            True if the search has ended, so that no run needs to resume it.
         """
         begin = time.monotonic()
         state: Archive = dict(run.checkpoint()) if begun else {}
@@ -558,13 +601,14 @@ Stored = tuple[Mapping[str, Any], Archive]
 
 
 def stored_cells(context: Context, stored: Stored) -> CellTable | None:
-    """Return the cells of a checkpoint of the same question; None where it holds none, or is of another.
+    """Return the table of subproblems of a checkpoint; None if it has no table or belongs to another question.
 
     Parameters
     ----------
     context : Context
+        Data, grid and folds of the question.
     stored : mapping and Archive
-        As `read_checkpoint` returns them.
+        Key and arrays, as `read_checkpoint` returns them.
     """
     key, state = stored
     cells, table = select_by_prefix("cells", state), SearchState.from_context(context).cells
@@ -606,43 +650,45 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
 
 
 def _difference(key: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Say what a stored run differs in from another one; empty where it is the same."""
+    """Return a description of the first difference of two keys; empty if there is none."""
     for name, value in own.items():
         if name == "weights" and key.get("data") == own["data"]:
-            continue  # the same numbers, wherever they stand
+            continue  # the fingerprint of the data includes the weights
         if key.get(name) != value:
-            said = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
+            difference = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
             if isinstance(value, str | None) and name != "data" and name != "folds":
-                said += f" ({key.get(name) or 'none'} in the checkpoint, {value or 'none'} in this run)"
-            return said
+                difference += f" ({key.get(name) or 'none'} in the checkpoint, {value or 'none'} in this run)"
+            return difference
     return ""
 
 
 def check_same(path: str | os.PathLike[str], key: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raise `BadInput` where a checkpoint is of another search than one with the key `own`; it says what differs."""
-    if said := _difference(key, own):
+    """Raise `BadInput` if the key of a checkpoint differs from the key `own` of a search; the message names how."""
+    if difference := _difference(key, own):
         raise BadInput(
-            f"--resume: checkpoint {path} belongs to another run, its {said}; give the options of that run, or another "
-            "file"
+            f"--resume: checkpoint {path} belongs to another run, its {difference}; give the options of that run, or "
+            "another file"
         )
 
 
 def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> bool:
-    """Put a run where a checkpoint of the same search left off; False where that had not begun and knew nothing.
+    """Restore the state of a search from a checkpoint; return False if the checkpoint has no results.
 
     Parameters
     ----------
     run : Watched
+        Search to resume.
     path : path
+        File of the checkpoint.
     stored : mapping and Archive, optional
-        What it holds, where that is read already.
+        Key and arrays of the checkpoint; read from the file by default.
 
     Raises
     ------
     BadInput
-        The checkpoint is of another search; the message says what differs.
+        If the checkpoint belongs to another search; the message names the difference.
     CorruptStore
-        See `read_checkpoint`.
+        If the checkpoint cannot be read, see `read_checkpoint`.
     """
     key, state = stored or read_checkpoint(path)
     check_same(path, key, make_search_key(run.context, run.name))
