@@ -36,33 +36,34 @@ if TYPE_CHECKING:
     Made = TypeVar("Made", bound=DataclassInstance)
 
 
-GRID = ("gammas", "taus")  # keywords of every function that searches one
+GRID = ("gammas", "taus")  # keywords of every function that searches a grid
 
 
 def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
-    """Return options with some fields given by keyword, checked again together with the restrictions.
+    """Return options in which some fields are replaced; the options are checked again.
 
     Parameters
     ----------
     made : dataclass
         Frozen options.
     keywords : mapping of str to object
+        New values by field; fields of `Restrictions` may be among them.
     function : str
-        Who was called, for the error.
+        Name of the called function, for the error.
     near : iterable of str
-        Its other keywords, which may have been meant.
+        Other keywords of this function, for a suggestion after a misspelling.
 
     Returns
     -------
     dataclass
-        Of the same class.
+        Options of the same class.
 
     Raises
     ------
     TypeError
-        If a keyword is not a field, as in Python.
+        If a keyword is not a field.
     BadInput
-        For what the options refuse.
+        If a value is out of range, or options cannot be combined.
     """
     names = {field.name for field in fields(made)}
     inside = RESTRICTIONS if "restrictions" in names else ()
@@ -79,7 +80,7 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
 
 
 def check_formulation(backend: str, formulation: str | None, loss: Loss = DEFAULT_LOSS) -> str | None:
-    """Return a model of a backend by its name; None, its first, passes."""
+    """Return the name of a formulation of a backend, after a check; None, the first formulation, is always valid."""
     chosen = get_backend(backend)
     if not loss.is_quadratic:
         chosen.check_takes(None, loss=loss)
@@ -89,7 +90,7 @@ def check_formulation(backend: str, formulation: str | None, loss: Loss = DEFAUL
 
 
 def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | None) -> tuple[str, ...]:
-    """Return options of a solver as texts `NAME=VALUE`; of a mapping, a list, or a text with commas between them.
+    """Return options of a solver as texts `NAME=VALUE`, from a mapping, a list, or a text separated by commas.
 
     Examples
     --------
@@ -112,13 +113,13 @@ def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | Non
 
 
 def limits_of_mio(given: Mapping[str, Any], **others: Any) -> Limits:
-    """Return the limits of one MIO: the gap and the seconds among options by name, and others."""
+    """Return the limits of one MIO, from the options `gap` and `time_limit` and from other limits by name."""
     seconds = given["time_limit"]
     return Limits(gap=given["gap"], seconds=math.inf if seconds is None else seconds, **others)
 
 
 def check_limits(limits: Limits) -> None:
-    """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
+    """Raise `BadInput` if a limit of one MIO is out of range; infinite seconds or nodes mean no limit."""
     seconds = None if limits.seconds == math.inf else limits.seconds
     for name, value in (("gap", limits.gap), ("time_limit", seconds), ("threads", limits.threads)):
         OPTIONS[name].validate(value)
@@ -135,7 +136,7 @@ ONE_TREE = (
 WITHIN = ("scale_within", "na_within")
 OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "sources")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
-MOST_WEIGHT = 1e9  # of the instability
+MOST_WEIGHT = 1e9  # maximum weight of the instability
 
 
 def format_setting(value: Any) -> str:
@@ -165,13 +166,13 @@ class Rule:
     Attributes
     ----------
     option : str
-        The rule holds where this option is given, that is, differs from its default.
+        Option that imposes the requirement if it differs from its default.
     other : str
-        Another option.
+        Option on which the requirement is imposed.
     words : tuple
-        What the other option may be then.
+        Values that the other option may then have.
     why : str
-        The reason, for the message and for docs/cli.md.
+        Reason, for the message and for docs/cli.md.
     """
 
     option: str
@@ -231,65 +232,70 @@ RULES = (
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How a search goes about its grid; checked when made, and never changed.
+    """The options of a search over a grid. They are checked when the object is built, and cannot be changed.
 
     Attributes
     ----------
     scale : {"length", "variance", "none"}
-        What the penalty measures.
+        Scale of the columns to which the ridge penalty applies.
     intercept : {"fold", "global", "none"}
+        Intercept: fitted in each training set, the mean of all rows, or none.
     loss : {"squared", "logistic", "poisson"}
-        What is fitted. `logistic` is for a target of two classes; the CV error is the mean log loss of held-out rows.
-        `poisson` is for counts; the CV error is the mean of half their deviance.
+        Loss of the model. `logistic` requires a target of two classes; the CV error is the mean log loss of held-out
+        rows. `poisson` requires counts; the CV error is the mean of half their deviance.
     positive : str, optional
-        With `loss="logistic"`, the class that is 1 (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
+        Class whose probability is modelled with logistic loss (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
     class_weight : "balanced", optional
-        With `loss="logistic"`: both classes weigh the same (:func:`sparsecv_mio.data.weights.balanced`).
+        Weights of rows with which both classes have equal total weight, for logistic loss
+        (:func:`sparsecv_mio.data.weights.balanced`).
     exposure : str, optional
-        With `loss="poisson"`: the column of exposures (:func:`sparsecv_mio.data.counts.as_counts`).
+        Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.counts.as_counts`).
     gap : float
-        Relative gap at which the certificate counts as closed; 0 decides every cell.
+        Relative gap between the bounds on the minimum CV error at which the search ends; 0 solves every subproblem.
     one_se : bool
-        Apply the one-standard-error rule and refit at its pair.
+        True to report and refit the pair of the one-standard-error rule.
     stability : float, "nested" or tuple of float, optional
-        Refit at the pair with the least `h + weight * instability`, for this weight or for one that nested
-        cross-validation chooses (:mod:`sparsecv_mio.search.api`). Of several weights the pairs of all are
-        decided and that of the first is reported.
+        Weight of the instability: the reported pair minimises `h + weight * instability`. `nested` chooses the weight
+        by nested cross-validation (:mod:`sparsecv_mio.search.api`). With several weights, the pair of the first is
+        reported, and the record has the pairs of all.
     model : {"pair", "average"}
-        Which model predicts: that of the reported pair, or the average of the near-best pairs on a best subset
+        Model that predicts: that of the reported pair, or the average of the near-optimal pairs on a best subset
         (:mod:`sparsecv_mio.search.answer.average`).
     own_error : bool
-        With `model="average"`: estimate the error of that model too, within every fold.
+        True to estimate the error of the averaged model too, from an average in each fold.
     time_limit : float, optional
-        Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
-        at (:mod:`sparsecv_mio.search.deadline`).
+        Time limit in seconds. The search returns the best answer so far with valid bounds, at most one second after
+        the limit (:mod:`sparsecv_mio.search.deadline`).
     threads : int, optional
-        Folds solved at once; all cores by default.
+        Number of threads; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
-        `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
-        lifts all other pairs over it (:mod:`sparsecv_mio.search.orders.winner_first`); `algorithm1` is the paper's, one
-        MIO at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid
-        of gammas (:mod:`sparsecv_mio.search.every_gamma.descent`). `auto`: see :func:`choose_method`.
+        Order of the search. `rounds` shares work between taus and folds. `joint` solves the pair with the best
+        estimate first (:mod:`sparsecv_mio.search.orders.winner_first`). `algorithm1` is Algorithm 1 of Cory-Wright and
+        Gómez, which solves one MIO at a time. `grid` solves every pair. `bounds` solves no MIO. `descent` varies gamma
+        outside of the grid (:mod:`sparsecv_mio.search.every_gamma.descent`). For `auto` see :func:`choose_method`.
     backend : str
-        Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+        Solver of the MIOs of `joint`, `algorithm1` and `grid`, one of
+        :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
-        Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
+        Formulation of the backend, for example `benders` for Gurobi; the first formulation by default.
     solver_option : mapping or sequence of str
-        Options of the backend's solver by its own names: `{"MIPFocus": 1}` of gurobi, for one. What the certificate
-        rests on is refused: tolerances, gaps, limits.
+        Options of the solver by its own names, for example `{"MIPFocus": 1}` for Gurobi. Tolerances, gaps and limits
+        are refused, because the certificate depends on them.
     mio_budget : int, optional
-        Most MIOs that `joint`, `algorithm1` or `grid` may solve.
+        Maximum number of MIOs that `joint`, `algorithm1` or `grid` solves.
     refine : bool
-        Deprecated: search gamma between the neighbours of the reported one too, at its tau; stored under `refined`, the
-        answer stays the grid's. `gammas="LO..HI"` proves the best gamma of an interval.
+        True to search the gammas between the neighbours of the reported gamma too, at the reported tau. The record has
+        the result under `refined`, and the answer remains that of the grid. Deprecated: `gammas="LO..HI"` certifies
+        the best gamma of an interval.
     restrictions : Restrictions
-        What every model must and may not contain; each of its fields may be given by keyword as well.
+        Restrictions on the features of every model; each field may also be given by keyword.
     scale_within, na_within : {"all", "folds"}
-        Whether columns are measured, and empty cells filled, by all rows or, in each fold, by its training rows
+        Rows from which scales and imputed values are computed: all rows, or the training rows of each fold
         (:mod:`sparsecv_mio.data.rows_of_folds`).
     sources : str or sequence of str, optional
-        Names of sources of bounds (:data:`sparsecv_mio.search.sources.registry.SOURCES`): those to switch off, each
-        with a minus, or those to use. The answer is the same. All are on by default.
+        Bounding methods to use, or, each with a minus sign, bounding methods not to use
+        (:data:`sparsecv_mio.search.sources.registry.SOURCES`). All are used by default. The answer does not depend on
+        this option.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
         Deprecated, without effect; see `sources`.
 
@@ -336,7 +342,7 @@ class SearchOptions:
 
     @classmethod
     def of(cls, **words: Any) -> SearchOptions:
-        """Make options of words as text."""
+        """Return options from values by field, which may be text and may include fields of `Restrictions`."""
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
@@ -353,7 +359,7 @@ class SearchOptions:
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
 
     def _fault(self, rule: Rule) -> str:
-        """Say what an option demands of another that is not so; nothing where it is."""
+        """Return a message if a rule is violated, else an empty text."""
         holder = self.restrictions if rule.option in RESTRICTIONS else self
         value, setting = getattr(holder, rule.option), getattr(self, rule.other)
         unasked, vendors = value in (DEFAULTS[rule.option], ()), rule.words is VENDORS and setting != NATIVE
@@ -365,7 +371,7 @@ class SearchOptions:
 
     @property
     def workers(self) -> int:
-        """Threads to use."""
+        """Number of threads."""
         return self.threads or os.cpu_count() or 1
 
     @property
@@ -375,25 +381,25 @@ class SearchOptions:
 
     @property
     def by_folds(self) -> tuple[str, ...]:
-        """Names of the options that ask for that."""
+        """Names of the options that require preprocessing in each fold."""
         return tuple(name for name in WITHIN if getattr(self, name) is Within.FOLDS)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Weights of the instability that are given; none where nested cross-validation is to choose one."""
+        """Given weights of the instability; empty if nested cross-validation chooses the weight."""
         return self.stability if isinstance(self.stability, tuple) else ()
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data of the search: a target of 0 and 1 with class weights, or counts with their exposures."""
+        """Return the data with the target of the loss: 0 and 1 with class weights, or counts with exposures."""
         return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def within(self, dataset: Dataset) -> SearchOptions:
-        """Return the same options, the restrictions by the names of the data."""
+        """Return the same options with restrictions that name columns of the data."""
         restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
         return replace(self, restrictions=restrictions)
 
     def request(self, grid: Grid) -> SearchRequest:
-        """Return what a record says was asked for."""
+        """Return the requested options as the record stores them."""
         words = {name: _plain_option(getattr(self, name)) for name in RECORDED}
         words |= {name: getattr(self, name) or None for name in ("restrictions", "sources")}
         words["stability"] = self.weights or None
@@ -403,7 +409,7 @@ class SearchOptions:
         )
 
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
-        """Raise `BadInput` for folds of other data, too few of them, or one whose training rows are of one class."""
+        """Raise `BadInput` if folds do not fit the data, are too few, or leave training rows of one class only."""
         if folds.n != dataset.n:
             raise BadInput(
                 f"folds: the plan has {folds.n} rows, but the data have {dataset.n}; give a plan for these data"
@@ -417,7 +423,7 @@ class SearchOptions:
 
 
 def describe_deprecated_options(options: SearchOptions) -> list[str]:
-    """Return a line on each option that is given and will be removed: its name, and what to use instead.
+    """Return a line for each given option that is deprecated: its name, and the option to use instead.
 
     Examples
     --------
@@ -432,12 +438,12 @@ DEFAULTS = {field.name: field.default for field in (*fields(SearchOptions), *fie
 
 
 def parse_oracles(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
-    """Return the oracles that a list or a text names, each once; `none` is the empty choice, None that of the search.
+    """Return the oracles named in a list or a text, each once; an empty tuple for `none`, and None for None.
 
     Raises
     ------
     BadInput
-        For a word that names no oracle, `none` beside another included.
+        If a keyword is not the name of an oracle, or `none` is combined with other keywords.
 
     Examples
     --------
@@ -479,11 +485,12 @@ def parse_stability(given: float | str | Iterable[float] | None) -> tuple[float,
     Parameters
     ----------
     given : float, str, iterable of float or None
+        Weight, weights, or the keyword `nested`.
 
     Raises
     ------
     BadInput
-        For a weight that is negative or not finite, and any other word.
+        If a weight is negative, too large or not finite, or a text is neither a weight nor `nested`.
 
     Examples
     --------
@@ -505,27 +512,28 @@ def parse_stability(given: float | str | Iterable[float] | None) -> tuple[float,
 
 
 def _plain_option(option: Any) -> Any:
-    """Return an option with its words as text."""
+    """Return the value of an option with keywords as plain text."""
     if isinstance(option, tuple):
         return tuple(map(str, option))
     return str(option) if isinstance(option, StrEnum) else option
 
 
 def choose_method(options: SearchOptions) -> Method:
-    """Return the method that is asked for, or what `auto` means.
+    """Return the requested method, or the method that `auto` chooses.
 
-    `auto` is `rounds`, the fastest, but `joint` for logistic loss and for another solver than the native one, both of
-    which take long for any cell; and `algorithm1` under restrictions beyond forced columns.
+    `auto` chooses `rounds`, which is the fastest, with three exceptions. It chooses `joint` for logistic and Poisson
+    loss and for solvers of backends, because each subproblem then takes long. Under restrictions other than forced
+    columns it chooses `algorithm1`.
 
     Parameters
     ----------
     options : SearchOptions
-        What is asked for.
+        Options of the search.
 
     Returns
     -------
     Method
-        Any but `auto`.
+        Method other than `auto`.
 
     Examples
     --------
@@ -547,28 +555,30 @@ File = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Hooks:
-    """How a caller watches a search, ends it and stores it; none of it changes the answer that is proved.
+    """The functions, files and events by which a caller observes, ends and stores a search.
+
+    None of them changes the certified answer.
 
     Attributes
     ----------
     progress : callable, optional
-        Called with a :class:`~sparsecv_mio.search.observers.Progress` after each fold.
+        Function that is called with a :class:`~sparsecv_mio.search.observers.Progress` after each step.
     stop : threading.Event, optional
-        Set it to end the run with what it holds.
+        Event that the caller sets to end the search with its best answer so far.
     lost : callable, optional
-        Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
-        goes on to its answer. Without it there is a warning.
+        Function that is called with the error if the checkpoint or the trace cannot be written, for example on a full
+        disk; the search continues. Without this function a warning is given.
     began : float, optional
-        Moment of `time.monotonic` from which the limit counts; the call by default.
+        Start of the time limit on the clock of `time.monotonic`; the time of the call by default.
     checkpoint, resume : path, optional
-        File to store the run in now and then; file of a run to carry on, which is stored there again unless
-        `checkpoint` names another file (:mod:`sparsecv_mio.search.observers`).
+        File in which the search is stored at intervals, and file of a stored search to resume. A resumed search is
+        stored in the same file unless `checkpoint` is given (:mod:`sparsecv_mio.search.observers`).
     trace : path, optional
-        Write the course of the bounds there (:mod:`sparsecv_mio.search.observers`).
+        File in which the bounds are written as they improve (:mod:`sparsecv_mio.search.observers`).
     scheduler : str, optional
-        Address of the scheduler of a dask cluster, whose workers do the slices of work.
+        Address of the scheduler of a dask cluster, whose workers compute parts of the steps.
     found : callable, optional
-        Called with what the record is made of, before it is returned.
+        Function that is called with the state of the search before the record is built from it.
     """
 
     progress: Callable[[Progress], None] | None = None
@@ -583,7 +593,7 @@ class Hooks:
 
     @property
     def place_to_store(self) -> File | None:
-        """File in which the run is stored: `checkpoint`, else `resume`; None for none."""
+        """File in which the search is stored: `checkpoint`, else `resume`; None if neither is given."""
         return self.resume if self.checkpoint is None else self.checkpoint
 
 
@@ -599,25 +609,27 @@ def merged_options(
     Parameters
     ----------
     options, hooks : optional
-        What the keywords change; the defaults where there is none.
+        Options and hooks in which fields are replaced; the defaults if they are None.
     keywords : mapping
-        Fields of either, by name.
+        New values of fields of either class, by name.
     function : str
-        Who was called, for the error.
+        Name of the called function, for the error.
     near : iterable of str
-        Its other keywords, which may have been meant.
+        Other keywords of this function, for a suggestion after a misspelling.
 
     Returns
     -------
     options : SearchOptions
+        Checked options.
     hooks : Hooks
+        Hooks.
 
     Raises
     ------
     TypeError
         If a keyword is not a field of either class.
     BadInput
-        See `SearchOptions`.
+        If a value is out of range, or options cannot be combined.
     """
     ours = {field.name for field in fields(Hooks)}
     of_hooks = {name: value for name, value in keywords.items() if name in ours}

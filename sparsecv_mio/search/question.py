@@ -27,18 +27,16 @@ HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
 
 def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
-    """Refuse options that cannot be combined with an interval of gamma; the data are not needed.
+    """Raise `BadInput` if an option cannot be combined with an interval of gamma; the message names the option.
 
     Parameters
     ----------
     gammas : GammaInterval
+        Interval.
     options : SearchOptions
+        Options of the search.
     hooks : Hooks
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
+        Hooks of the search.
     """
     named = f"gamma {gammas}"
     refused = [name for name in OF_GRIDS if getattr(options, name)]
@@ -57,16 +55,20 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question about some rows: how a model is chosen from all of them, or from the rows outside of an outer fold.
+    """The choice of a model from some rows: all rows of a file, or the rows outside of an outer fold.
 
     Attributes
     ----------
     dataset : Dataset
+        Rows.
     folds : FoldPlan
+        Folds of these rows.
     gammas, taus : sequences, numbers or texts
-        As for :func:`cross_validate`.
+        Grid, in the forms that :func:`~sparsecv_mio.search.api.cross_validate` accepts.
     options : SearchOptions
+        Options of the search.
     hooks : Hooks
+        Hooks of the caller.
     """
 
     dataset: Dataset
@@ -77,18 +79,18 @@ class Question:
     hooks: Hooks = field(default_factory=Hooks)
 
     def __post_init__(self) -> None:
-        for name in ("gammas", "taus"):  # they are read more than once
+        for name in ("gammas", "taus"):  # an iterator could be read only once
             value = getattr(self, name)
             if isinstance(value, Iterable) and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(value))
 
     def grid(self) -> tuple[GammaInterval | None, Grid]:
-        """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
+        """Return the interval of gamma, or None if gammas are a grid, and the checked grid.
 
         Raises
         ------
         BadInput
-            As :func:`cross_validate`.
+            If a number of the grid is out of range or not supported with the options.
         """
         dataset, within = self.dataset, self.options.within(self.dataset).restrictions
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
@@ -104,7 +106,7 @@ class Question:
         return every, Grid.from_request(dataset, self.folds, 1.0, self.taus, within, all_features=True)
 
     def check_outer_rows(self, outer: FoldPlan) -> None:
-        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""
+        """Raise `BadInput` if an inner fold of some outer fold has training rows of one class, or only zero counts."""
         for fold in range(outer.k):
             rows = outer.train_rows(fold)
             training = self.dataset.take(rows)
@@ -115,21 +117,21 @@ class Question:
 
 
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
-    """Return options by which all levels of a column of words enter a model together, and a note on that choice.
+    """Return options with which all levels of a text column enter a model together, and a note on this choice.
 
     This is the default of the command `solve`, see :func:`sparsecv_mio.data.table_facts.should_group_levels`.
 
     Parameters
     ----------
     question : Question
-        Its options do not say what counts as one feature.
+        Question without the option `count`.
 
     Returns
     -------
     options : SearchOptions
-        Restrictions of the question if levels of a factor enter separately.
+        Options with `count`; those of the question if the levels enter separately.
     note : str
-        Empty where the data have no column of words with three levels or more.
+        Note; empty if no text column has three or more levels.
     """
     options, reading = question.options, question.dataset.reading
     names = () if reading is None else reading.factors
