@@ -10,6 +10,7 @@ from sparsecv_mio.cli.command_options import DataFile, Given, option, with_decla
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.digits import format_number
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, RAW_UNITS, SOLVERS
 from sparsecv_mio.units import MOST_THREADS
 
@@ -225,7 +226,10 @@ def treecv(
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     parse.count(seed, "--seed", least=0)
-    dataset = session.read_data(data, table, requested_columns(folds), two_words=learner in CLASSIFIERS)
+    try:
+        dataset = session.read_data(data, table, requested_columns(folds), two_words=learner in CLASSIFIERS)
+    except BadInput as error:  # the advice for searches names an option that this command does not have
+        raise BadInput(str(error).replace('loss="logistic"', "--learner pegasos")) from error
     plan = make_folds(folds, dataset, seed or 0)
     session.note_unused_seed(plan, seed, quiet or randomized)
     shuffle_seed = (seed or 0) if randomized else None

@@ -93,6 +93,17 @@ def sparsecv(*words):
     return run([str(word) for word in words])
 
 
+def test_treecv_advises_only_options_that_it_has(tmp_path, capsys):
+    path = tmp_path / "words.csv"
+    for words in (["no", "yes"], ["no", "yes", "maybe"]):
+        path.write_text("x,y\n" + "".join(f"{row},{words[row % len(words)]}\n" for row in range(12)))
+        for learner in ("ridge", "pegasos"):
+            code = sparsecv("treecv", path, "--target", "y", "--folds", 2, "--learner", learner)
+            told = capsys.readouterr().err
+            assert code == (0 if learner == "pegasos" and len(words) == 2 else 2) and "loss" not in told
+            assert ("--learner pegasos" in told) == (code == 2)
+
+
 def test_answer_equals_the_library(file, tmp_path, capsys):
     out = tmp_path / "out.json"
     words = ("--target", "label", "--drop", "count", "--loss", "logistic", "--penalty", "ridge", "--lam", 0.3)
