@@ -11,7 +11,7 @@ from sparsecv_mio.search.answer.instability import Instabilities, stability_tabl
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import likely_winner, next_to_decide, one_se_rule
+from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, likely_winner, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
 
 
@@ -62,10 +62,8 @@ class OneStandardError:
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): open pairs to solve next so that the choice of the rule is certified."""
-        context, now = state.context, state.bounds()
-        rule = one_se_rule(
-            now, now.best, context.grid.gammas, context.grid.taus, context.scored_weights, context.data.y_unit**2
-        )  # fmt: skip
+        now = state.bounds()
+        rule = one_standard_error_choice(state, now.best)
         return next_to_decide(rule.missing & (state.tried.lowest_tries < DONE), now)
 
 
@@ -106,17 +104,48 @@ class Estimates:
 
 
 class FullDataModel:
-    """The best subset of the full data at the pair to report."""
+    """The best subset of the full data at the pair to report.
+
+    Parameters
+    ----------
+    context : Context
+        Context with the request, whose rule chooses the pair.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if that subset is certified optimal, or more nodes cannot improve its bounds."""
-        return not (is_scored(state) and needs_full_tree(state)[state.reported_pair()])
+        return not (is_scored(state) and needs_full_tree(state)[pair_to_report(state, self.context)])
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): the pair to report."""
         mask = np.zeros(state.context.shape[:2], dtype=bool)
-        mask[state.reported_pair()] = True
+        mask[pair_to_report(state, self.context)] = True
         return mask
+
+
+def pair_to_report(state: GridState, context: Context) -> Pair:
+    """Return the pair with the minimum CV error, or the pair that the one-standard-error rule chooses at present.
+
+    Parameters
+    ----------
+    state : GridState
+        State of the search.
+    context : Context
+        Context with the request.
+    """
+    best = state.reported_pair()
+    return one_standard_error_choice(state, best).pair if context.request.one_se else best
+
+
+def one_standard_error_choice(state: GridState, best: Pair) -> OneSeChoice:
+    """Return the choice of the one-standard-error rule at present, given the pair with the minimum CV error."""
+    context, now = state.context, state.bounds()
+    return one_se_rule(
+        now, best, context.grid.gammas, context.grid.taus, context.scored_weights, context.data.y_unit**2
+    )  # fmt: skip
 
 
 def needs_full_tree(state: GridState) -> BoolArray:

@@ -9,7 +9,7 @@ for records, checkpoints and reproducible runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -30,7 +30,6 @@ from sparsecv_mio.search.goals import (
     SearchGoal,
     goals_beyond_choice,
     is_scored,
-    needs_full_tree,
 )
 from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line, measure_progress
 from sparsecv_mio.search.orders.algorithm1 import algorithm1
@@ -141,20 +140,23 @@ class GridSearch(Watched):
     def turns(self) -> Iterator[None]:
         """Search for one goal after the other; every turn leaves a valid state.
 
-        The first answers come first, and then the certified choice. A part of a time limit is reserved for the model of
-        the full data. The search then goes on in the remaining time.
+        The first answers come first, and then the certified choice, with the pair of the one-standard-error rule if it
+        is requested. A part of a time limit is reserved for the model of the full data at the pair to report. The
+        search then goes on in the remaining time.
         """
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
         yield from self._first_orders(choice)
         deadline.keep_time(MODEL_SHARE, self.is_model_open)
         yield from self._search(choice, ORDERS[last])
+        goals = goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else []
+        if self.context.request.one_se:  # which decides whose model is needed
+            yield from self._search_goals(goals)
         deadline.take_all()
         if not deadline.is_over() and self.is_model_open():
-            yield from self._search(FullDataModel(), given_pairs)
+            yield from self._search(FullDataModel(self.context), given_pairs)
             yield from self._search(choice, ORDERS[last])
-        for goal in goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else ():
-            yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
+        yield from self._search_goals(goals)
         yield from self._search(Estimates(), estimates)
         self.problems.clear()
 
@@ -166,12 +168,16 @@ class GridSearch(Watched):
                 self.writer.count_finished_order()
             yield
 
+    def _search_goals(self, goals: Iterable[SearchGoal]) -> Iterator[None]:
+        for goal in goals:
+            yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
+
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
 
     def is_model_open(self) -> bool:
         """Return True if a pair is scored and the best subset of the full data at the pair to report is not known."""
-        return is_scored(self.state) and bool(needs_full_tree(self.state)[self.state.reported_pair()])
+        return not FullDataModel(self.context).is_settled(self.state)
 
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the known best subset of the full data at a pair, with its bounds."""
@@ -224,9 +230,10 @@ class GridSearch(Watched):
 
     def pursue_goals(self, requested: Context) -> None:
         """Search for the goals beyond the certified choice of another request over the same data."""
-        for goal in goals_beyond_choice(self.state, requested):
-            for _ in self._search(goal, ORDERS[self.plan.order_of_pairs]):
-                pass
+        for _ in self._search_goals(goals_beyond_choice(self.state, requested)):
+            pass
+        for _ in self._search(FullDataModel(requested), given_pairs) if is_scored(self.state) else ():
+            pass
 
     def score_reported_pair(self) -> None:
         """Score and bound the pair to report in every fold if the limit ended the search before."""

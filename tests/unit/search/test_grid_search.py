@@ -19,6 +19,7 @@ from step_findings import CASES, write_steps
 from stops import limit_after
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -224,3 +225,23 @@ def test_a_search_of_counts_carried_on_at_any_turn_repeats_itself(seed: int) -> 
     for archive in stored[:: max(len(stored) // 6, 1)]:
         for one, other in zip(ended(begun(archive)), expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("loss", "n", "k", "seed"),
+    [("poisson", 60, 3, 5), ("poisson", 60, 10, 0), ("logistic", 60, 3, 0), ("logistic", 60, 3, 6)],
+)
+def test_the_model_of_the_one_standard_error_pair_is_certified(loss: str, n: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    linear = X @ [0.8, -0.5, 0.2, 0.0, 0.0]
+    if loss == "logistic":
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * linear))).astype(float)
+    else:
+        y = rng.poisson(np.exp(linear)).astype(float)
+    data = Dataset.from_arrays(X, y)
+    for limit in (None, 300.0):
+        record = solve(data, folds=k, loss=loss, one_se=True, threads=1, time_limit=limit)
+        assert record.status == "proved" and record.least is not None and record.is_settled
+        assert record.refit.proved and record.stability is not None and not record.stability.estimate
+    assert verify(record, data).ok
