@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import Given, option, with_declared_options
+from sparsecv_mio.cli.command_options import Given, group, option, with_declared_options
 from sparsecv_mio.cli.single_mio import call_in_thread
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, STOPPING, UNITS
 from sparsecv_mio.errors import BadInput
@@ -20,6 +22,7 @@ from sparsecv_mio.files import reason, write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sparsecv_mio.batch.mio_comparison import Cell
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.fits.fit_options import FitOptions
@@ -33,57 +36,55 @@ COMPARE_CODES = (
 )
 
 
-@with_declared_options(reading=OF_TABLES, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
+@dataclass(frozen=True)
+class CompareRequest:
+    """The options of the command `compare`, in the order of its help."""
+
+    tau: str = option(..., "LIST", "Model sizes: 2,5,8 or LO:HI.")
+    gamma: str = option(..., "LIST", "Ridge weights, such as 0.01,0.1,1.")
+    out: str = option(..., "DIR", "Output folder for compare.csv and compare.md.")
+    target: str | None = option(None, "T", "Column to predict: one for all files, or one for each file.", also="-t")
+    reading: Given = group(OF_TABLES)
+    losses: Given = group(LOSSES)
+    weights: str | None = None
+    backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation.")
+    folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]")
+    seed: int | None = None
+    repeats: int = option(3, "N", "Number of runs of each problem; medians are shown.", least=1, most=10**6)
+    units: Given = group(UNITS)
+    stopping: Given = group(STOPPING | {"gap": 1e-7})
+    threads: int = option(1, "N", "Number of threads of each solver.")
+    quiet: bool = False
+
+
+@with_declared_options(request=CompareRequest)
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     *,
-    tau: str = option(..., "LIST", "Model sizes: 2,5,8 or LO:HI."),
-    gamma: str = option(..., "LIST", "Ridge weights, such as 0.01,0.1,1."),
-    out: str = option(..., "DIR", "Output folder for compare.csv and compare.md."),
-    target: str | None = option(None, "T", "Column to predict: one for all files, or one for each file.", also="-t"),
-    reading: Given,
-    losses: Given,
-    weights: str | None = None,
-    backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation."),
-    folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]"),
-    seed: int | None = None,
-    repeats: int = option(3, "N", "Number of runs of each problem; medians are shown.", least=1, most=10**6),
-    units: Given,
-    stopping: Given,
-    threads: int = option(1, "N", "Number of threads of each solver."),
-    quiet: bool = False,
-) -> int:  # fmt: skip
+    request: CompareRequest,
+) -> int:
     """Solve the same MIO problems with several backends and compare time, work, bounds and answers.
 
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
-    gammas = model_space.gammas(gamma)
-    folder = _folder(out)
+    gammas = model_space.gammas(request.gamma)
+    folder = _folder(request.out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
-    targets = _targets(target, len(data))
+    targets = _targets(request.target, len(data))
 
     with session.interruptible() as stop:
-        from sparsecv_mio.batch.mio_comparison import Contender, cells_of
+        from sparsecv_mio.batch.mio_comparison import Contender
         from sparsecv_mio.batch.mio_comparison import compare as compare_backends
         from sparsecv_mio.fits.fit_options import FitOptions
         from sparsecv_mio.search.options import check_limits, limits_of_mio
 
-        limits = limits_of_mio(stopping, threads=threads, cancel=stop)
+        limits = limits_of_mio(request.stopping, threads=request.threads, cancel=stop)
         check_limits(limits)
-        how = FitOptions.of(**units, **losses)
-        contenders = [Contender.of(label.strip(), how.loss) for label in backends.split(",")]
-        cells, rows_as_said = [], {"weights": weights, "folds": folds, "seed": seed}
-        for path, column in zip(data, targets, strict=True):
-            try:
-                dataset, plan = _read_to_compare(path, {"target": column, **reading}, rows_as_said, how, quiet)
-            except BadInput as error:
-                each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
-                raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
-            sizes = model_space.taus(tau, dataset.p)
-            name = Path(path).stem
-            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=gammas, **units, loss=how.loss))
+        how = FitOptions.of(**request.units, **request.losses)
+        contenders = [Contender.of(label.strip(), how.loss) for label in request.backends.split(",")]
+        cells = _read_problems(data, targets, gammas, request, how)
         session.raise_if_interrupted(stop)
-        rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=repeats, limits=limits))
+        rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=request.repeats, limits=limits))
 
     from sparsecv_mio.batch.mio_comparison import markdown, print_compare, write_csv
 
@@ -91,7 +92,7 @@ def compare(
     table, page = (folder / name for name in OUTPUTS)
 
     def print_rows(screen: Console) -> None:
-        if not quiet:
+        if not request.quiet:
             print_compare(screen, rows)
         screen.print(f"{table}, {page}", markup=False)
 
@@ -100,6 +101,27 @@ def compare(
         130 if stop.is_set() else 0 if ran else 4, print_rows,
         files=[lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)])],
     )  # fmt: skip
+
+
+def _read_problems(
+    data: list[str], targets: list[str | None], gammas: Sequence[float], request: CompareRequest, how: FitOptions
+) -> list[Cell]:
+    """Return the problems of all files."""
+    from sparsecv_mio.batch.mio_comparison import cells_of
+
+    cells: list[Cell] = []
+    rows = {"weights": request.weights, "folds": request.folds, "seed": request.seed}
+    for path, column in zip(data, targets, strict=True):
+        try:
+            dataset, plan = _read_to_compare(path, {"target": column, **request.reading}, rows, how, request.quiet)
+        except BadInput as error:
+            each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
+            raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
+        sizes = model_space.taus(request.tau, dataset.p)
+        cells += cells_of(
+            Path(path).stem, dataset, plan, taus=sizes, gammas=gammas, **request.units, loss=how.loss
+        )  # fmt: skip
+    return cells
 
 
 def _read_to_compare(

@@ -109,6 +109,24 @@ REFERENCE = option(
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class OptionGroup:
+    """Declared options whose values one field of the options of a command has; see :func:`group`."""
+
+    defaults: Mapping[str, Any]
+
+
+def group(defaults: Mapping[str, Any]) -> Any:
+    """Return a group of declared options, to be used as the default of a field with a dict of their values.
+
+    Parameters
+    ----------
+    defaults : mapping of str to object
+        Default values of the options, by name.
+    """
+    return OptionGroup(defaults)
+
+
 def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Return a decorator that gives a command options declared in `sparsecv_mio.declared_options`.
 
@@ -118,33 +136,27 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     ----------
     **groups : mapping of str to object, or dataclass
         Groups of options by the name of the parameter that they replace. For a mapping of options to default values the
-        command receives a dict; for a dataclass, whose fields are options of a few commands, it receives an object.
+        command receives a dict. For a dataclass it receives an object; each field of the class is an option, or a
+        :func:`group` of options.
     """
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
         places: list[Parameter] = []
         for parameter in signature(command, eval_str=True).parameters.values():
-            group = groups.get(parameter.name)
-            if isinstance(group, type):
-                hints = get_type_hints(group)
-                places += [
-                    _make_command_option(field.name, hints[field.name], field.default) for field in fields(group)
-                ]
-            elif group is not None:
-                places += [_make_shared_option(name, default, group is FORMAT) for name, default in group.items()]
-            elif isinstance(parameter.default, CommandOption):
-                places.append(_make_command_option(parameter.name, parameter.annotation, parameter.default))
-            elif parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
-                places.append(_make_shared_option(parameter.name, parameter.default))
+            given = groups.get(parameter.name)
+            if isinstance(given, type):
+                hints = get_type_hints(given)
+                for field in fields(given):
+                    places += _make_parameters(Parameter(
+                        field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+                    ))  # fmt: skip
+            elif given is not None:
+                places += _make_parameters(parameter.replace(default=OptionGroup(given)))
             else:
-                places.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+                places += _make_parameters(parameter)
 
         def run(**given: Any) -> int:
-            chosen: dict[str, Any] = {}
-            for name, group in groups.items():
-                inside = [field.name for field in fields(group)] if isinstance(group, type) else group
-                kind = group if isinstance(group, type) else dict
-                chosen[name] = kind(**{option: given.pop(option) for option in inside})
+            chosen = {name: _take_values(values, given) for name, values in groups.items()}
             return command(**given, **chosen)
 
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
@@ -153,6 +165,31 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
         return run
 
     return give
+
+
+def _make_parameters(parameter: Parameter) -> list[Parameter]:
+    """Return the options that a parameter of a command stands for, or the parameter itself."""
+    default = parameter.default
+    if isinstance(default, OptionGroup):
+        of_record = default.defaults is FORMAT
+        return [_make_shared_option(name, value, of_record) for name, value in default.defaults.items()]
+    if isinstance(default, CommandOption):
+        return [_make_command_option(parameter.name, parameter.annotation, default)]
+    if parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
+        return [_make_shared_option(parameter.name, default)]
+    return [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+
+
+def _take_values(options: Mapping[str, Any] | type, given: Given) -> Any:
+    """Remove the values of a group of options from those of a command, and return the dict or object with them."""
+    if not isinstance(options, type):
+        return {name: given.pop(name) for name in options}
+    values = {}
+    for field in fields(options):
+        default: Any = field.default
+        inside = isinstance(default, OptionGroup)
+        values[field.name] = _take_values(default.defaults, given) if inside else given.pop(field.name)
+    return options(**values)
 
 
 def _make_command_option(name: str, kind: Any, given: Any) -> Parameter:

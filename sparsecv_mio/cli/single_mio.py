@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.fits.fit_options import SideOptions
+    from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
+    from sparsecv_mio.formulation.outcome import StopRequest
 
 
 T = TypeVar("T")
@@ -108,70 +109,85 @@ FIT_CODES = (
 )
 
 
-@with_declared_options(
-    table=TABLE, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING
-)
-def fit(
-    data: DataFile,
-    *,
-    tau: int = option(..., "K", "Maximum number of features.", least=0),
-    gamma: str = option(..., "G", "Ridge weight, such as 0.1."),
-    table: Given,
-    losses: Given,
-    weights: str | None = None,
-    backend: str = option("native", "B", "Solver; `sparsecv backends` lists them."),
-    formulation: str | None = option(None, "F", "MIO formulation. [the first one of the backend]"),
-    solver_option: list[str] | None = None,
-    units: Given,
-    stopping: Given,
-    threads: int | None = None,
-    start: str | None = option(None, "A,B", "Initial support: features to start from. [none]"),
-    restrictions: Given,
-    together: list[str] | None = TOGETHER,
-    box: list[str] | None = BOX,
-    assume_box: float | None = option(None, "M", "Assume that coefficients are in [-M, M]; the proof then covers only "
-                                                 "such models. [no assumption]"),
-    reference: str | None = REFERENCE,
-    log: str | None = option(None, "FILE", "Write the log of the solver to this file. [none]"),
-    proof: str | None = None,
-    json: str | None = None,
-    quiet: bool = False,
-) -> int:  # fmt: skip
-    """Find the best subset of at most K features on all rows, by one solver.
+@dataclass(frozen=True)
+class FitRequest:
+    """The options of the command `fit`, in the order of its help."""
 
-    The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
-    """
-    ridge = one_gamma(gamma)
-    session.check_outputs({"--json": json, "--log": log, "--proof": proof}, [data])
-    side = side_options(restrictions, together, box)
+    tau: int = option(..., "K", "Maximum number of features.", least=0)
+    gamma: str = option(..., "G", "Ridge weight, such as 0.1.")
+    table: Given = group(TABLE)
+    losses: Given = group(LOSSES)
+    weights: str | None = None
+    backend: str = option("native", "B", "Solver; `sparsecv backends` lists them.")
+    formulation: str | None = option(None, "F", "MIO formulation. [the first one of the backend]")
+    solver_option: list[str] | None = None
+    units: Given = group(UNITS)
+    stopping: Given = group(STOPPING | {"gap": 1e-7})
+    threads: int | None = None
+    start: str | None = option(None, "A,B", "Initial support: features to start from. [none]")
+    restrictions: Given = group(RESTRICTING)
+    together: list[str] | None = TOGETHER
+    box: list[str] | None = BOX
+    assume_box: float | None = option(
+        None, "M",
+        "Assume that coefficients are in [-M, M]; the proof then covers only such models. [no assumption]",
+    )  # fmt: skip
+    reference: str | None = REFERENCE
+    log: str | None = option(None, "FILE", "Write the log of the solver to this file. [none]")
+    proof: str | None = None
+    json: str | None = None
+    quiet: bool = False
 
-    with session.interruptible() as stop:
+    def make_options(self, side: SideOptions, cancel: StopRequest) -> FitOptions:
+        """Return the checked options of the fit; raise `BadInput` for options that the backend does not support.
+
+        Parameters
+        ----------
+        side : SideOptions
+            Side constraints.
+        cancel : StopRequest
+            Signal that ends the solver.
+        """
         from sparsecv_mio.fits.fit_options import FitOptions
-        from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
         from sparsecv_mio.search.options import limits_of_mio
 
         how = FitOptions.of(
-            backend=backend, formulation=formulation, solver_option=solver_option, **units, **losses, side=side,
-            start=parse.names(start, "--start"), assume_box=assume_box,
+            backend=self.backend, formulation=self.formulation, solver_option=self.solver_option, **self.units,
+            **self.losses, side=side, start=parse.names(self.start, "--start"), assume_box=self.assume_box,
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits
-        if log is not None and "log" not in honoured:
+        if self.log is not None and "log" not in honoured:
             raise BadInput(f"--log: backend {how.backend} does not write a log; leave this option out")
-        workers = session.cores() if "threads" in honoured else 1
-        limits = limits_of_mio(
-            stopping, threads=workers if threads is None else threads, log=log, cancel=stop,
-        )  # fmt: skip
-        how = replace(how, limits=limits)
-        obstacle = None if assume_box is None else "--assume-box"
+        threads = session.cores() if "threads" in honoured else 1
+        if self.threads is not None:
+            threads = self.threads
+        return replace(how, limits=limits_of_mio(self.stopping, threads=threads, log=self.log, cancel=cancel))
+
+
+@with_declared_options(request=FitRequest)
+def fit(data: DataFile, *, request: FitRequest) -> int:
+    """Find the best subset of at most K features on all rows, by one solver.
+
+    The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
+    """
+    weights, quiet, json, proof = request.weights, request.quiet, request.json, request.proof
+    ridge = one_gamma(request.gamma)
+    session.check_outputs({"--json": json, "--log": request.log, "--proof": proof}, [data])
+    side = side_options(request.restrictions, request.together, request.box)
+
+    with session.interruptible() as stop:
+        how = request.make_options(side, stop)
+        obstacle = None if request.assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
-        dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
+        dataset = session.read_weighted(data, request.table, weights, how.loss, how.exposure)
         from sparsecv_mio.certificate.factor_levels import reference_levels
+        from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.report.reference_levels import make_printer, with_reference
 
-        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, side)
+        levels = reference_levels(parse.names(request.reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
-        record = call_in_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
+        record = call_in_thread(lambda: fit_one(dataset, tau=request.tau, gamma=ridge, options=how))
         record = with_reference(record, levels)
 
     from sparsecv_mio.report.backend_tables import print_fit

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, option, with_declared_options
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.targets import Loss
@@ -18,10 +20,13 @@ from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, CountQuality, FitQuality
+    from sparsecv_mio.certificate.factor_levels import References
     from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.cli.live import Steps
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
+    from sparsecv_mio.search.deadline import StopSignal
     from sparsecv_mio.search.options import Hooks, SearchOptions
     from sparsecv_mio.search.state.context import Snapshot
 
@@ -37,47 +42,6 @@ def refuse_with_common(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and value != (options.OPTIONS[name].default if name in options.OPTIONS else None):
             raise BadInput(f"--{options.option_name(name)}: not supported with --criterion common; omit one of the two")
-
-
-def solve_common(
-    data: str, given: tuple[float, ...] | None, tau: str | None, asked: Given, forced: Given,
-    read: Callable[..., tuple[Dataset, FoldPlan]], *, json: str | None, quiet: bool, full: bool,
-) -> int:  # fmt: skip
-    """Find the best common subset, print it, write its record, return the exit code.
-
-    Parameters
-    ----------
-    data : str
-        Path of the file.
-    given : tuple of float or None
-        Value of `--gamma`.
-    tau : str or None
-        Value of `--tau`.
-    asked, forced : dict
-        Given fields of `CommonOptions` and of its restrictions.
-    read : callable
-        Function that reads the data and builds the folds from the options, whose loss determines the type of the
-        target.
-    """
-    session.check_outputs({"--json": json}, [data])
-    with session.interruptible() as stop:
-        from sparsecv_mio.fits.fit_options import CommonOptions
-
-        how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
-        dataset, plan = session.run_preparation(partial(read, how), stop, how)
-        from sparsecv_mio.cli.live import compilation_lines, counting_bar
-        from sparsecv_mio.near.common_subset import common_search
-        from sparsecv_mio.report.record_tables import print_common
-
-        with counting_bar(quiet, "steps (evaluate each gamma, then list it)") as progress:
-            with compilation_lines(quiet):
-                search = common_search(dataset, plan, given, tau, how, stop, Began.moment)
-            search.progress = progress
-            record = search.run()
-    return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, quiet, full, dataset),
-        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
-    )  # fmt: skip
 
 
 EXAMPLES = """\b
@@ -104,143 +68,282 @@ SOLVE_CODES = (
 )
 
 
-@with_declared_options(
-    table=options.TABLE,
-    rows=options.DEALING,
-    restrictions=options.RESTRICTING,
-    units=options.UNITS,
-    search=options.SEARCHING | {"time_limit": options.COMMAND_SECONDS},
-    stored=options.STORING,
-    used=options.ACCELERATING,
-)
-def solve(
-    data: DataFile,
-    *,
-    table: Given,
-    id: str | None = option(None, "COLUMN", "Column that names the rows. It is not a feature; it is written next to "
-                                            "each row "
-                            "of an output. [none]"),
-    rows: Given,
-    gamma: str | None = None,
-    tau: str | None = None,
-    restrictions: Given,
-    units: Given,
-    criterion: str = option("folds", "|".join(Criterion), "CV error that is minimised. folds: the best subset is "
-                            "selected in every fold from its training rows; common: one subset is used in all folds "
-                            "(Takano and Miyashiro).", Criterion),
-    nested: int | None = option(None, "K", "Also estimate the error of the whole procedure by nested CV: repeat it "
-                                           "with "
-                                "each of K outer folds held out, and score the resulting model there. Groups stay "
-                                "together. Takes about K times as long. [none]"),
-    search: Given,
-    stored: Given,
-    used: Given,
-    save_held_out: str | None = option(None, "FILE", "Write target, fold and held-out prediction of each row to this "
-                                       "CSV file. The predictions are those of the reported pair, also with --model "
-                                       "average: the column is then called pair_prediction or pair_probability. "
-                                       "[none]"),
-    scheduler: str | None = None,
-    proof: str | None = None,
-    json: str | None = None,
-    progress_json: str | None = None,
-    reference: str | None = REFERENCE,
-    full: bool = option(False, "", "Print every coefficient and size, the plan and methods of the search, and their "
-                                   "costs."),
-    quiet: bool = False,
-) -> int:  # fmt: skip
+@dataclass(frozen=True)
+class SolveRequest:
+    """The options of the command `solve`, in the order of its help."""
+
+    table: Given = group(options.TABLE)
+    id: str | None = option(
+        None, "COLUMN",
+        "Column that names the rows. It is not a feature; it is written next to each row of an output. [none]",
+    )  # fmt: skip
+    rows: Given = group(options.DEALING)
+    gamma: str | None = None
+    tau: str | None = None
+    restrictions: Given = group(options.RESTRICTING)
+    units: Given = group(options.UNITS)
+    criterion: str = option(
+        "folds", "|".join(Criterion),
+        "CV error that is minimised. folds: the best subset is selected in every fold from its training rows; common: "
+        "one subset is used in all folds (Takano and Miyashiro).",
+        Criterion,
+    )  # fmt: skip
+    nested: int | None = option(
+        None, "K",
+        "Also estimate the error of the whole procedure by nested CV: repeat it with each of K outer folds held out, "
+        "and score the resulting model there. Groups stay together. Takes about K times as long. [none]",
+    )  # fmt: skip
+    search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
+    stored: Given = group(options.STORING)
+    used: Given = group(options.ACCELERATING)
+    save_held_out: str | None = option(
+        None, "FILE",
+        "Write target, fold and held-out prediction of each row to this CSV file. The predictions are those of the "
+        "reported pair, also with --model average: the column is then called pair_prediction or pair_probability. "
+        "[none]",
+    )  # fmt: skip
+    scheduler: str | None = None
+    proof: str | None = None
+    json: str | None = None
+    progress_json: str | None = None
+    reference: str | None = REFERENCE
+    full: bool = option(
+        False, "", "Print every coefficient and size, the plan and methods of the search, and their costs."
+    )  # fmt: skip
+    quiet: bool = False
+
+    @property
+    def search_options(self) -> Given:
+        """Fields of `SearchOptions` except the restrictions, by name; all cores by default."""
+        return session.on_cores(self.units | self.search | self.used)
+
+    @property
+    def store(self) -> tuple[str, str | None]:
+        """Option of the file in which the run is stored, and the file."""
+        if self.stored["checkpoint"] is not None:
+            return "--checkpoint", self.stored["checkpoint"]
+        return "--resume", self.stored["resume"]
+
+    @cached_property
+    def gammas(self) -> tuple[GammaInterval | None, tuple[float, ...] | None]:
+        """The requested interval of gammas, or else the requested gammas; None and None by default."""
+        every = None if self.gamma is None else model_space.interval(self.gamma)
+        if self.nested is not None and every is not None:
+            raise BadInput(f"--nested: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
+        return every, None if self.gamma is None or every is not None else model_space.gammas(self.gamma)
+
+    def check_outputs(self, data: str) -> None:
+        """Raise an error before the work begins if an output file cannot be written.
+
+        Parameters
+        ----------
+        data : str
+            Path of the data.
+        """
+        places = {"--json": self.json, **dict([self.store]), "--trace": self.stored["trace"]}
+        places |= {"--save-held-out": self.save_held_out, "--proof": self.proof, "--progress-json": self.progress_json}
+        session.check_outputs(places, [data])
+
+    def check_store(self) -> None:
+        """Raise an error if the run cannot be stored, or would replace another run that is not finished."""
+        from sparsecv_mio.search.observers import check_place, refuse_unfinished_checkpoint
+
+        option_of_place, place = self.store
+        checkpoint, resume = self.stored["checkpoint"], self.stored["resume"]
+        if place is not None:
+            check_place(place, option_of_place)
+        if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
+            refuse_unfinished_checkpoint(checkpoint)
+
+
+def solve_common(data: str, request: SolveRequest) -> int:
+    """Find the best common subset, print it, write its record, return the exit code.
+
+    Parameters
+    ----------
+    data : str
+        Path of the data.
+    request : SolveRequest
+        Options of the command.
+    """
+    every, grid = request.gammas
+    chosen, restrictions = request.search_options, dict(request.restrictions)
+    common = {name: chosen.pop(name) for name in (*request.units, *options.EFFORT, *options.LOSSES)}
+    forced = {name: restrictions.pop(name) for name in options.LISTING}
+    refuse_with_common({
+        "gamma LO..HI": every, "nested": request.nested, **chosen, **request.stored,
+        "save_held_out": request.save_held_out, "proof": request.proof, "progress_json": request.progress_json,
+        "reference": request.reference, **restrictions,
+    })  # fmt: skip
+    session.check_outputs({"--json": request.json}, [data])
+    quiet = request.quiet
+    with session.interruptible() as stop:
+        from sparsecv_mio.fits.fit_options import CommonOptions
+
+        how = CommonOptions.of(**common, restrictions=parse.restrictions(**forced))
+        read = partial(session.read_with_folds, data, request.table, request.rows, quiet, request.id, how)
+        dataset, plan = session.run_preparation(read, stop, how)
+        from sparsecv_mio.cli.live import compilation_lines, counting_bar
+        from sparsecv_mio.near.common_subset import common_search
+        from sparsecv_mio.report.record_tables import print_common
+
+        with counting_bar(quiet, "steps (evaluate each gamma, then list it)") as progress:
+            with compilation_lines(quiet):
+                search = common_search(dataset, plan, grid, request.tau, how, stop, Began.moment)
+            search.progress = progress
+            record = search.run()
+    return ending.deliver(
+        session.EXIT_CODE[record.status],
+        lambda screen: print_common(screen, record, quiet, request.full, dataset),
+        json=request.json, record=record.pieces, warnings=() if quiet else record.warnings,
+    )  # fmt: skip
+
+
+class _Prepared(NamedTuple):
+    """The data of a search, with its folds and checked options."""
+
+    dataset: Dataset
+    plan: FoldPlan
+    how: SearchOptions
+
+
+@dataclass(eq=False)
+class _Run:
+    """The result of a search, and its errors after which it continued.
+
+    Attributes
+    ----------
+    steps : Steps or None
+        Writer of the progress to a file.
+    record : Record
+        Record of the search.
+    snapshots : list
+        States of the finished searches, if a proof is requested.
+    failures : list of SparseCVError
+        Files that could not be written.
+    warnings : list of str
+        Messages on a failed solver.
+    """
+
+    steps: Steps | None
+    record: Record = field(init=False)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    failures: list[SparseCVError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def note(self, error: SparseCVError) -> None:
+        """Store an error after which the search continues."""
+        if isinstance(error, BackendFailed):
+            self.warnings.append(str(error))
+        else:
+            self.failures.append(error)
+
+
+@with_declared_options(request=SolveRequest)
+def solve(data: DataFile, *, request: SolveRequest) -> int:
     """Find the pair (tau, gamma) with the minimum cross-validation error, and certify it.
 
     tau is the number of features, gamma the weight of the ridge penalty. In every fold the best subset of tau features
     is found exactly. The best pair is printed with certified bounds on its error and refitted on all rows.
     """
-    every, grid = _gammas(gamma, nested)
-    chosen = session.on_cores(units | search | used)
-    if criterion == Criterion.COMMON:
-        common = {name: chosen.pop(name) for name in (*units, *options.EFFORT, *options.LOSSES)}
-        forced = {name: restrictions.pop(name) for name in options.LISTING}
-        refuse_with_common({
-            "gamma LO..HI": every, "nested": nested, **chosen, **stored, "save_held_out": save_held_out, "proof": proof,
-            "progress_json": progress_json, "reference": reference, **restrictions,
-        })  # fmt: skip
-        read = partial(session.read_with_folds, data, table, rows, quiet, id)
-        return solve_common(data, grid, tau, common, forced, read, json=json, quiet=quiet, full=full)
-    checkpoint, resume, trace = stored.values()
-    store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
-    outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
-    outputs |= {"--proof": proof, "--progress-json": progress_json}
-    session.check_outputs(outputs, [data])
-
+    _ = request.gammas  # raises an error before the work begins
+    if request.criterion == Criterion.COMMON:
+        return solve_common(data, request)
+    request.check_outputs(data)
     with session.interruptible() as stop:
-        from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions
+        prepared, levels = _prepare(data, request, stop)
+        run = _run_search(request, prepared, levels, stop)
+    return _deliver(data, request, prepared, run, "interrupted" if stop.is_set() else run.record.status)
 
-        how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
-        shown_against = parse.reference(reference, how)
-        _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
-        refuse_early(
-            proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _find_unproved_feature(every, how)
+
+def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Prepared, References]:
+    """Check the options, read the data, and return both, and the reference level of each factor."""
+    from sparsecv_mio.search.options import Hooks, SearchOptions
+
+    every, _ = request.gammas
+    how = SearchOptions.of(**request.search_options, restrictions=parse.restrictions(**request.restrictions))
+    shown_against = parse.reference(request.reference, how)
+    _check_together(how, every, Hooks(**request.stored, scheduler=request.scheduler), request.quiet)
+    refuse_early(
+        request.proof, how.restrictions, request.rows["weights"], how.loss, how.class_weight,
+        _find_unproved_feature(every, how),
+    )  # fmt: skip
+    from sparsecv_mio.cli import live
+
+    with live.reading_lines(request.quiet):
+        prepared = session.run_preparation(partial(_read, data, request, how), stop, how)
+    from sparsecv_mio.certificate.factor_levels import reference_levels
+
+    return prepared, reference_levels(shown_against, prepared.dataset, prepared.how.restrictions)
+
+
+def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
+    """Return the data and folds; the restrictions count the levels of a factor together if that is the default."""
+    from sparsecv_mio.search.options import NESTED
+    from sparsecv_mio.search.question import Question, with_factors_together
+
+    draws_outer = request.nested is not None or how.stability == NESTED
+    dataset, plan = session.read_with_folds(
+        data, request.table, request.rows, request.quiet or draws_outer, request.id, how
+    )
+    how.check_data(dataset, plan)
+    if request.restrictions["count"] is not None:
+        return _Prepared(dataset, plan, how)
+    every, grid = request.gammas
+    chosen, note = with_factors_together(Question(dataset, plan, every or grid, request.tau, how))
+    if note and not request.quiet:
+        ending.tell(f"note: {note}")
+    return _Prepared(dataset, plan, chosen)
+
+
+def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _Run:
+    """Search with progress on the screen, and return the record and what else is to be delivered."""
+    from sparsecv_mio.cli import live
+    from sparsecv_mio.report.reference_levels import with_reference
+    from sparsecv_mio.search.api import cross_validate, nested_cross_validate
+    from sparsecv_mio.search.options import Hooks
+
+    import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
+    request.check_store()
+    run = _Run(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
+    every, grid = request.gammas
+    with live.progress_view(request.quiet, stop, run.steps, _limit_note(prepared.how.time_limit)) as progress:
+        hooks = Hooks(
+            progress, stop, run.note, Began.moment, request.store[1], request.stored["resume"], request.stored["trace"],
+            request.scheduler, None if request.proof is None else run.snapshots.append,
+        )  # fmt: skip
+        answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
+        record = answer(
+            prepared.dataset, prepared.plan, gammas=every or grid, taus=request.tau, options=prepared.how, hooks=hooks
         )
+        run.record = with_reference(record, levels)
+    return run
 
-        def ready() -> tuple[Dataset, FoldPlan, SearchOptions]:
-            draws_outer = nested is not None or how.stability == NESTED
-            dataset, plan = session.read_with_folds(data, table, rows, quiet or draws_outer, id, how)
-            how.check_data(dataset, plan)
-            if restrictions["count"] is not None:
-                return dataset, plan, how
-            from sparsecv_mio.search.question import Question, with_factors_together
 
-            chosen, note = with_factors_together(Question(dataset, plan, every or grid, tau, how))
-            if note and not quiet:
-                ending.tell(f"note: {note}")
-            return dataset, plan, chosen
+def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _Run, status: str) -> int:
+    """Print the answer, write the files and return the exit code."""
+    from sparsecv_mio.report.record_tables import print_answer
+    from sparsecv_mio.report.reference_levels import make_printer
 
-        from sparsecv_mio.cli import live
-
-        with live.reading_lines(quiet):
-            dataset, plan, how = session.run_preparation(ready, stop, how)
-        from sparsecv_mio.certificate.factor_levels import reference_levels
-        from sparsecv_mio.report.reference_levels import make_printer, with_reference
-
-        levels = reference_levels(shown_against, dataset, how.restrictions)
-        from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
-        from sparsecv_mio.search.api import cross_validate, nested_cross_validate
-        from sparsecv_mio.search.observers import check_place, refuse_unfinished_checkpoint
-
-        if store[1] is not None:
-            check_place(store[1], store[0])
-        if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
-            refuse_unfinished_checkpoint(checkpoint)
-        lost: list[SparseCVError] = []
-        warned: list[str] = []  # errors after which the run continued
-
-        def note(error: SparseCVError) -> None:
-            if isinstance(error, BackendFailed):
-                warned.append(str(error))
-            else:
-                lost.append(error)
-
-        snapshots: list[Snapshot] = []  # states of the finished searches
-        steps = None if progress_json is None else live.Steps(progress_json, "solve")
-        with live.progress_view(quiet, stop, steps, _limit_note(how.time_limit)) as progress:
-            keep = None if proof is None else snapshots.append
-            hooks = Hooks(progress, stop, note, Began.moment, store[1], resume, trace, scheduler, keep)
-            answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
-            record = answer(dataset, plan, gammas=every or grid, taus=tau, options=how, hooks=hooks)
-            record = with_reference(record, levels)
-
-    status = "interrupted" if stop.is_set() else record.status
-    if steps is not None:
-        steps.end(status, record)
-        lost += filter(None, [steps.lines.failure])
+    dataset, plan, how = prepared
+    record, quiet, full = run.record, request.quiet, request.full
+    if run.steps is not None:
+        run.steps.end(status, record)
+        run.failures += filter(None, [run.steps.lines.failure])
     _note_data(dataset, how.loss, quiet)
-    last = snapshots[-1] if snapshots else None
-    quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
-    if save_held_out is not None:
-        quality, write = _held_out_file(record, dataset, plan, save_held_out, id)
+    snapshot = run.snapshots[-1] if run.snapshots else None
+    files = proof_files(
+        record, dataset, request.proof, plan, snapshot, data=data, json=request.json, quiet=quiet
+    )  # fmt: skip
+    quality = None
+    if request.save_held_out is not None:
+        quality, write = _held_out_file(record, dataset, plan, request.save_held_out, request.id)
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE[status],
         make_printer(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
-        json=json, record=record.pieces, files=files, warnings=() if quiet else (*record.warnings, *warned), lost=lost,
+        json=request.json, record=record.pieces, files=files,
+        warnings=() if quiet else (*record.warnings, *run.warnings), lost=run.failures,
     )  # fmt: skip
 
 
@@ -251,14 +354,6 @@ def _limit_note(seconds: float | None) -> str:
     return (
         f"the search stops after {seconds:g} s with valid bounds; --time-limit none runs until the choice is certified"
     )
-
-
-def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None, tuple[float, ...] | None]:
-    """Return the requested interval of gammas, or else the requested gammas; None and None by default."""
-    every = None if gamma is None else model_space.interval(gamma)
-    if nested is not None and every is not None:
-        raise BadInput(f"--nested: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
-    return every, None if gamma is None or every is not None else model_space.gammas(gamma)
 
 
 def _find_unproved_feature(every: GammaInterval | None, how: SearchOptions) -> str | None:
