@@ -1,4 +1,8 @@
-"""Oracles from other papers (GLRU, IACV and TreeCV), a satellite with its commands and the keywords of its options."""
+"""GLRU, IACV and TreeCV: published methods that predict held-out rows with few fits, with their commands and keywords.
+
+Below, these methods are called *oracles*. The rest of the package does not import this folder
+(:mod:`sparsecv_mio.satellites`).
+"""
 
 from sparsecv_mio.words import Intercept, Scale
 

@@ -1,15 +1,16 @@
-"""Answers of oracles, which predict held-out rows without training a model for each of them, and their input arrays.
+"""Answers of oracles (GLRU, IACV, TreeCV), which predict held-out rows without a fit for each, and their input arrays.
 
-| kind | answer | may prune | oracles |
+| kind | answer | may exclude models | oracles |
 |---|---|---|---|
 | certified | :class:`Bracket`, proved to contain the prediction | yes | GLRU |
-| estimate | :class:`Estimate`, near the prediction | no, it may only order the work | IACV, TreeCV |
+| estimate | :class:`Estimate`, near the prediction | no, only determines which work comes first | IACV, TreeCV |
 
-The two answers have different types: code that prunes takes a `Bracket`, and an `Estimate` cannot become one. All
-oracles use the arrays made here: the columns of a data set, scaled and centred if requested, and labels -1 / +1.
+The two kinds of answer have different types: code that excludes models takes a `Bracket`, and an `Estimate` cannot be
+converted to one. All oracles use the arrays that this module makes: the columns of a data set, scaled and centred if
+requested, and labels -1 and +1.
 
-`solve` does not use these objects, but sources of bounds that rely on the same results; see
-:mod:`sparsecv_mio.search.sources` and the notation page.
+`solve` does not use these objects. Its bounds rely on the same mathematical results; see
+:mod:`sparsecv_mio.search.sources` and docs/notation.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands `sparsecv iacv` and `sparsecv treecv`, and how commands of oracles deliver their numbers."""
+"""The commands `sparsecv iacv` and `sparsecv treecv`, and how commands of oracles print and store their numbers."""
 
 from __future__ import annotations
 

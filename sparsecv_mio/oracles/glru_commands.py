@@ -1,4 +1,4 @@
-"""The commands `sparsecv glru loocv` and `sparsecv glru stepwise`: certified bounds without a training for each row."""
+"""The commands `sparsecv glru loocv` and `sparsecv glru stepwise`: certified bounds without a fit for each row."""
 
 from __future__ import annotations
 

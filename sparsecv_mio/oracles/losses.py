@@ -1,8 +1,9 @@
-"""Losses of one row: value, derivatives, and the conjugate and smoothness constant for convex duality.
+"""Losses of one row: values, derivatives, and the conjugate and smoothness constant for convex duality.
 
-All losses except the Poisson loss have minimum 0 over t, so their conjugate is 0 at 0 and a row with dual variable 0
-adds nothing. GLRU relies on this: a mask of zeros removes rows from the problem. Arrays are elementwise and of one
-shape; `u` is the argument of the conjugate, `-alpha` in the dual problem.
+All losses except the Poisson loss have the minimum 0, so their conjugate is 0 at 0, and a row whose dual variable is 0
+adds nothing to the dual value. GLRU relies on this to remove rows from the problem: it sets their dual variables to 0.
+All arrays have the same shape and are treated elementwise; `u` is the argument of the conjugate, `-alpha` in the dual
+problem with dual variables alpha.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Penalties of coefficients: values, gradients, proximal steps, and the conjugates that convex duality needs.
 
-:class:`Regularizer` covers ridge, l1 and elastic net for all oracles, :class:`KSupport` the squared k-support norm.
-With `q = clip(c, -l1, l1)` the conjugate of `rho(w) = ridge w^2 / 2 + l1 |w|` is
+:class:`Regularizer` is the ridge, l1 or elastic-net penalty of all oracles, and :class:`KSupport` is the squared
+k-support norm. With `q = clip(c, -l1, l1)` the conjugate of `rho(w) = ridge w^2 / 2 + l1 |w|` is
 
     rho*(c)  = (c - q)^2 / (2 ridge)        (ridge = 0: zero for |c| <= l1, +inf beyond)
     drho*(c) = {(c - q) / ridge}            (ridge = 0: 0 inside, [0, inf] at c = l1, [-inf, 0] at c = -l1)

@@ -1,4 +1,4 @@
-"""GLRU: certified bounds on the optimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
+"""GLRU: certified bounds on the minimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
 
 from sparsecv_mio.oracles.glru.intervals import IntervalMethod, coefficient_intervals, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv

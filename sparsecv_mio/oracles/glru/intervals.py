@@ -1,4 +1,7 @@
-"""Intervals for coefficients and predictions of the optimum in an :class:`OptimumRegion`.
+"""Intervals for the coefficients and predictions of an unknown optimum, which lies in an :class:`OptimumRegion`.
+
+Numbers in parentheses are equations of the GLRU paper (docs/oracles/glru.md). P is the primal and D the dual objective,
+w and alpha are a primal and a dual point, G is the gap between them and c = X' alpha / n; a star marks the optimum.
 
 | method | made from |
 |---|---|
@@ -7,12 +10,14 @@
 | `sharp` | the ball of the midpoint, see :mod:`.optimum_region` |
 | `best` | intersection of `sharp`, the dual intervals with the sharp radius, and, for L1, the level sets below |
 
-In (16) the division by n belongs inside the argument of the derivative, as computed here. For L1 the gap bounds
-`sum_j l1 |w_j*| - c_j w_j* <= G`, and `l1 ||w*||_1 <= P(w)`; both give the range of a linear function in closed form.
+Contrary to (16) as printed, the division by n belongs inside the argument of the derivative. For L1, the level sets are
+`sum_j l1 |w_j*| - c_j w_j* <= G` and `l1 ||w*||_1 <= P(w)`; each gives the range of a linear function in closed form.
 
-The paper has no interval for an unpenalised intercept (12 is the whole line). Two are computed here and intersected.
-First, `sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (distances to a common
-point). Second, a row's `t_i*` lies in `dl_i*(-alpha_i*)`, with alpha* in its ball (a few rows, the anchors).
+The paper has no interval for an unpenalised intercept, because (12) is then the whole line. This module computes two
+intervals and intersects them. Let t_i be the predictor of row i. The first interval uses that the sum of the
+derivatives `l_i'(t_i*)` is 0 and monotone in the intercept, where each t_i* is known up to a radius. The second
+interval is computed from a few rows, the *anchors*: t_i* lies in the subdifferential of the conjugate loss l_i* at
+`-alpha_i*`, and alpha_i* lies in a known interval.
 """
 
 from __future__ import annotations

@@ -1,31 +1,36 @@
 """A set that contains the optimum of a problem, also after rows or columns are added or removed.
 
-Let a problem have the optimum (w*, alpha*), and take a primal point w and a feasible dual point alpha with score
-`c = X' alpha / n`. Let `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that
-belongs to w) and `G = P(w) - D(alpha)`. If the loss is mu-smooth and the regulariser ridge-strongly convex on the
-penalised columns,
+The problem is the regularised risk of :mod:`.risk`, with primal objective P and dual objective D. Numbers in
+parentheses are equations of the GLRU paper (docs/oracles/glru.md).
+
+Let a problem have the optimum (w*, alpha*), and take a primal point w and a feasible dual point alpha with score `c =
+X' alpha / n`. Let `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs
+to w) and `G = P(w) - D(alpha)`. If the loss is mu-smooth and the regulariser ridge-strongly convex on the penalised
+columns,
 
     P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
 by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper keeps one term of the sum of
-both lines at a time, which gives its radii (9) and (11). Keeping all of them, with midpoints,
+both lines at a time, which gives its radii (9) and (11). Here all terms are kept. With midpoints, their sum is
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
 
-The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of its radius, and 1/2 if w was optimal
-before rows were removed. Norms of w run over the penalised columns, so the result also holds with an intercept, for
-which (9) is not stated.
+The ball about the midpoint lies inside the ball of the paper and has at most 1/sqrt(2) of its radius, or 1/2 if w was
+optimal before rows were removed. Norms of w are sums over the penalised columns, so the result also holds with an
+intercept, for which the paper does not state (9).
 
-After rows or columns are added or removed, the gap costs no more than reading those rows or columns. `change_rows`
-computes the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd); both return the resulting
-:class:`OptimumRegion`. Two repairs keep the old dual point feasible where the paper's formulas give +inf:
+After rows or columns are added or removed, the new gap is computed in the time that it takes to read those rows or
+columns. `change_rows` computes (18) and (19) for dn rows with d columns in O(d dn). `change_columns` computes (20) and
+(21) for dd columns with n rows in O(n dd). Both return the resulting :class:`OptimumRegion`. In two cases the old dual
+point is no longer feasible, and the formulas of the paper give +inf. There the dual point is changed:
 
-* **Intercept.** After rows are removed, `sum alpha` is no longer 0. The difference is spread over a fixed set of
-  balancing rows, in proportion to their curvature; `X' u` of that direction is cached, so the cost stays O(d).
-* **L1.** After rows are removed, `|X_j' alpha| <= n l1` no longer holds. alpha is scaled back into its domain; the
-  Fenchel-Young residuals along the ray are bounded by cached sums (value, slope, curvature) in O(1).
+* **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference is distributed over a fixed set
+  of rows, in proportion to their curvature. The product of X' with this direction is cached, so the cost stays O(d).
+* **L1.** After rows are removed, `|X_j' alpha| <= n l1` may no longer hold. Then alpha is multiplied by a factor below
+  1. The Fenchel-Young residuals as a function of this factor are bounded by cached sums (value, slope, curvature) in
+  O(1).
 """
 
 from __future__ import annotations

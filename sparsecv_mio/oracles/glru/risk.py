@@ -1,12 +1,15 @@
 """The regularised empirical risk on some rows and columns, with primal and dual points and the gap between them.
 
+Row i has features x_i, target y_i, loss l and dual variable alpha_i; coefficient w_j has penalty rho_j; a star marks a
+convex conjugate. The primal objective P and the dual objective D are
+
     P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
     D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
 
-Rows outside of the problem stay in the matrix with `alpha_i = 0`, which costs nothing because `l*(0) = 0`. So no fold
-copies X.
+Rows outside of the problem stay in the matrix with `alpha_i = 0` and add nothing, because `l*(0) = 0`. Therefore no
+fold needs a copy of X.
 
-The gap is computed as the sum of its Fenchel-Young residuals, all of them >= 0 (theory section 2, general form):
+The gap is computed as a sum of Fenchel-Young residuals, each of them at least 0 (theory section 2, general form):
 
     P(w) - D(alpha) = (1/n) sum_i [l_i(t_i) + l_i*(-alpha_i) + alpha_i t_i] + sum_j [rho_j(w_j) + rho_j*(c_j) - w_j c_j]
 

@@ -1,9 +1,11 @@
-"""Stepwise elimination and addition of columns by validation errors, with as few trainings as the bounds allow.
+"""Stepwise elimination and addition of columns by the number of validation errors, with few trainings.
 
-Each step trains candidates in the order of their lower bounds and stops when the next bound is at least the smallest
-error count found (the paper's Algorithm 4). Beyond the paper, a candidate with two equal bounds is not trained, a
-training ends once its errors are known or known not to be better, and columns can be added as well. The bounds on the
-validation errors of every fit that differs by one column are its Algorithm 5, in either direction.
+Each step trains candidates in the order of the lower bounds on their error counts. It stops when the next lower bound
+is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the
+paper, in both directions, bounds the error count of every fit that differs in one column from the current one.
+
+Three things are not in the paper: a candidate whose two bounds are equal is not trained; a training ends as soon as its
+error count is known, or is known to be no smaller than the smallest one found; columns can also be added.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Training of a fit up to a relative duality gap, which the fit itself certifies.
+"""Training of one regularised model until its relative duality gap, which certifies the result, is small enough.
 
-For L2: Newton's method with exact steps if the Hessian is small, otherwise preconditioned conjugate gradients. For
-elastic net and L1: proximal Newton, with coordinate descent for the signs and a linear system for the values. An
-intercept is moved to its one-dimensional optimum before every step, which keeps the dual point feasible without repair.
+For an L2 penalty: Newton's method, with exact steps if the Hessian is small, otherwise with preconditioned conjugate
+gradients. For an elastic net or L1 penalty: proximal Newton, with coordinate descent for the signs of the coefficients
+and a linear system for their values. Before every step an intercept is moved to its one-dimensional optimum, which
+keeps the dual point feasible.
 """
 
 from __future__ import annotations

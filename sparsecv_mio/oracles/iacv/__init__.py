@@ -1,6 +1,7 @@
-"""IACV, iterative approximate cross-validation (Luo, Ren, Barber 2023): held-out fits along the whole path of a solver.
+"""IACV, iterative approximate cross-validation (Luo, Ren and Barber 2023): held-out fits at each step of a solver.
 
-Its results are estimates, never certificates: they may order a search but not prune it (docs/oracles/iacv.md).
+Its results are estimates, never certificates: they may determine the order of a search, but exclude nothing
+(docs/oracles/iacv.md).
 """
 
 # ruff: noqa: F403  # a module says itself what is public of it

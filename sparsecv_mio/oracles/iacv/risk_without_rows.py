@@ -1,13 +1,14 @@
-"""The penalised empirical risk, the rows that each fit holds out, and held-out fits that need no solver path.
+"""The penalised empirical risk, the rows that each fit holds out, and held-out fits at one point, without iterations.
 
-The fits without a path are Newton steps and infinitesimal jackknives from one point, and the solution of all folds at
-once.
+The held-out fits at one point are Newton steps, infinitesimal jackknives, and the exact solutions of all folds.
 
-Newton steps and jackknives are meant for the minimiser of the full-data problem; along a trajectory they start from the
-current iterate instead (the paper's section 6). The non-informative baseline is the full-data iterate itself.
+Newton steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations
+of a solver, they start from the current iterate instead (section 6 of the IACV paper, Luo, Ren and Barber 2023). As a
+baseline without information about the fold, that comparison uses the full-data iterate itself.
 
-For squared-error loss the Taylor step of the method is exact, so its iterates are the held-out iterates (theory section
-8). A step takes one matrix product for all folds, `Theta Q - C`, and a correction by each fold's own rows.
+For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
+step for all folds takes one matrix product `Theta Q - C`, where Theta has one row for each fold and Q and C are moments
+of the full data, and a correction by the rows of each fold.
 """
 
 from __future__ import annotations

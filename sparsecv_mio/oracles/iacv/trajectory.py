@@ -1,9 +1,10 @@
-"""Iterates of the full fit and of all held-out fits along the path of a solver, their errors, and early stopping.
+"""Iterates of a solver on the full data and without each fold, the errors of these held-out fits, and early stopping.
 
-Steps of held-out fits are approximate or exact: the general scheme (5), (9), (11).
+Steps of the held-out fits are approximate or exact, by equations (5), (9) and (11) of Luo, Ren and Barber (2023).
 
-The objective is `F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and
-SGD have g = F and h = 0; proximal GD has g = the summed loss and h = lam * pi.
+The objective is `F = g + h`. A step of the solver is a gradient step on g over a batch of rows, followed by a proximal
+step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0; proximal gradient descent
+has g equal to the summed loss, and h = lam * pi with the penalty pi.
 """
 
 from __future__ import annotations

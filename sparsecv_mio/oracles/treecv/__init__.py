@@ -1,6 +1,6 @@
 """TreeCV (Joulani, Gyorgy, Szepesvari 2015): k-fold cross-validation of incremental learners in O(log k) passes.
 
-Its results are estimates, never certificates. For learners on which the order of rows has no effect they equal standard
+Its results are estimates, never certificates. If the order of rows has no effect on a learner, they equal standard
 cross-validation (docs/oracles/treecv.md).
 """
 

@@ -2,8 +2,9 @@
 
 The learners are linear models by stochastic gradients, ridge regression by moments, and naive Bayes by counts.
 
-An update of :class:`PegasosLearner` and :class:`LeastSquaresSgd` changes their arrays in place, in compiled code that
-processes whole trees; the others replace their state, so their copies share it.
+:class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code that
+processes whole subtrees. The other learners never change a state, but replace it by a new one; a copy may therefore
+share the state of its original.
 """
 
 from __future__ import annotations
