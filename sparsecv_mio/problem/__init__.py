@@ -1,1 +1,1 @@
-"""The inner problem of one fold, its moments, and the definitions of f and h in plain numpy."""
+"""The best-subset problem of one fold, its moments, and the definitions of objective and CV error in plain numpy."""

@@ -1,7 +1,8 @@
-"""Existence of a unique minimiser in the unpenalised coefficients, for a smooth convex loss.
+"""Existence of exactly one minimiser for a smooth convex loss, although some coefficients have no ridge penalty.
 
-The intercept and the adjustment columns have no ridge penalty; let `z_i = (1, x_i)` be their values in row i. On a set
-of rows the objective is
+The intercept and the adjustment columns have no ridge penalty; let `z_i = (1, x_i)` be their values in row i and u_i
+the penalised features. With v_i the weight of row i and l_i its loss as a function of the margin, the objective on a
+set of rows is
 
     F(a, b) = sum_i v_i l_i(sign_i (z_i'a + u_i'b)) + sum_j ridge_j b_j^2
 
@@ -15,17 +16,18 @@ satisfies the condition and d = 0. A convex function that eventually rises along
 and therefore a minimum. As l'' > 0, two minimisers would differ by a d with `z_i'd = 0` in all rows; such a d satisfies
 the condition, so d = 0. []
 
-The condition depends neither on the chosen features nor on gamma: the fit on z alone decides it for all models. A
-self-verifying ball around that fit (`problem.glm_refit`) proves that the minimiser exists, rounding included. A run
-starts only if there is such a ball for all rows and for the training rows of every fold. If there is none, a linear
-program looks for d, which the error message names.
+The condition depends neither on the chosen features nor on gamma, so the fit on the columns z alone determines whether
+it holds for all models. A certified ball around this fit (`problem.glm_refit`) proves that the minimiser exists, with
+all rounding errors. A run starts only if there is such a ball for all rows and for the training rows of every fold.
+Otherwise a linear program searches for a direction d, and the error message names its columns.
 
-**Held-out rows.** Let the full-data fit have the Hessian H and a gradient of length g in the norm of `H^{-1}`. Let
-`s_i = -v_i l'` and `c_i = v_i l''` at that fit, and let N be the held-out rows. Without N, the Hessian at that point is
-at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the norm of the inverse of the reduced Hessian the
-gradient is at most `delta = (g + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and a row is at most
-`L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`, there is a ball of radius `10 / L`, as
-`10 k(10) >= 1.8 >= 2 delta L` (docs/theory/glm.md, section 2). All other folds are fitted.
+**Held-out rows.** Most folds need no fit of their own. Let the full-data fit on z have the Hessian H and a gradient of
+length g in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of
+a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the
+norm of the inverse of the Hessian without N, the length of the gradient is at most `delta = (g + |sum over N of s_i
+sign_i z_i|) / sqrt(1 - h)`, and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`,
+there is a certified ball of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L` with the function k of
+docs/theory/glm.md, section 2. All other folds are fitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Side constraints on the chosen support and its coefficients."""
+"""Side constraints on the support of one model and on its coefficients."""
 
 from __future__ import annotations
 

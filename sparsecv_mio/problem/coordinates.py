@@ -1,8 +1,8 @@
-"""Coordinates of one fit in twice the precision of floats, and bounds on the rounding error of its objective.
+"""Coefficients and residuals of one fit in twice the precision of floats, with a bound on the error of its objective.
 
-Numbers are unevaluated sums of two floats, about 32 digits, computed in plain numpy by the error-free sums and products
-of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and not every machine has them. Sizes must
-stay within 1e-280 .. 1e280; callers ensure this by powers of two.
+A number is an unevaluated sum of two floats (about 32 digits), computed in plain numpy by the error-free sums and
+products of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and some machines do not have
+them. Callers multiply by powers of two so that all numbers stay within 1e-280 and 1e280.
 """
 
 from __future__ import annotations

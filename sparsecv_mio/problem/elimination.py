@@ -1,22 +1,23 @@
-"""Elimination of forced columns by partial minimisation, which leaves a problem in the other columns.
+"""Elimination of forced columns by partial minimisation, which leaves a best-subset problem in the other columns.
 
-Let F be the forced columns, R the other columns and S a subset of R. For the support `F + S`, minimising over the
-coefficients on F leaves
+Let the objective be `f(b) = yy - 2 c'b + b'M b`, with M the Gram matrix Q plus the penalty. Let F be the forced
+columns, R the other columns and S a subset of R. For the support `F + S`, the minimum over the coefficients on F is
 
     f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
                                                  a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
 
-So `min f(S'), F <= S', |S'| <= k` is the same problem in the columns R with size `k - |F|`. Its Gram matrix is
-`Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of `Q + diag(penalty on F)`; the penalty on
-R is unchanged. The eigenvalues of Q' lie between the smallest and the largest eigenvalue of Q, and every diagonal under
-M, restricted to R, is one under M'. The prediction for a row v is `r' = r_mean + v_F'a`, and its columns become
-`v_R - v_F'A`, after the means are subtracted. A depends on gamma, so set gamma before eliminating.
+So the minimum of f over supports of at most k columns that contain F is a problem of the same form in the columns R,
+with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of
+`Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest and the largest
+eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this diagonal on R. For a
+row v minus the means, the features in R become `v_R - v_F'A`, and `v_F'a` is the part of its prediction that the
+elimination removes. A depends on gamma, so gamma must be set before the elimination.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as
-centring replaces a column by its residual on the intercept. `M_FF` is then regular if the adjustment columns and the
-intercept are linearly independent on the training rows; `trees.without_ridge` checks this before anything is fitted.
-Nothing above requires a penalty on F.
+centring replaces a column by its residual on the intercept. In this case `M_FF` is regular if the adjustment columns
+and the intercept are linearly independent on the training rows; `trees.without_ridge` checks this before any fit. The
+formulas do not need a penalty on F.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forward selection from rows, in several folds at once, without forming a Gram matrix."""
+"""Forward selection from the rows of the data, in several folds at once, without a Gram matrix."""
 
 from __future__ import annotations
 

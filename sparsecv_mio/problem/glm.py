@@ -1,11 +1,14 @@
-"""Best-subset problems with a smooth convex loss and a ridge penalty, and quadratic lower bounds on level sets.
+"""Best-subset problems with a smooth convex loss and a ridge penalty, and quadratic lower bounds on their objective.
 
     F(a, b) = sum_i v_i l_i(sign_i (a + x_i'b)) + sum_j ridge_j b_j^2,
 
-where l_i is a row loss (:mod:`sparsecv_mio.problem.row_losses`). F_S is the minimum of F over b supported on S, with
-`a` free (or 0). With `gamma = 1 / C` of scikit-learn, ridge is `gamma / 2` times the penalty weight. On the level set
-`{F <= level}`, F is at least a quadratic q (docs/theory/glm.md, section 3) whose moments form a `SparseProblem`. A
-lower bound that a tree proves on the minimum of q over support S therefore holds for every F_S up to the level.
+where v_i is the weight of row i and l_i its loss (:mod:`sparsecv_mio.problem.row_losses`). F_S is the minimum of F over
+b supported on S, with the intercept `a` free (or 0). With `gamma = 1 / C` for scikit-learn's C, ridge_j is `gamma / 2`
+times the penalty weight of column j.
+
+Wherever F is at most a number `level`, F is at least a quadratic q (docs/theory/glm.md, section 3), whose moments form
+a `SparseProblem`. Let v be a lower bound that a tree proves on the minimum of q over a support S. Then F_S is at least
+v or above `level`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fit of one support of a `GlmProblem`: an upper bound on its objective, and the curvature of F around it.
+"""The fit of one support of a `GlmProblem`: an upper bound on its objective F, and the curvature of F around it.
 
-Every backend takes its upper bounds from this module, as it takes them from `refit_moments` for squared-error loss. The
-module uses plain numpy.
+Every backend takes its upper bounds from this module, or from `refit_moments` for squared-error loss. The module uses
+plain numpy.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The definition of the problem for logistic and Poisson loss, in plain numpy and in units of the file.
 
-    F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,
+    F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2
 
-with T the training rows, `l_i(t) = log(1 + exp(-y_i t))`, y_i = -1 or 1 (0 and 1 in the data), b = 0 off S, a free
-(`fold`) or 0 (`none`), and s_j the scale of column j as in `problem.objective`. The held-out error of a fold is the sum
-of `w_i l_i(m_i)` over its rows, m_i the predictor of the fit without it, and h is their sum per row.
+Here T are the training rows, w_i is the weight of row i and l_i its loss as a function of the predictor. For logistic
+loss `l_i(t) = log(1 + exp(-y_i t))` with y_i = -1 or 1 (0 and 1 in the data). The coefficients b are 0 outside of S,
+the intercept `a` is free (`fold`) or 0 (`none`), and s_j is the scale of column j as in `problem.objective`. The
+held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the predictor of row i by the fit without
+the fold; the CV error h is the sum over all folds, divided by the sum of the weights.
 
 Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.
 Each Newton step is solved by an orthogonal factorisation of the rows, with a gradient in long precision.

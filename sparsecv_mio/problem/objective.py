@@ -1,24 +1,24 @@
-"""The definition of the problem in plain numpy and in units of the file: f(S), its fit, held-out errors and h.
+"""The definition of the problem for squared-error loss, in plain numpy and in units of the file.
 
-This module implements theory section 0. Tests compare every other computation of the package with it, and `sparsecv
-verify` uses no other definition. It is written for clarity, not for speed. If floats would lose the digits of a
-residual (near-perfect fits, near-dependent columns, rows far from the training rows), it computes in fractions, or in
-twice the precision of floats if there are many rows.
+The module computes the training objective f(S) of a support S, its fit, its held-out errors, and the CV error h (theory
+section 0). Tests compare every other computation of the package with it, and `sparsecv verify` uses no other
+definition. It is written for clarity, not for speed. If floats would lose the digits of a residual (near-perfect fits,
+near-dependent columns, rows far from the training rows), it computes in fractions, or in twice the precision of floats
+if there are many rows.
 
     f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
 
-with T the training rows and s_j the scale of column j, computed once, on all rows, about the mean: `length` the square
-root of the centred sum of squares, `variance` that over sqrt(n), `none` 1. The intercept b0 is free and unpenalised
-(`fold`); or the data are centred once, on all rows, and b0 follows from that (`global`); or it is 0 (`none`). Constant
-columns never enter a support.
+Here T are the training rows and s_j is the scale of column j, computed once from all n rows. With scale `length`, s_j
+is the square root of the sum of squares about the mean; with `variance`, s_j is that root divided by sqrt(n); with
+`none`, s_j is 1. The intercept b0 is free and unpenalised (`fold`), or follows from centring the data once, on all rows
+(`global`), or is 0 (`none`). Constant columns are never in a support.
 
     h = (1 / m) sum over folds N of sum_{i in N} (y_i - b0^(-N) - x_i' b^(-N))^2,    m = rows that some fold holds out
 
-If folds overlap, a row counts as often as a fold scores it. A fold may score only a part of the rows that its training
-set excludes; then N in b^(-N) is the set of all excluded rows.
+If folds overlap, a row counts once for each fold that scores it. A fold may score only some of the rows that its
+training set excludes; then N in b^(-N) is the set of all excluded rows.
 
-Row weights multiply the squares in both sums, in the centred sums of squares behind s_j and in means; n and m are then
-sums of weights.
+Row weights multiply the squares in f(S), in h and in s_j, and the terms of means; n and m are then sums of weights.
 """
 
 from __future__ import annotations

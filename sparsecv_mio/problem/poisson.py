@@ -1,9 +1,9 @@
 """Poisson loss with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
 
-t is the linear predictor without the offset `log e`, where e is the exposure of the row. Up to constants, both the
-negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with
-`y = count / e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at
-`t = log y`, and `l'' = l''' = exp(t)`. `kernels/poisson` has the compiled version.
+The row has the weight w, the exposure e and the rate `y = count / e`; t is its linear predictor without the offset `log
+e`. Up to constants, both the negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w
+e) l(t)`. Exposures therefore become weights, targets are rates, and no offset is needed. The minimum of l is 0, at `t =
+log y`, and `l'' = l''' = exp(t)`. `kernels/poisson` has the compiled version.
 """
 
 from __future__ import annotations

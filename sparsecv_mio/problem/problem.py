@@ -1,11 +1,12 @@
-"""The inner problem of one fold: best-subset ridge regression on the moments of its training rows, and its diagonals.
+"""The best-subset ridge problem of one fold, from the moments of its training rows, and diagonals for its relaxation.
 
-A diagonal states how much of the curvature of M the perspective relaxation uses.
+The perspective relaxation uses a diagonal w, which states how much of the curvature of M belongs to single columns.
 
-**Theorem** (docs/theory/bounds.md, sections 1 and 2). With `M = Q + diag(penalty)`, every `w >= 0` for which
-`M - diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`
-that is a lower bound on every f(S). A larger w gives a tighter relaxation. There is no largest w; the choices below
-differ in cost.
+**Theorem** (docs/theory/bounds.md, sections 1 and 2). Let Q be the Gram matrix, c the products of columns with the
+target, yy the sum of squares of the target and `M = Q + diag(penalty)`. Every `w >= 0` for which `M - diag(w)` is
+positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`, with z_j from 0
+to 1 and a sum of z_j of at most tau. Its value is a lower bound on the objective of every support of at most tau
+columns. A larger w gives a tighter relaxation. There is no largest w; the choices below differ in cost.
 
 ========================== ================================================ =======================================
 used by                    diagonal                                         reason
@@ -20,11 +21,11 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       the 
                                                                             all rows
 ========================== ================================================ =======================================
 
-**Rounding.** The caller of `shifted` passes a `smallest` that already allows for rounding. `smallest_eigenvalue`
-subtracts four roundings of the trace for each column: a Cholesky factorisation that succeeds shows that no eigenvalue
-is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest eigenvalue times the number of
-columns. A diagonal for which no factorisation of `M - diag(w)` has certified semidefiniteness is multiplied by
-`1 - SHAVED`.
+**Rounding.** The caller of `shifted` passes a lower bound `smallest` on the eigenvalues that includes rounding errors.
+`smallest_eigenvalue` subtracts four roundings of the trace for each column: a Cholesky factorisation that succeeds
+shows that no eigenvalue is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest
+eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
+semidefinite, w is multiplied by `1 - SHAVED`.
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ The package has three implementations of this fit. They differ in their input an
   and the tests use no other fit.
 * `refit_squares`, in this module, fits from the rows in standard coordinates, refined in long precision. It computes
   the reported numbers, and is used where the moments lose too many digits. It returns bounds on its rounding errors,
-  computed afterwards from the residual. If these bounds are too wide to distinguish two supports, a small fit is made
-  in fractions (`problem.exact_fit`).
+  computed afterwards from the residual. If these bounds are too wide to distinguish two supports and the fit is small,
+  it is computed in fractions (`problem.exact_fit`).
 * `problem.moment_fits.refit_moments` fits from the moments, within boxes if there are any, and gives the upper bounds
-  of every backend. Its objective is evaluated again and rounded up, so it is an upper bound however the coefficients
-  were obtained. It also returns a bound on the excess over the optimum.
+  of every backend. It evaluates the objective of its coefficients again and rounds it up, so the result is an upper
+  bound for any coefficients. It also returns a bound on the excess over the minimum.
 
-The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and calls
-this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare supports by closed
-forms; `problem.objective.fit` decides all close comparisons.
+The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on the error of every
+number, and calls this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare
+supports by closed forms, and close comparisons by `problem.objective.fit`.
 """
 
 from __future__ import annotations

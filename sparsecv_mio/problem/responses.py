@@ -1,4 +1,4 @@
-"""The row loss for a keyword, and the targets and weights of the rows in the form that the loss requires."""
+"""The row loss for a keyword such as `logistic`, and the targets and weights of rows in the form that it requires."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The interface of a row loss: a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
 
-The margin is `sign z'theta`; l may also depend on the target y of the row. docs/theory/glm.md, section 11, states the
-properties that each method must have. The module uses plain numpy, in the precision of its arguments;
-`kernels/row_losses` has the compiled versions.
+The margin is `sign z'theta`, for a row z and coefficients theta; l may also depend on the target y of the row.
+docs/theory/glm.md, section 11, states the properties that each method must have. The module uses plain numpy, in the
+precision of its arguments; `kernels/row_losses` has the compiled versions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Squared error as a row loss, `l(t) = (t - y)^2`: the definition in one family with the other losses.
+"""Squared error `l(t) = (t - y)^2` of a prediction t, with the same interface as the other row losses.
 
-Searches solve squared-error loss by moments of the training rows (`problem.problem`), not by this class; errors of
-rows, baselines and quadratic approximations use it as they use every row loss.
+Searches with squared-error loss use moments of the training rows (`problem.problem`), not this class. Errors of rows,
+baselines and quadratic approximations use this class, as they use every row loss.
 """
 
 from __future__ import annotations

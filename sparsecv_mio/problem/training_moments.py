@@ -1,12 +1,13 @@
 """Training moments of every fold, computed by additions only, and training rows about their means.
 
-The training set of a fold consists of all rows except the rows that it holds out. Subtracting the moments of held-out
-rows from the total loses digits. The moments of the training rows are therefore built by *adding*. A binary tree over
-the folds passes down the moments of all rows outside the current range of folds, as TreeCV passes down a model (theory
-section 8). Each row is visited `log2 k` times, and each leaf is one training set.
+The training set of a fold consists of all rows except the rows that it holds out. Subtracting the moments of the
+held-out rows from those of all rows would lose digits, so the moments of each training set are built by *adding*. The
+folds are the leaves of a binary tree. A node of the tree is a range of folds, and receives the moments of all rows
+outside of this range, just as TreeCV passes down a model (theory section 8). Each row is read `log2 k` times for k
+folds, and each leaf has the moments of one training set.
 
-`RidgeFits` holds the fits of all columns at many gammas, from such moments or, if there are fewer rows than columns,
-from the rows. These are the pairs (gamma, p), which need no search (docs/theory/average.md).
+`RidgeFits` has the ridge fits on all columns at many gammas, from these moments or, if there are fewer rows than
+columns, from the rows. With tau = p such pairs (gamma, tau) need no search (docs/theory/average.md).
 """
 
 from __future__ import annotations
