@@ -1,4 +1,4 @@
-"""Terms of columns from which a proof for squared-error loss chooses, apart from the adjustment columns."""
+"""Terms (columns, or groups such as a factor) that a support may contain, for proofs with squared-error loss."""
 
 from __future__ import annotations
 

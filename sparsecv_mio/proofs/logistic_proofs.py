@@ -1,9 +1,11 @@
-"""Proofs of cross-validations with logistic loss: as few statements about folds as reach the bound of the record.
+"""Proofs of cross-validations with logistic loss, with few statements about folds.
 
-For a pair that is not reported, a tree on all rows proves that every support has `F >= T`. So in a fold where some
-support has `F^(-N) <= u`, the held-out loss is at least `T - u`, or at least that of a listed support. T is the
-smallest value for which these bounds sum to the bound of the record. Folds in which they are too small, and all folds
-of the reported pair, have trees on their own rows.
+For each pair (tau, gamma) a proof must reach the lower bound of the record by a sum of bounds over its folds. For a
+pair that is not reported, a tree on the full data proves that every support has an objective F of at least T, except
+listed supports. In a fold where some support has the objective u without the held-out rows, the held-out loss is then
+at least `T - u`, or the best support of the fold is listed. T is the smallest number for which these bounds sum to the
+bound of the record. If `T - u` is too small in a fold, the fold gets a tree on its training rows; so do all folds of
+the reported pair.
 """
 
 from __future__ import annotations

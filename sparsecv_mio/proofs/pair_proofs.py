@@ -1,4 +1,4 @@
-"""What the proofs of cross-validations share for every loss: statements about folds, the lines of pairs, the claim."""
+"""Parts of a proof of a cross-validation that all losses share: statements about folds, lines of pairs, the claim."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""Proofs of cross-validations: for every pair of the grid, as few statements about its folds as reach the bound.
+"""Proofs of cross-validations with squared-error loss: for every pair (tau, gamma), few statements about its folds.
 
-The search has found the best support of every subproblem; a proof only has to establish it. A tree on all rows serves
-all sizes of one gamma, with the smallest thresholds for which the training-loss bounds of a pair sum to the bound of
-the record. The folds of the reported pair are solved. If each holds out one row, a list on all rows solves them (theory
-section 5); otherwise, or if a threshold would list too many supports, trees on their own rows do.
+The search has found the best support of every subproblem, and a proof has to show that these supports are the best. For
+each gamma, one tree on the full data proves a threshold for each size. These are the smallest thresholds for which the
+training-loss bounds of a pair (:mod:`sparsecv_mio.bounds.closed_form`) sum to the bound of the record.
+
+All folds of the reported pair are solved. If each fold holds out one row, a list of supports of the full data solves
+them (theory section 5). Otherwise, or if a threshold would list too many supports, trees on the training rows of each
+fold solve them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Trees over terms of several columns that prove lower bounds (thresholds) of objectives by ridge fits.
+"""Trees over terms of several columns that prove lower bounds (thresholds) on objectives by ridge fits.
 
-A leaf is closed by the ridge fit of all its terms, or by the fits without each free term.
+A leaf is closed by the ridge fit on all its terms, or by the fits that leave out one free term each.
 """
 
 from __future__ import annotations
