@@ -1,4 +1,4 @@
-"""Tables of backends, single fits and comparisons of backends, for the screen, JSON, CSV and Markdown."""
+"""Tables of backends, of single fits and of comparisons of backends, for the screen, JSON, CSV and Markdown."""
 
 from __future__ import annotations
 

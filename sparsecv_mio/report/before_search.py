@@ -1,4 +1,4 @@
-"""Screen output before a search: the inspection of a file, and bounds on the CV error."""
+"""Screen output of `sparsecv inspect` (facts about a file) and of `sparsecv bounds` (bounds on CV errors)."""
 
 from __future__ import annotations
 

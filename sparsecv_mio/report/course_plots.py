@@ -1,4 +1,4 @@
-"""The figure of the progress of a search: its bounds over time, and the interval of every tau."""
+"""The figure of the progress of a search: the bounds on the CV error over time, and the interval of every tau."""
 
 from __future__ import annotations
 

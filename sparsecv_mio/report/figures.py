@@ -1,4 +1,4 @@
-"""Shared parts of all figures: colours, axes, panels and output formats; a figure file is complete or unchanged."""
+"""Parts that all figures share: colours, axes, panels and output formats; a figure file is never written in part."""
 
 from __future__ import annotations
 

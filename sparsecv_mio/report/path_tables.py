@@ -1,4 +1,4 @@
-"""Screen tables of the best subsets of every size: goodness of fit, models, and pieces over gamma."""
+"""Screen tables of `sparsecv path`: goodness of fit and model of each size, and best subsets by interval of gamma."""
 
 from __future__ import annotations
 

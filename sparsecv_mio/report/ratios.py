@@ -1,4 +1,4 @@
-"""Odds ratios and rate ratios of logistic and Poisson models, and the dispersion of counts about them."""
+"""Odds ratios of logistic models, rate ratios of Poisson models, and the dispersion of counts about a Poisson model."""
 
 from __future__ import annotations
 

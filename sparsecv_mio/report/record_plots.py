@@ -1,6 +1,6 @@
-"""Figures of a record: CV error by tau, the grid, every gamma, certified bounds, chosen features, coefficients.
+"""Figures of a record: CV error by tau, by pair and by gamma, certified bounds, chosen features, coefficients.
 
-Every function draws one panel and returns its axes; `figure_of` puts the panels of a record side by side.
+Every function draws one panel and returns its axes; `figure_of` draws several panels of a record side by side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coefficients of factors relative to a reference level, as tables show them."""
+"""Coefficients of the levels of a factor as differences from a reference level, for tables."""
 
 from __future__ import annotations
 

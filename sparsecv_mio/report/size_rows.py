@@ -1,4 +1,4 @@
-"""Rows of the table of sizes: the best gamma of every tau, or bounds where the search excluded all its pairs."""
+"""Rows of the table by tau: for each tau the pair with the best gamma, or bounds if all its pairs are excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and a figure of the plan of a search, and of the cost and gain of each source of bounds."""
+"""Tables of the plan of a search, and a table and a figure of the cost and gain of each source of bounds."""
 
 from __future__ import annotations
 
