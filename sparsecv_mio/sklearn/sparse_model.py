@@ -1,4 +1,4 @@
-"""The base classes of the estimators: settings, checks of X and y, warnings, callbacks and pickling."""
+"""The base classes of the estimators: parameters, checks of X and y, warnings, callbacks and pickling."""
 
 from __future__ import annotations
 
