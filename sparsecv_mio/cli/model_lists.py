@@ -198,11 +198,12 @@ def bounds(
             partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
         )
         from sparsecv_mio.cli.live import compilation_lines, counting_bar
+        from sparsecv_mio.search.options import Hooks
 
         with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
             bounded = bound_cv_errors(
                 dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
-                stop=stop, began=Began.moment,
+                hooks=Hooks(stop=stop, began=Began.moment),
             )  # fmt: skip
     has_estimated_supports = not how.loss.is_quadratic
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}

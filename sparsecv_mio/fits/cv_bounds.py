@@ -19,6 +19,7 @@ from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.search.deadline import require_prepared_data, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
+from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
@@ -54,8 +55,7 @@ def bound_cv_errors(
     as_printed: bool = False,
     options: PathOptions | None = None,
     progress: Callable[[int, int], None] | None = None,
-    stop: threading.Event | None = None,
-    began: float | None = None,
+    hooks: Hooks | None = None,
 ) -> CvBounds:
     """Return certified bounds on the CV error of every pair of a grid, without branching.
 
@@ -73,10 +73,9 @@ def bound_cv_errors(
         Loss, restrictions, units and limits.
     progress : callable, optional
         Function called with (folds done, folds in all).
-    stop : threading.Event, optional
-        Event that ends the run with the bounds so far.
-    began : float, optional
-        Moment of `time.monotonic` from which the time limit counts, without compilation; this call by default.
+    hooks : Hooks, optional
+        Event `stop` that ends the run with the bounds so far, and start `began` of the time limit; other hooks have no
+        effect.
 
     Returns
     -------
@@ -107,22 +106,23 @@ def bound_cv_errors(
     def bound_tiny(data: Dataset, folds: FoldPlan, stop: threading.Event | None, loss: Loss = DEFAULT_LOSS,
                    **grid: Any) -> None:  # fmt: skip
         tiny = replace(options, loss=loss, threads=1, time_limit=None, restrictions=NONE)
-        bound_cv_errors(data, folds, as_printed=as_printed, options=tiny, stop=stop, **grid)
+        bound_cv_errors(data, folds, as_printed=as_printed, options=tiny, hooks=Hooks(stop=stop), **grid)
 
     needs = make_first_use("bounds", replace(options, restrictions=NONE), dataset, bound_tiny)
-    clock = start_clock(options, stop, began, needs)
+    caller = hooks or Hooks()
+    clock = start_clock(options, caller.stop, caller.began, needs)
     begin = time.perf_counter()
     begun: list[BoundsTable] = []
 
     def bound() -> BoundsTable | PrintedTable:
         pairs = grid.gammas.tolist(), grid.taus.tolist()
-        hooks = BoundsHooks(progress, clock.has_expired, begun=begun.append)
+        listeners = BoundsHooks(progress, clock.has_expired, begun=begun.append)
         data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
         if not options.loss.is_quadratic:
             check_training(dataset, folds, options.intercept, options.loss)
-            return bound_smooth_cv_errors(data, folds, *pairs, hooks)
+            return bound_smooth_cv_errors(data, folds, *pairs, listeners)
         make = printed_bounds if as_printed else compute_bounds
-        return make(data, folds, *pairs, threads=options.threads, hooks=hooks)
+        return make(data, folds, *pairs, threads=options.threads, hooks=listeners)
 
     def current_table() -> BoundsTable | PrintedTable:
         table = require_prepared_data(begun[0] if begun else None).as_it_stands()

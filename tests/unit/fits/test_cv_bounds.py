@@ -18,6 +18,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.cv_bounds import bound_cv_errors
 from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.search.options import Hooks
 
 PROSTATE = str(INSTANCES / "prostate.csv")
 
@@ -49,5 +50,5 @@ def test_the_formula_of_the_paper_is_for_squared_error_alone() -> None:
 def test_an_interrupted_run_has_valid_bounds() -> None:
     data, stop = sc.read_dataset(PROSTATE, "lpsa"), threading.Event()
     stop.set()
-    bounded = bound_cv_errors(data, make_folds("4", data), gammas=[0.1], taus=[1], stop=stop)
+    bounded = bound_cv_errors(data, make_folds("4", data), gammas=[0.1], taus=[1], hooks=Hooks(stop=stop))
     assert bounded.status == "interrupted" and np.all(bounded.table.lower >= 0.0)
