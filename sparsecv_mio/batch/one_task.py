@@ -27,7 +27,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep_temporary, write_text
-from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Encode
 

@@ -17,9 +17,7 @@ from scipy.linalg import lstsq
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
-from sparsecv_mio.problem.poisson import PoissonLoss
-from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
-from sparsecv_mio.problem.squared_error import SquaredError
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 
@@ -159,7 +157,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
         return np.array(models)
 
     def _keep(self, best: int) -> None:
-        self.alpha_ = float(self.alphas_[best // len(MIXES)])
+        self.alpha_, self.mix_ = float(self.alphas_[best // len(MIXES)]), MIXES[best % len(MIXES)]
 
 
 class ForwardSelectionCV(_ChosenOfSquares):

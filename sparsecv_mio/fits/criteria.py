@@ -21,7 +21,7 @@ from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp

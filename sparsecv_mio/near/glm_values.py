@@ -18,7 +18,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets

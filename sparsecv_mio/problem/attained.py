@@ -40,8 +40,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_refit import GlmRowFit, make_design_rows, refit_glm
-from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.problem.row_losses import RowLoss
+from sparsecv_mio.problem.row_losses import RowLoss, row_loss
 
 SURE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
 MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance is 1e-7

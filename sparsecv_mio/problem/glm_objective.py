@@ -24,8 +24,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import r_squared, scales
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
-from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss
+from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss, encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import ROUNDING, WRITTEN
 

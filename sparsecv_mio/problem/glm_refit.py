@@ -24,8 +24,16 @@ from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, find_constant_columns
-from sparsecv_mio.problem.responses import encode_row_targets, row_loss
-from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
+from sparsecv_mio.problem.row_losses import (
+    FAR_OFF,
+    HALVINGS,
+    NEWTON_STEPS,
+    RADII_TRIED,
+    RowLoss,
+    encode_row_targets,
+    row_loss,
+    worst_ratio,
+)
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble

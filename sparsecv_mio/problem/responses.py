@@ -5,9 +5,7 @@ from __future__ import annotations
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.poisson import PoissonLoss
-from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
-from sparsecv_mio.problem.squared_error import SquaredError
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import Loss
 
 ROW_LOSSES = {loss.name: loss for loss in (SquaredError(), LOG_LOSS, PoissonLoss())}

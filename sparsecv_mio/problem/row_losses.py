@@ -1,4 +1,6 @@
-"""The interface of a row loss: a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
+"""Losses of rows: their interface, each loss, and the targets and weights of rows in the form that a loss requires.
+
+A row loss is a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
 
 The margin is `sign z'theta`, for a row z and coefficients theta; l may also depend on the target y of the row.
 docs/theory/glm.md, section 11, states the properties that each method must have. The module uses plain numpy, in the
@@ -12,9 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import Loss
 
+FARTHEST_RIGHT = 30.0  # cap on the shift to the right; the curvature ratio there is far above what is needed
+OVERFLOWN = 1e300  # lower bound stated for larger losses, whose rounding error overflows
 EPS = float(np.finfo(float).eps)
 NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # maximum steps of a fit, halvings of a step, radii tried for a ball
 FAR_OFF = 0.5  # share of the objective; for larger squared decrements longer steps are tried
@@ -197,3 +204,189 @@ class LogLoss(RowLoss):
 
 
 LOG_LOSS = LogLoss()
+
+
+class SquaredError(RowLoss):
+    """Squared error, `l(t) = (t - y)^2`.
+
+    Searches solve squared-error loss by moments of the training rows (`problem.problem`), not by this class; errors of
+    rows, baselines and quadratic approximations use it as they use every row loss.
+
+    Examples
+    --------
+    >>> SquaredError().losses(np.zeros(3), np.array([0.0, 1.0, 2.0])).tolist()
+    [0.0, 1.0, 4.0]
+    """
+
+    name = "squared"
+
+    @property
+    def code(self) -> int:  # type: ignore[override]
+        """No code: raise `BadInput`, since no kernel fits squared errors by rows."""
+        raise BadInput(f"loss {self.name}: its fits are by moments, not by the losses of rows")
+
+    def check(self, y: FloatArray, intercept: bool) -> None:
+        if not np.isfinite(y).all():
+            raise BadInput("squared loss needs finite targets")
+
+    def encode_targets(
+        self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        return y, np.ones(len(y)) if weights is None else weights
+
+    def origin(self, y: FloatArray, v: FloatArray) -> float:
+        middle = float(v @ y / v.sum())
+        return middle + float(v @ (y - middle) / v.sum())  # a mean is rounded
+
+    def losses(self, m: Any, y: FloatArray) -> Any:
+        return (m - y) ** 2
+
+    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * (2.0 * (y - m))
+
+    def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * np.full_like(m, 2.0)
+
+    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * (2.0 * (np.abs(m) + np.abs(y) + 1.0))
+
+    def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
+        e = off + eps * (np.abs(m) + np.abs(y))
+        return e * (2.0 * np.abs(m - y) + e) + 4.0 * eps * self.losses(m, y)
+
+    def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        return np.asarray(reach * (2.0 * np.abs(m - y) + reach))
+
+    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(y)), np.zeros(len(y))
+
+    def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nearest = np.clip(y, low, high)
+        return (nearest - y) ** 2, np.maximum((low - y) ** 2, (high - y) ** 2)
+
+    def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
+        return np.full(np.shape(m), 2.0)
+
+
+class PoissonLoss(RowLoss):
+    """Poisson loss with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
+
+    t is the linear predictor without the offset `log e`, where e is the exposure of the row. Up to constants, both the
+    negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with
+    `y = count / e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at
+    `t = log y`, and `l'' = l''' = exp(t)`.
+
+    Examples
+    --------
+    >>> PoissonLoss().losses(np.zeros(3), np.array([0.0, 1.0, 2.0])).round(6).tolist()
+    [1.0, 0.0, 0.386294]
+    """
+
+    name = "poisson"
+    code = 1
+
+    def check(self, y: FloatArray, intercept: bool) -> None:
+        if not np.all((y >= 0.0) & np.isfinite(y)):
+            raise BadInput("loss poisson: the target must be counts, numbers of at least 0")
+        if intercept and not np.any(y > 0.0):
+            raise BadInput(
+                "loss poisson: the target is 0 in all rows with a positive weight, so the intercept has no finite "
+                "optimum"
+            )
+
+    def encode_targets(
+        self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        v = np.ones(len(y)) if weights is None else weights
+        return (y, v) if exposure is None else (y / exposure, v * exposure)
+
+    def origin(self, y: FloatArray, v: FloatArray) -> float:
+        return float(np.log(v @ y) - np.log(v.sum()))
+
+    def _level(self, m: Any, y: FloatArray) -> tuple[Any, Any]:
+        """`log y` in the precision of m, 0 where y is 0, and `exp(m - log y) - 1`, which is exp(m) there."""
+        level = np.log(np.where(y > 0.0, y, 1.0).astype(m.dtype))
+        with np.errstate(over="ignore"):
+            return level, np.where(y > 0.0, np.expm1(m - level), np.exp(m))
+
+    def losses(self, m: Any, y: FloatArray) -> Any:
+        level, grown = self._level(m, y)
+        with np.errstate(over="ignore"):
+            return np.where(y > 0.0, np.maximum(np.where(y > 0.0, y, 1.0) * (grown - (m - level)), 0.0), grown)
+
+    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return -v * (np.where(y > 0.0, y, 1.0) * self._level(m, y)[1])
+
+    def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        with np.errstate(over="ignore"):
+            return v * np.exp(m)
+
+    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * (self.curvatures(m, y) + y)
+
+    def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
+        level = self._level(m, y)[0]
+        e, steep = off + 2.0 * eps * (np.abs(m) + np.abs(level) + 1.0), np.abs(self.falls(m, y))
+        return steep * e + self.curvatures(m, y) * e * e + 10.0 * eps * (steep + y * np.abs(m - level))
+
+    def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rise = np.abs(self.falls(m, y)) * reach + np.exp(m) * (np.expm1(reach) - reach)
+        return np.where(np.isfinite(rise), rise, np.inf)
+
+    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(y > 0.0, 0.0, -np.inf), np.zeros(len(y))
+
+    def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            nearest, ends = np.clip(np.log(y), low, high), []
+            for t in (nearest, low, high):
+                off = self.roundings(t, y, 0.0, EPS)
+                ends.append((np.nan_to_num(self.losses(t, y), nan=np.inf), np.where(np.isnan(off), np.inf, off)))
+            least = np.where(ends[0][0] > OVERFLOWN, OVERFLOWN, np.maximum(ends[0][0] - ends[0][1], 0.0))
+            least = np.where(np.isfinite(nearest), least, 0.0)
+            most = np.maximum(ends[1][0] + ends[1][1], ends[2][0] + ends[2][1])
+        return least, np.where(np.isnan(most), np.inf, most)
+
+    def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
+        # `exp(m) phi(D)` at m + D, `phi(D) = 2 (exp(D) - 1 - D) / D^2`, rises in D; `phi(D) >= 1 + D / 3`.
+        D = np.minimum(low - m, FARTHEST_RIGHT)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(np.abs(D) > 1e-3, 2.0 * (np.expm1(D) - D) / D**2, 1.0 + D / 3.0)
+            bent = np.exp(m) * ratio * (1.0 - 1e-11)
+        return np.where((ratio > 0.0) & (bent < np.inf), bent, 0.0)
+
+
+ROW_LOSSES = {loss.name: loss for loss in (SquaredError(), LOG_LOSS, PoissonLoss())}
+
+
+def row_loss(loss: Loss) -> RowLoss:
+    """Return the loss of one row for a keyword.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the fits.
+    """
+    return ROW_LOSSES[loss]
+
+
+def encode_row_targets(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+    """Return the targets and weights of some rows in the form of their loss.
+
+    Parameters
+    ----------
+    data : StandardData
+        Data in standard coordinates.
+    rows : int array or slice
+        Rows.
+    """
+    return encode_dataset_targets(row_loss(data.loss), data.dataset, rows)
+
+
+def encode_dataset_targets(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+    """Return the targets and weights of some rows of the data in the form of a loss."""
+    weights, exposures = (
+        None if of_rows is None else of_rows[rows] for of_rows in (dataset.row_weights, dataset.row_exposure)
+    )
+    return loss.encode_targets(dataset.y[rows], weights, exposures)

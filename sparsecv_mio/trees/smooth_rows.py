@@ -14,7 +14,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray, base_with_ones
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import Centring, GlmProblem
-from sparsecv_mio.problem.responses import encode_row_targets, row_loss
+from sparsecv_mio.problem.row_losses import encode_row_targets, row_loss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets

@@ -16,13 +16,12 @@ from lowered_points import objective, violation
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import TRUST
-from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
+from sparsecv_mio.formulation.logistic_task import feasible_classes, fit_glm, loss_task
 from sparsecv_mio.formulation.models import LossModel, PiecewiseLosses, lower_model
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.glm_fit import fit_glm
 from sparsecv_mio.targets import Loss
 
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.logistic]

@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import scales, varying_columns
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.targets import Loss
 

@@ -18,7 +18,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import scales
-from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import PoissonLoss
 from sparsecv_mio.search.api import cross_validate
 
 TIED = 1e-10  # of an objective

@@ -14,7 +14,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
-from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import PoissonLoss
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import UNLIMITED

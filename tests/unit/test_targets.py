@@ -4,7 +4,7 @@ import pytest
 
 from sparsecv_mio.declared_options import OPTIONS
 from sparsecv_mio.model_space import RESTRICTIONS
-from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.targets import TARGETS, Loss, find_loss_of_option, find_loss_of_values
 
 

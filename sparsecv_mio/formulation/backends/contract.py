@@ -471,7 +471,7 @@ def refit_support(problem: SparseProblem | GlmProblem, support: tuple[int, ...],
     """
     if isinstance(problem, SparseProblem):
         return refit_moments(problem, support, constraints.boxes(problem.q))
-    from sparsecv_mio.problem.glm_fit import fit_glm  # not needed for squared-error loss
+    from sparsecv_mio.formulation.logistic_task import fit_glm  # not needed for squared-error loss
 
     return fit_glm(problem, support)
 

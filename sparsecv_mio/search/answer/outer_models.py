@@ -14,7 +14,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
 from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import CROSSING_RTOL

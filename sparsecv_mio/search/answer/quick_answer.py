@@ -159,7 +159,7 @@ def order_columns(
 
 def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
     """Return the columns in the order of their marginal effect on the targets, forced ones first. O(rows q)."""
-    from sparsecv_mio.problem.responses import encode_row_targets  # loads what squares need not
+    from sparsecv_mio.problem.row_losses import encode_row_targets  # loads what squares need not
 
     V, (y, w) = data.of_columns(rows, np.arange(data.q)), encode_row_targets(data, rows)
     centred = V - np.average(V, axis=0, weights=w)
@@ -280,7 +280,7 @@ def _leave_out(
     A loss is that after one Newton step without its row alone, the objective that of all rows' fit: O(n s^2).
     """
     from sparsecv_mio.problem.glm_refit import make_design_rows, refit_glm  # loads what squares need not
-    from sparsecv_mio.problem.responses import row_loss
+    from sparsecv_mio.problem.row_losses import row_loss
 
     made = refit_glm(data, slice(0, data.n), support, gamma)
     Z, y, w = make_design_rows(data, slice(0, data.n), support, made.first)

@@ -19,7 +19,7 @@ from sparsecv_mio.bounds.smooth_cv_error import bound_weighted_by_all_columns
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid

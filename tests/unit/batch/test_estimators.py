@@ -29,7 +29,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.problem.responses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
 
 DESIGN = {"design": "toeplitz", "n": 30, "p": 5, "support": 2, "snr": 3.0, "beta": "first"}

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, enumerated, harder
 
-from sparsecv_mio.formulation.logistic_task import ScaledLosses, feasible_classes, loss_task, unbounded_task
+from sparsecv_mio.formulation.logistic_task import ScaledLosses, feasible_classes, fit_glm, loss_task, unbounded_task
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.glm_fit import fit_glm
 
 
 @pytest.mark.parametrize("seed", range(32))

@@ -14,7 +14,7 @@ from sparsecv_mio.kernels import glm_leaps
 from sparsecv_mio.kernels.glm_newton import Columns
 from sparsecv_mio.kernels.row_losses import new_state
 from sparsecv_mio.problem.glm import GlmProblem, Ranges, level_ranges, minorant
-from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import PoissonLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 

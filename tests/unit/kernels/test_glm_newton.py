@@ -29,7 +29,7 @@ from sparsecv_mio.kernels.glm_newton import (
 from sparsecv_mio.kernels.row_losses import Response, new_state
 from sparsecv_mio.problem import row_losses
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import PoissonLoss
 
 SEEDS = range(300, 332)
 

@@ -7,7 +7,7 @@ import pytest
 
 from sparsecv_mio.kernels.poisson import half_deviance_roundings, half_deviances
 from sparsecv_mio.kernels.row_losses import State, new_state
-from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import PoissonLoss
 
 N, LOSS = 4_000, PoissonLoss()
 

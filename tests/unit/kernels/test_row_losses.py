@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.row_losses import Response, curvatures, fill, margin_sign, new_state, roundings
-from sparsecv_mio.problem.poisson import PoissonLoss
-from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 
 
 @pytest.mark.parametrize("loss", [LOG_LOSS, PoissonLoss()], ids=lambda loss: str(loss.name))

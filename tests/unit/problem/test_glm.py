@@ -10,8 +10,7 @@ import pytest
 from sparsecv_mio.arrays import FloatArray, prepend_ones
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm import Centring, GlmProblem, level_ranges, minorant
-from sparsecv_mio.problem.poisson import PoissonLoss
-from sparsecv_mio.problem.row_losses import LOG_LOSS
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss
 
 
 def problem(**changes: object) -> GlmProblem:

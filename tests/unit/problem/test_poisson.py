@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.poisson import PoissonLoss
-from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.problem.row_losses import LOG_LOSS
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, row_loss
 from sparsecv_mio.targets import Loss
 
 LOSS, EPS = PoissonLoss(), np.finfo(float).eps

@@ -7,7 +7,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.glm_objective import explained_share, fit_of_data, null_loss, weighted_losses
-from sparsecv_mio.problem.squared_error import SquaredError
+from sparsecv_mio.problem.row_losses import SquaredError
 from sparsecv_mio.targets import Loss
 
 LOSS = SquaredError()
