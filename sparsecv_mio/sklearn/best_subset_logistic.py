@@ -1,4 +1,4 @@
-"""`BestSubsetLogistic` for given sizes, and `BestSubsetLogisticCV`, which chooses size and gamma by cross-validation."""
+"""`BestSubsetLogistic` for given sizes, and `BestSubsetLogisticCV`, which chooses tau and gamma by cross-validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BestSubsetPoisson` for given sizes, and `BestSubsetPoissonCV`, which chooses size and gamma by cross-validation."""
+"""`BestSubsetPoisson` for given sizes, and `BestSubsetPoissonCV`, which chooses tau and gamma by cross-validation."""
 
 from __future__ import annotations
 

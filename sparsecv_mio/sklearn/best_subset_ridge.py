@@ -1,4 +1,4 @@
-"""`BestSubsetRidge` for given sizes, and `BestSubsetRidgeCV`, which chooses size and gamma by cross-validation."""
+"""`BestSubsetRidge` for given sizes, and `BestSubsetRidgeCV`, which chooses tau and gamma by cross-validation."""
 
 from __future__ import annotations
 
