@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Classes, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.data.readers import NewRows
     from sparsecv_mio.model_space import Restrictions
     from sparsecv_mio.search.answer.fold_models import FoldModels
     from sparsecv_mio.search.state.context import Snapshot
@@ -244,59 +245,105 @@ def predict(
     The file is read as the data of the record, unless options state another format. Lines that the record skipped in
     its own data, such as units, are skipped only in a file that cannot be read with them.
     """
-    import numpy as np
-
-    from sparsecv_mio.certificate.parts import applied_reading
-    from sparsecv_mio.certificate.read_back import adapt_to_format
-    from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.readers import name_lines, read_rows
-    from sparsecv_mio.report.record_tables import coverage_lines
-
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
     folds = _fold_models(stored, interval, train)
-    learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
-    used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    aux = exposure_columns(stored.data.exposure)
-    are_lines_given = (reading or {}).get("skip_lines") is not None
-    features = tuple(used) or stored.data.names
-    new = read_rows(data, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
-    rows, scored = new.data, np.flatnonzero(new.has_target)
-    table = np.full((rows.n + new.n_dropped_rows, 1 if folds is None else 3), np.nan)
-    there = rows.places
-    table[there, 0] = stored.predict(rows)
-    if folds is not None and interval is not None:
-        table[there, 1:] = folds.interval(rows, interval)
-    notes, warnings = [f"{several(rows.n, 'row')} predicted"], list[str]()
-    notes += () if rows.reading is None or learnt is None else rows.reading.notes
+    new, are_read_alike = _read_new_rows(stored, folds, data, reading, id)
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
-    if len(scored) >= stored.data.n and _are_training_rows(stored, data, reading):
+    table = _predict_rows(stored, folds, new, interval)
+    notes = _describe_rows(new, are_read_alike)
+    notes += _describe_fit(stored, new, table, threshold, data, reading)
+    if interval is not None and folds is not None:
+        from sparsecv_mio.report.record_tables import coverage_lines
+
+        targets = new.data.y if new.has_target.all() else None
+        notes += coverage_lines(table[new.data.places, 1:], interval, targets, folds.record)
+    notes += _describe_read_lines(new)
+    columns = _predicted_columns(table, classes, threshold)
+    lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
+    warnings = _warn_of_rows(new, folds)
+    return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+
+
+def _read_new_rows(
+    stored: Record | FitRecord | CommonRecord, folds: FoldModels | None, path: str, reading: Given, id: str | None
+) -> tuple[NewRows, bool]:
+    """Return the rows to predict, and whether they are read as the data of the record were read."""
+    from sparsecv_mio.certificate.parts import applied_reading
+    from sparsecv_mio.certificate.read_back import adapt_to_format
+    from sparsecv_mio.data.counts import exposure_columns
+    from sparsecv_mio.data.readers import read_rows
+
+    learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
+    used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
+    features, aux = tuple(used) or stored.data.names, exposure_columns(stored.data.exposure)
+    are_lines_given = (reading or {}).get("skip_lines") is not None
+    new = read_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
+    return new, learnt is not None
+
+
+def _predict_rows(
+    stored: Record | FitRecord | CommonRecord, folds: FoldModels | None, new: NewRows, interval: float | None
+) -> FloatArray:
+    """Return the predictions of all rows of the file, NaN if there is none, and the bounds of their intervals."""
+    import numpy as np
+
+    rows = new.data
+    table = np.full((rows.n + new.n_dropped_rows, 1 if folds is None else 3), np.nan)
+    table[rows.places, 0] = stored.predict(rows)
+    if folds is not None and interval is not None:
+        table[rows.places, 1:] = folds.interval(rows, interval)
+    return table
+
+
+def _describe_rows(new: NewRows, are_read_alike: bool) -> list[str]:
+    """Return notes on the number of rows, and on their reading if it is that of the record."""
+    rows = new.data
+    notes = rows.reading.notes if rows.reading is not None and are_read_alike else ()
+    return [f"{several(rows.n, 'row')} predicted", *notes]
+
+
+def _describe_fit(
+    stored: Record | FitRecord | CommonRecord, new: NewRows, table: FloatArray, threshold: float | None, path: str,
+    reading: Given,
+) -> list[str]:  # fmt: skip
+    """Return notes on the errors of the predictions, with a warning about training rows."""
+    import numpy as np
+
+    rows, scored, notes = new.data, np.flatnonzero(new.has_target), list[str]()
+    if len(scored) >= stored.data.n and _are_training_rows(stored, path, reading):
         some = "these are the rows" if rows.n == stored.data.n else f"{stored.data.n:,} of these rows are those"
         notes.append(f"{some} that the model was fitted on: the errors are training errors")
     if len(scored):
-        notes += _describe_errors(stored, rows.take(scored), table[there[scored], 0], threshold)
+        notes += _describe_errors(stored, rows.take(scored), table[rows.places[scored], 0], threshold)
     if 0 < len(scored) < rows.n:
         notes.append(f"the errors are those of the {len(scored):,} of {rows.n:,} rows that have a target")
     if new.doubt:
         notes.append(f"no errors are computed: {new.doubt}")
-    if interval is not None:
-        notes += coverage_lines(
-            table[there, 1:], interval, rows.y if new.has_target.all() else None, folds.record if folds else None
-        )
-    if new.read_lines:
-        notes.append(
-            f"no line of this file was skipped, although the record skipped {name_lines(new.read_lines)} of the data "
-            f"of the fit; --skip-lines {new.read_lines} skips them here too"
-        )
-    warnings += filter(None, [new.line_warning])
+    return notes
+
+
+def _describe_read_lines(new: NewRows) -> list[str]:
+    """Return a note on lines of the file that are read although the record skipped these lines of its own data."""
+    from sparsecv_mio.data.readers import name_lines
+
+    if not new.read_lines:
+        return []
+    return [
+        f"no line of this file was skipped, although the record skipped {name_lines(new.read_lines)} of the data "
+        f"of the fit; --skip-lines {new.read_lines} skips them here too"
+    ]
+
+
+def _warn_of_rows(new: NewRows, folds: FoldModels | None) -> list[str]:
+    """Return warnings about skipped lines and rows without a prediction."""
+    warnings = [new.line_warning] if new.line_warning else []
     if new.n_dropped_rows:
         where = "the model" if folds is None else "the model or of a fold model"
         empty = f"{several(new.n_dropped_rows, 'row')} with a missing value in a column of {where}"
         warnings.append(f"{empty}: no prediction, because the fit also dropped rows with missing values (--na drop)")
-    columns = _predicted_columns(table, classes, threshold)
-    lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
-    return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+    return warnings
 
 
 def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
