@@ -207,10 +207,10 @@ LOG_LOSS = LogLoss()
 
 
 class SquaredError(RowLoss):
-    """Squared error, `l(t) = (t - y)^2`.
+    """Squared error `l(t) = (t - y)^2` of a prediction t.
 
-    Searches solve squared-error loss by moments of the training rows (`problem.problem`), not by this class; errors of
-    rows, baselines and quadratic approximations use it as they use every row loss.
+    Searches with squared-error loss use moments of the training rows (`problem.problem`), not this class. Errors of
+    rows, baselines and quadratic approximations use this class, as they use every row loss.
 
     Examples
     --------
@@ -271,10 +271,10 @@ class SquaredError(RowLoss):
 class PoissonLoss(RowLoss):
     """Poisson loss with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
 
-    t is the linear predictor without the offset `log e`, where e is the exposure of the row. Up to constants, both the
-    negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with
-    `y = count / e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at
-    `t = log y`, and `l'' = l''' = exp(t)`.
+    The row has the weight w, the exposure e and the rate `y = count / e`; t is its linear predictor without the offset
+    `log e`. Up to constants, both the negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance
+    equal `(w e) l(t)`. Exposures therefore become weights, targets are rates, and no offset is needed. The minimum of l
+    is 0, at `t = log y`, and `l'' = l''' = exp(t)`.
 
     Examples
     --------
