@@ -18,8 +18,8 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,7 @@ from sparsecv_mio.search.answer.fold_models import with_mae
 from sparsecv_mio.search.answer.outer_models import ScoredOutside, score_model, scored_outside
 from sparsecv_mio.search.answer.result import fold_info
 from sparsecv_mio.search.answer.running import RunningSearch
-from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.observers import make_stage_reporter
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
@@ -653,12 +653,15 @@ def solve(
     Returns
     -------
     Record
-        Answer and certificate.
+        Answer and certificate. After Ctrl-C it is the best answer so far, with valid bounds and status `interrupted`;
+        a second Ctrl-C, at least one second later, raises `KeyboardInterrupt`.
 
     Raises
     ------
     BadInput
         If a file, a column, the folds, the grid or an option is wrong.
+    KeyboardInterrupt
+        If Ctrl-C came before any answer was available.
     TypeError
         If a keyword is not an option.
 
@@ -677,8 +680,30 @@ def solve(
     columns = requested_columns(folds, weights, exposure=options.exposure)
     rows = read_rows(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
-    if nested is not None:
-        if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
-            raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
-        return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
-    return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+    if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):
+        raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
+    with _ends_on_interrupt(hooks) as hooks:
+        if nested is not None:
+            return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
+        return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+
+
+@contextmanager
+def _ends_on_interrupt(hooks: Hooks) -> Iterator[Hooks]:
+    """Yield hooks whose stop event Ctrl-C sets, unless the caller has an event of its own.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C came before any answer was available.
+    """
+    if hooks.stop is not None:
+        yield hooks
+        return
+    with interruptible() as stop:
+        try:
+            yield replace(hooks, stop=stop)
+        except OutOfTime as error:
+            if stop.is_set():
+                raise KeyboardInterrupt(str(error)) from error
+            raise

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from sparsecv_mio.certificate.parts import OuterModel
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import folds_of, inner_folds, outer_folds
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
@@ -251,6 +254,44 @@ def test_a_stop_keeps_the_main_answer_and_the_folds_that_are_done() -> None:
     stop.clear()
     early = solved_nested(stop=stop, progress=lambda state: stop.set())
     assert early.nested is None and early.cv_error > 0.0
+
+
+@pytest.fixture
+def plain_interrupts() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, whatever handler the test run has."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("plain_interrupts")
+@pytest.mark.parametrize("nested", [None, 3])
+def test_ctrl_c_returns_the_best_answer_so_far(nested: int | None, capfd: pytest.CaptureFixture[str]) -> None:
+    data, sent = problems.linear(0, 60, 30, {0: 1.0, 1: -1.0, 2: 0.5}, noise=4.0), list[int]()
+
+    def interrupt(state: Progress) -> None:
+        if state.best is not None and not sent:
+            sent.append(1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    record = sc.solve(data, folds="5", gap=1e-9, nested=nested, progress=interrupt, threads=1)
+    assert sent and record.status == "interrupted" and record.support
+    assert record.lower <= record.upper and sc.verify(record, data).ok
+    assert signal.getsignal(signal.SIGINT) is before and "Ctrl-C again quits at once" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("plain_interrupts")
+def test_ctrl_c_before_any_answer_is_a_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: Any, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise OutOfTime("no answer yet")
+
+    monkeypatch.setattr("sparsecv_mio.search.api.cross_validate", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="no answer yet"):
+        sc.solve(DATA)
+    with pytest.raises(KeyboardInterrupt):  # the handler of the program
+        sc.solve(DATA, stop=threading.Event())
 
 
 def test_ctrl_c_between_folds_keeps_the_main_answer() -> None:
