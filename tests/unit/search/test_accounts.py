@@ -20,7 +20,6 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK, merge_accounts
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 
@@ -131,13 +130,6 @@ def test_a_source_within_another_has_an_account_of_its_own() -> None:
     table = {work.source: work for work in run.accounts.table()}
     assert (table["outer"].nodes, table["inner"].nodes) == (5, 5)
     assert (table["outer"].problems, table["inner"].problems) == (1, 0)
-
-
-def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
-    run = drawn_run("bounds")
-    with run.accounts.book_work(Enclosures.name):
-        pass
-    assert [work.source for work in run.accounts.table()] == [OTHER_WORK]
 
 
 def test_a_course_stays_short() -> None:

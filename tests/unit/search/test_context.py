@@ -10,26 +10,6 @@ from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot, WorkCount
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
-def test_units_and_shape() -> None:
-    context = drawn_run().context
-    assert context.shape == (2, 3, 5) and context.cv_error_factor == context.data.y_unit**2 / 30
-
-
-def test_moments_and_forms_are_made_once() -> None:
-    context = drawn_run().context
-    all_rows = BestOnAllRows(context.data, context.grid)
-    assert not all_rows.has_moments
-    assert all_rows.moments is all_rows.moments and all_rows.has_moments
-    assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.ridge_solution(1) is all_rows.ridge_solution(
-        1
-    )
-    assert all_rows.problem(0).lam == 0.05 and all_rows.problem(1).Q is all_rows.base.Q
-    inverse, beta, value = all_rows.ridge_solution(1)
-    form = all_rows.normal_form(1)
-    assert np.allclose(inverse @ form.matrix(), np.eye(form.m)) and np.allclose(form.matrix() @ beta, form.c)
-    assert value == form.yy - form.c @ beta
-
-
 def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     context = drawn_run().context
     all_rows = BestOnAllRows(context.data, context.grid)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
-from drawn_search import drawn, drawn_run
+from drawn_search import drawn
 from runs import new_run, record_of
 
 from sparsecv_mio.certificate.records import Record
@@ -14,48 +12,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.observers import Watched, finish_search
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import Method
-
-METHODS = [str(word) for word in Method if word != Method.AUTO]
-
-
-def members(protocol: type) -> set[str]:
-    return {name for name, _ in inspect.getmembers(protocol) if not name.startswith("_")}
-
-
-def missing(one: object, protocol: type) -> list[str]:
-    """Members of a protocol that an object has not."""
-    return [name for name in sorted(members(protocol)) if not hasattr(one, name)]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_search_can_be_driven_and_watched(method: str) -> None:
-    search = drawn_run(method)
-    assert missing(search, Watched) == []
-    assert {"begin", "step", "is_finished"} <= members(Watched) and search.context.gap == 0.0
-
-
-class Three:
-    """Three steps."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    @property
-    def is_finished(self) -> bool:
-        return len(self.done) == 3
-
-    def step(self) -> None:
-        self.done.append("step")
-
-
-def test_the_loop_steps_until_it_is_finished() -> None:
-    course = Three()
-    finish_search(course)  # type: ignore[arg-type]
-    assert course.done == ["step", "step", "step"]
 
 
 def supports(run: object, fold: int) -> list[list[list[int]]]:

@@ -21,10 +21,8 @@ from sparsecv_mio.search.problems.first_supports import (
     WorkingSets,
     columns_to_add,
     first_supports,
-    fold_batches,
     make_fold_search,
     make_seed_table,
-    pool_supports,
     residuals,
 )
 from sparsecv_mio.search.state.pairs import Grid
@@ -137,33 +135,6 @@ def test_a_pass_ends_with_the_time() -> None:
     assert len(searches.by_fold) == 3 and list(searches.walk()) == []
 
 
-def test_gammas_are_walked_from_the_middle() -> None:
-    searches = begun()
-    assert searches.middle == 1 and searches.gamma_order() == [1, 2, 1, 0, 1]
-
-
-def test_seeds_are_of_the_sizes_that_are_searched() -> None:
-    assert make_seed_table([np.array([4]), np.array([], dtype=int), np.arange(3), np.array([1, 2])], 2).tolist() == [
-        [4, -1], [1, 2]
-    ]  # fmt: skip
-    assert make_seed_table([], 3).shape == (0, 3)
-
-
-def test_every_support_comes_once_and_those_of_most_folds_first() -> None:
-    data = random_data(0, p=8)
-    searches = [
-        FoldSearch(fold, moments.problem(data, 1.0), np.array([0.1, 1.0]), 2)
-        for fold, moments in training_moments(data, FOLDS)
-    ]
-    for search, pair in zip(searches, ([1, 2], [0, 3], [0, 3]), strict=True):
-        search.learn(np.array([pair, [4, -1]]), np.array([0, -1]))
-    supports, gammas = pool_supports(searches, data.q)
-    assert supports.tolist() == [[0, 3], [1, 2]] and gammas.tolist() == [0, 0]
-    supports, gammas = pool_supports(searches, data.q, most=1)
-    assert supports.tolist() == [[0, 3]]
-    assert pool_supports(searches[:1], data.q)[0].shape == (0, 2)
-
-
 def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, WeightedRows, ForwardSelection]:
     """A search on what forward selection picked."""
     rows = WeightedRows(data, FOLDS)
@@ -216,10 +187,6 @@ def test_a_pass_never_makes_a_fold_worse_and_sets_grow() -> None:
             best[paths.fold] = float(paths.objective.sum())
         sizes.append(sum(len(search.among) for search in searches.by_fold.values()))
     assert len(sizes) >= 3 and set(best) == {0, 1, 2}
-
-
-def test_batches_hold_every_fold_once() -> None:
-    assert [fold for batch in fold_batches(FOLDS, 1 << 22) for fold in batch] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("seed", range(3))

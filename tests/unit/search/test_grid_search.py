@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +32,6 @@ from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.sources.fold_searches import PassStep
 from sparsecv_mio.search.sources.registry import SOURCES
-from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
@@ -130,13 +128,6 @@ def test_the_writer_refuses_a_contradiction() -> None:
         search.writer.take([Findings(step, (known,))])
 
 
-def test_steps_that_say_no_more_are_not_repeated() -> None:
-    search = new_search(two_class_case(0), gap=0.0)
-    turns_of(search)
-    is_final = np.asarray(search.state.cells.final)
-    assert (search.state.tried.lowest_tries[is_final.all(axis=2)] == DONE).all() and is_final.all()
-
-
 def test_an_archive_of_another_shape_is_refused() -> None:
     search, other = new_search(two_class_case(0)), new_search(two_class_case(0))
     turns_of(search)
@@ -145,15 +136,6 @@ def test_an_archive_of_another_shape_is_refused() -> None:
     with pytest.raises(CorruptStore, match="full_tries"):
         other.resume(stored)
     assert not other.state.has_supports.any()
-
-
-def test_every_number_of_the_plan_has_a_unit_and_a_reason() -> None:
-    plan = new_search(two_class_case(0)).plan
-    settings = plan.settings()
-    assert len(settings) >= 20
-    for setting in settings:
-        assert setting.name and setting.unit and len(setting.reason) > 5, setting
-    assert replace(plan, first_node_limit=3).node_limit(2, 2) == 3 * plan.node_growth**2 * 2
 
 
 def test_every_source_says_what_it_does() -> None:

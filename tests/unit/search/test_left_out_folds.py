@@ -42,13 +42,6 @@ def test_fits_are_those_of_the_definition() -> None:
     assert error[3] == 0.0 and np.all(error[:3] >= worst)
 
 
-def test_scores_know_nothing_at_first() -> None:
-    scores = BestByFold.empty(2, 3)
-    copy = scores.copy()
-    copy.value[0, 0] = 1.0
-    assert np.isinf(scores.value).all() and (scores.which == -1).all() and not scores.error.any()
-
-
 def test_near_ties_are_not_clear() -> None:
     best = np.ones(4)
     second = 1.0 + np.array([0.0, 1e-10, 1e-6, 1.0])
@@ -227,14 +220,6 @@ def test_only_subproblems_that_are_sure_are_solved() -> None:
     assert found.is_solved.sum() == 4 and not found.is_solved[0, 0] and not found.is_branched.any()
 
 
-def test_the_fit_of_all_columns() -> None:
-    case = Enumerated()
-    root = case.full_fit([0, 1, 2])
-    assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
-    assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.ridge_solution(0)[0]  # factorised once
-    assert root.inner.tolist() == [True] * 3 and len(root.incumbents.sizes) == len(root.supports) == len(root.tau_index)
-
-
 def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
     case = Enumerated(4)
     root = case.full_fit([0, 1, 2])
@@ -246,13 +231,6 @@ def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
             support = tuple(np.sort(root.supports[scores.which[t, fold]]).tolist())
             least = case.inside[case.best(size)[fold]][fold]
             assert least * (1.0 - 1e-12) <= case.inside[support][fold] <= cutoffs[t, fold]
-
-
-def test_rows_of_tau_that_are_not_wanted_have_no_incumbent() -> None:
-    case = Enumerated()
-    root = case.full_fit([1])
-    assert set(root.tau_index) == {1}
-    assert np.isinf(root.cutoffs(0, case.folds.k)[[0, 2]]).all()
 
 
 def test_candidates_come_after_the_incumbents() -> None:

@@ -13,7 +13,6 @@ from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, SOLVED
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import SubproblemBounds
 
 from .enumerated import drawn
 from .judged import check_state, do, grow_full_data, patch_all, random_search
@@ -58,20 +57,6 @@ def test_sizes_that_are_not_wanted_stay_as_they_are() -> None:
     cells = search.state.cells
     assert cells.decided[0, 1].any() and not cells.decided[0, [0, 2]].any()
     assert search.state.tried.list_stage[0].tolist() == [0, SOLVED, 0]
-
-
-def test_folds_streamed_or_together_say_the_same() -> None:
-    search = loo_search()
-    step = LeftOutTrees().step(search.state, search.plan, 0, [0, 1, 2], 100)
-    object.__setattr__(step, "streams", True)
-    streamed = LeftOutTrees().run(step, search.problems, lambda: False)
-    object.__setattr__(step, "streams", False)
-    together = LeftOutTrees().run(step, search.problems, lambda: False)
-    solved = [
-        [known.is_solved.sum() for known in found.statements if isinstance(known, SubproblemBounds)]
-        for found in (streamed, together)
-    ]
-    assert solved[0] == solved[1] and isinstance(together.statements, tuple)
 
 
 def test_a_step_that_is_stopped_may_be_repeated() -> None:

@@ -10,33 +10,18 @@ import numpy as np
 import pandas as pd
 import problems
 import pytest
-from drawn_search import drawn, drawn_run
+from drawn_search import drawn
 from runs import new_run
 
 import sparsecv_mio as sc
-from sparsecv_mio import thresholds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.every_gamma.descent import Descent
-from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.loop import RowMaker, drive
+from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
 from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
-from sparsecv_mio.search.problems.by_rows import RowsProblems
 from sparsecv_mio.words import Method
-
-KINDS = {
-    "rounds": GridSearch, "joint": GridSearch, "algorithm1": GridSearch, "grid": GridSearch, "bounds": GridSearch,
-    "descent": Descent,
-}  # fmt: skip
-
-
-def test_every_word_has_its_kind() -> None:
-    assert set(KINDS) | {"auto"} == {str(word) for word in Method}
-    for word, kind in KINDS.items():
-        assert isinstance(drawn_run(word), kind), word
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])
@@ -74,25 +59,6 @@ def test_another_weighing_of_rows_is_named_when_a_run_is_carried_on(tmp_path: Pa
     (tmp_path / "w.csv").write_text("\n".join(map(str, frame.w)))
     by_file = sc.solve(frame.drop(columns="w"), resume=other, weights=f"file:{tmp_path / 'w.csv'}", **asked)
     assert by_file.status == "proved"  # the same numbers
-
-
-def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = drawn_run().context
-    rows = RowMaker(context)
-    one, other = rows.make([0.3], [1, 2]), rows.make([0.3, 0.5], [2])
-    assert isinstance(one, GridSearch) and one.context.grid.gammas.tolist() == [0.3]
-    assert other.context.shape == (2, 1, 5)
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
-    wide = drawn_run().context.data.only(range(6))
-    assert not thresholds.has_large_matrices(wide, 5)  # fewer columns than rows never go by rows
-
-
-def test_by_rows_where_products_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
-    data, folds, grid = drawn(p=40, n=20)
-    run = new_run(data, folds, grid)
-    row = RowMaker(run.context).make([1.0], [1])
-    assert all(isinstance(made.problems, RowsProblems) for made in (run, row))  # type: ignore[union-attr]
 
 
 def test_observers_see_the_whole_run(tmp_path: Path) -> None:

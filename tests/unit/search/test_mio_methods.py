@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_search import drawn, drawn_run
-from runs import new_run, to_end
+from drawn_search import drawn_run
+from runs import to_end
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.executor import Executor
-from sparsecv_mio.search.goals import AllPairs, CertifiedChoice
+from sparsecv_mio.search.goals import CertifiedChoice
 from sparsecv_mio.search.orders.algorithm1 import algorithm1, first_bounds
-from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.pairs import likely_winner
 from sparsecv_mio.search.steps import Step
-
-EVERY = (slice(None), slice(None), slice(None))
 
 
 def bounded(method: str, **words: Any) -> Any:
@@ -34,44 +29,11 @@ def bounded(method: str, **words: Any) -> Any:
     return run
 
 
-def targets(steps: Any) -> list[tuple[int, int, int]]:
-    return [(step.gamma, step.taus[0], step.folds[0]) for step in steps]
-
-
-def test_the_widest_folds_of_the_lowest_pair_are_next() -> None:
-    run = bounded("algorithm1", threads=2)
-    state, cells = run.state, run.state.cells
-    cells.final[...] = cells.decided[...] = False
-    cells.lower[...], cells.upper[...], cells.nominal[...] = 2.0, 9.0, 5.0
-    cells.lower[1, 1], cells.upper[1, 1] = 1.0, [3.0, 8.0, 4.0, 7.0, 2.0]
-    state.clear_cache()
-    steps = list(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))
-    assert targets(steps) == [(1, 1, 1), (1, 1, 3)]
-    assert [step.n_mios for step in steps] == [1, 1]
-    more = algorithm1(CertifiedChoice(), state, run.plan, steps[:1], 0.0)
-    assert targets(more) == [(1, 1, 3)], "as many as there are idle threads"
-    state.tried.tree_tries[1, 1] = 1
-    best = state.bounds().best
-    assert {where[:2] for where in targets(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))} <= {best}
-
-
 def test_bounds_alone_hand_over_no_subproblem() -> None:
     run = bounded("bounds")
     assert list(algorithm1(CertifiedChoice(), run.state, run.plan, [], 0.0)) == []
     run = to_end(drawn_run("bounds", gap=1e-4))
     assert run.n_trees == 0 and np.isfinite(run.state.bounds().ceiling)
-
-
-def test_a_grid_search_takes_subproblems_in_their_order() -> None:
-    run = bounded("grid", threads=4)
-    state = run.state
-    state.cells.final[...] = state.cells.decided[...] = False
-    state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
-    steps = list(grid(AllPairs(), state, run.plan, [], 0.0))
-    assert targets(steps) == list(np.ndindex(*state.context.shape))
-    state.tried.tree_tries[0, 0, :4] = 1
-    state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
-    assert targets(grid(AllPairs(), state, run.plan, steps[4:5], 0.0))[0] == (0, 1, 0)
 
 
 def test_it_solves_the_winner_with_fewer_than_all_subproblems() -> None:
@@ -96,14 +58,6 @@ def test_relaxations_solve_or_bound_every_fold_of_a_gamma() -> None:
     cells = run.state.cells
     assert run.state.tried.is_fold_relaxed.all() and np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
     assert cells.decided.any() and not cells.branched.any() and run.n_trees == 0
-
-
-def test_many_folds_are_relaxed_several_in_a_step() -> None:
-    data, folds, pairs = drawn(n=60, folds="loo")
-    run = new_run(data, folds, pairs, method="algorithm1", gap=1e-4)
-    list(zip(range(3), run.turns(), strict=False))
-    (step, *_) = list(first_bounds(run.state, run.plan, []) or ()) or [None]
-    assert step is None or len(step.folds) * len(step.starts) >= run.plan.relaxations_at_once
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])
@@ -135,23 +89,6 @@ def test_a_budget_lasts_over_a_checkpoint() -> None:
     for _ in again.turns():
         pass
     assert again.n_trees == 6 and again.state.tried.has_root.all()
-
-
-def test_the_gamma_of_the_likely_winner_is_relaxed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    submit, done = Executor.submit, list[Step]()
-
-    def noted(executor: Executor, step: Step) -> None:
-        done.append(step)
-        submit(executor, step)
-
-    monkeypatch.setattr(Executor, "submit", noted)
-    data, folds, pairs = drawn(noise=2.0)
-    run = new_run(data, folds, pairs, method="joint", gap=1e-4)
-    run.begin()
-    winner = likely_winner(run.state.bounds())
-    done.clear()
-    to_end(run)
-    assert done[0].source == "fold relaxations" and done[0].gamma == winner[0]
 
 
 @pytest.mark.parametrize("method", ["grid", "joint"])

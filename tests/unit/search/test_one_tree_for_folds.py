@@ -9,7 +9,6 @@ from engines import ENGINES
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.search.problems.one_tree_for_folds import (
     EVERY_FOLD,
-    can_share,
     fold_thresholds,
     grow_alive_folds,
     is_usable,
@@ -72,27 +71,10 @@ def test_cells_decided_by_one_tree(intercept: str, group: int, threads: int, mon
         assert found.n_nodes > 0 and found.is_solved.mean() >= 0.9 and found.is_branched[found.is_solved].all()
 
 
-def test_some_rows_of_tau() -> None:
-    case = Enumerated()
-    found = case.check(grow_alive_folds(case.full_fit([1]), case.wanted([1]), 100_000))
-    assert found.is_solved[1].any() and not found.is_solved[[0, 2]].any()
-
-
 def test_nothing_is_decided_by_a_tree_that_did_not_end() -> None:
     case = Enumerated(p=6)
     found = case.check(grow_alive_folds(case.full_fit([1, 2]), case.wanted([1, 2]), 0))
     assert found.n_nodes == 0 and not found.is_solved.any()
-
-
-def test_folds_that_are_decided_are_left_alone() -> None:
-    case = Enumerated()
-    case.is_open[:] = False
-    assert list(grow_alive_folds(case.full_fit([0, 1, 2]), case.wanted([0, 1, 2]), 100_000)) == []
-
-
-def test_which_folds_fit() -> None:
-    assert can_share(Enumerated().left_out, 4) and not can_share(Enumerated(spec="blocks:2").left_out, 4)
-    assert not can_share(Enumerated().left_out, np.iinfo(np.int32).max)
 
 
 def only(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:

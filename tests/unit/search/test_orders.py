@@ -8,19 +8,13 @@ import numpy as np
 import pytest
 from engines import ENGINES, Place, by_size, planned
 from judge import wrong
-from runs import record_of
 from stops import SetWhenAsked
 from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.orders.in_question import InQuestion
-from sparsecv_mio.search.orders.weakest import forecast_sweeps, weakest
-from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
-from sparsecv_mio.search.state.grid_state import SourceRecord
 
 from .judged import check_state, do, patch_all, random_search, search_over
 
@@ -139,20 +133,6 @@ def begun(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: object) -> tup
     return case, search
 
 
-def test_excluded_pairs_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By size, pairs that a bound excludes have no tree of their own, and the best pair is solved."""
-    n_open = 0
-    for seed in range(8):
-        with monkeypatch.context() as patch:
-            _, search = begun(patch, 500 + seed)
-            for _ in search.turns():
-                pass
-            now = search.state.bounds()
-            assert now.is_certified(1e-4)
-            n_open += int((~search.state.cells.decided).sum())
-    assert n_open > 0
-
-
 def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     """By size, a phase that has nothing left to do leaves the turn to the next one."""
     for seed in range(8):
@@ -164,97 +144,3 @@ def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.Mo
             for _ in search.turns():
                 pass
             assert search.state.bounds().is_certified(1e-4), seed
-
-
-def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, search = begun(monkeypatch, 501)
-    state, shape = search.state, search.state.context.shape[:2]
-    pairs = np.ones(shape, dtype=bool)
-    tries = np.tile(np.array([1, 2, 1] + [0] * (shape[1] - 3)), (shape[0], 1))
-    now = InQuestion(pairs, pairs[:, :, None], pairs, tries)
-    state.tried.spent[:] = (5, 5)
-    assert now.due_sizes(state).tolist() == [3] and now.is_any_size_tried()
-    state.tried.spent[:] = (6, 5)
-    assert now.due_sizes(state).tolist() == [0]
-    tries[:, 0] = 3
-    assert now.due_sizes(state).tolist() == [2]
-    tries[:] = 1
-    assert now.due_sizes(state).tolist() == [0]
-
-
-def test_trees_of_the_full_data_end_where_they_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, search = begun(monkeypatch, 502)
-    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
-    bars = np.full(every.shape, 1e-9 * state.bounds().upper.min())
-    for step in FullDataTrees().steps_of_pairs(state, search.plan, every, bars, 0, 1 << 20):
-        assert step.cutoffs is not None
-        found = FullDataTrees().run(step, search.problems, lambda: False)
-        subsets = found.statements[0].subsets  # type: ignore[union-attr]
-        for size, cutoff in zip(step.sizes, step.cutoffs.tolist(), strict=True):
-            assert subsets.by_size[size].complete or subsets.by_size[size].lower >= cutoff
-
-
-def test_small_sizes_are_solved_before_better_supports_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under a limit: something is proved then whenever the search ends."""
-    patch_all(monkeypatch, by_size(1, small_sizes=(0, 1)))
-    case = replace(case_of(100), gammas=[0.01, 1.0])
-    while len(case.taus) < 3:
-        case = replace(case, taus=[1, 2, 3])
-    search, sources = search_over(case, seconds=600.0), list[tuple[str, int]]()
-    submit = search.executor.submit
-    search.executor.submit = lambda step: (sources.append((step.source, getattr(step, "n_passes", 0))), submit(step))  # type: ignore[method-assign, assign, func-returns-value]
-    search.begin()
-    assert sources[0] == (FoldSearches.name, 0)
-    second = next(at for at, one in enumerate(sources) if one == (FoldSearches.name, 1))
-    assert ("subproblem trees", 0) in sources[:second]
-    small = np.isin(np.arange(len(case.taus)), (0, 1))
-    in_question = search.state.subproblems_in_question()
-    assert not (in_question & small[None, :, None] & (np.asarray(search.state.tried.tree_tries) == 0)).any()
-    assert record_of(search).lower <= record_of(search).upper
-
-
-def test_the_weakest_pairs_are_raised_by_the_source_that_raised_most_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    n_ranked, names = 0, (FullDataTrees.name, WeightedTrees.name)
-    for seed in range(500, 512):
-        with monkeypatch.context() as patch:
-            case, search = begun(patch, seed)
-            state, plan = search.state, search.plan
-            pairs = np.asarray(state.subproblems_in_question().any(axis=2))
-            for fast, slow in (names, names[::-1]):
-                state.records.update({fast: SourceRecord(1.0, 1.0, 1.0, 1e-9), slow: SourceRecord(1.0, 1.0, 1.0, 1e9)})
-                steps = list(weakest(state, replace(plan, n_threads=100), pairs)) if pairs.any() else []
-                if {step.source for step in steps} == set(names):
-                    n_ranked += 1
-                    first = next(at for at, step in enumerate(steps) if step.source == slow)
-                    assert all(step.source == fast for step in steps[:first]) and first > 0
-            before, lower = dict(vars(state.source_record(names[0]))), state.bounds().lower.copy()
-            found = do(search, [step for step in steps if step.source == names[0]])
-            after = state.source_record(names[0])
-            assert after.work - before["work"] == sum(findings.step.work for findings in found)
-            assert (state.bounds().lower >= lower).all() and after.kept >= before["kept"]
-            check_state(case, search)
-    assert n_ranked > 3
-
-
-def test_sweeps_are_expected_to_take_what_they_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice the work so far, at twice the pairs: as long again; a pair that stays in question takes more each time."""
-    _, search = begun(monkeypatch, 501)
-    state, plan = search.state, replace(search.plan, n_threads=1)
-    pairs, none = (
-        np.ones(state.context.shape[:2], dtype=bool),
-        np.zeros(state.context.shape[:2], dtype=bool),
-    )
-    state.tried.first_work[:], state.tried.first_seconds[...] = 0.0, 0.0
-    assert forecast_sweeps(state, plan, pairs) == np.inf
-    for array in (state.tried.full_tries, state.tried.lowest_tries):
-        array[:] = 0
-        array[:, 0] = 1
-    state.tried.first_work[0], state.tried.first_seconds[...] = 600.0, 3.0
-    assert forecast_sweeps(state, plan, none) == 0.0
-    new = none.copy()
-    new[:, 1:3] = True
-    assert forecast_sweeps(state, plan, new) == pytest.approx(6.0)
-    assert forecast_sweeps(state, replace(plan, n_threads=2), new) == pytest.approx(3.0)
-    again = none.copy()
-    again[:, 0] = True
-    assert forecast_sweeps(state, plan, again) == pytest.approx(3.0 * plan.node_growth)

@@ -18,7 +18,6 @@ from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.steps import SubproblemBounds
-from sparsecv_mio.trees.every_size import FIRST_LOOK, STORED_TREES, solve_path
 from sparsecv_mio.trees.subsets import BestSubset, is_never_expired
 
 from .drawn_subproblem import GAMMAS, TAUS, best_support, context_of, fold_of, held_out_error
@@ -155,28 +154,3 @@ def test_without_relaxations_every_support_below_the_value_is_inside() -> None:
     assert 0.0 < found.objective_lower[0] <= fits.objective.min()
     inside = fits.held_out[fits.objective <= upper]
     assert len(inside) > 5 and found.lower[0] <= inside.min() and inside.max() <= found.upper[0]
-
-
-def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
-    context = context_of(n=80, p=40)
-    problems = problems_of(context)
-    problem, spent = problems.fold(0, 0), list[tuple[object, int]]()
-    for _ in range(2):
-        assert not problem.solve([12], [], FIRST_LOOK, is_never_expired).finished
-        kept = problem.problem.kept
-        assert kept is not None
-        (tree,) = kept[problem.problem.lam][STORED_TREES].values()
-        spent.append((tree, tree.nodes))
-    assert spent[0][0] is spent[1][0] and spent[0][1] < spent[1][1]
-    assert spent[0][0].nbytes <= problems.tree_bytes  # type: ignore[attr-defined]
-
-
-def test_a_problem_on_some_columns_is_the_problem_of_these() -> None:
-    problem, keep = problems_of(context_of()).full(0).problem, np.array([0, 2, 5])
-    part = problem.select_columns(keep)
-    assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
-    assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
-    found = solve_path(part, [2])
-    back = found.map_to_columns(keep)
-    assert back.by_size[2].support.tolist() == keep[found.by_size[2].support].tolist() and back.nodes == found.nodes
-    assert [s.tolist() for s in back.by_size[2].candidates] == [keep[s].tolist() for s in found.by_size[2].candidates]

@@ -45,18 +45,6 @@ def test_right_ends_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked.status == plain.status == "proved" and looked.table == plain.table
 
 
-@pytest.mark.parametrize(("share", "cells"), [(0.0, 1), (np.inf, 4)])
-def test_it_looks_at_one_cell_at_least(monkeypatch: pytest.MonkeyPatch, share: float, cells: int) -> None:
-    """And at all where it has the time: those of the reported pair first."""
-    seen, objection = [], recheck._Recheck.objection
-    monkeypatch.setattr(recheck, "RECHECK_SHARE", share)
-    monkeypatch.setattr(recheck._Recheck, "objection", lambda self, where: seen.append(where) or objection(self, where))
-    record = sc.cross_validate(*problem(), gammas=GAMMAS, taus=TAUS, gap=0.0)
-    first = {(GAMMAS[g], TAUS[t]) for g, t, _ in seen[:cells]}
-    assert first == {(record.gamma, record.tau)} and len({fold for _, _, fold in seen[:cells]}) == cells
-    assert len(seen) == (1 if share == 0.0 else 4 + 24)
-
-
 @pytest.mark.parametrize("share", [0.9, 0.999])
 def test_an_end_that_a_refit_refuses_is_withdrawn(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     def shrink(cells) -> None:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.report.record_tables import print_answer
-from sparsecv_mio.search import grid_search
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.executor import Executor
-from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
-from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
-from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import FULL_DATA, Findings, Step
+from sparsecv_mio.search.steps import Step
 from sparsecv_mio.trees.subsets import UNLIMITED
 
 CASES: dict[str, dict[str, Any]] = {
@@ -102,42 +93,6 @@ def test_names() -> None:
     assert parse_sources("support-fits") == tuple(name for name in every if name != "-support fits")
 
 
-class InventedBounds:
-    """A source that states nothing, once."""
-
-    name: ClassVar[str] = "invented bounds"
-    n_runs = 0
-
-    def describe(self, step: Step) -> str:
-        return "invention"
-
-    def steps(self, state: GridState, plan: Plan) -> Iterator[Step]:
-        if plan.uses(self.name) and not self.n_runs:
-            yield Step(self.name, 0, (0,), FULL_DATA)
-
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        return Findings(step, (), n_problems=1)
-
-    def count_tries(self, state: GridState, findings: Findings) -> None:
-        self.n_runs += 1
-
-
-def test_an_invented_source_is_one_name_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = InventedBounds()
-
-    def order(goal: SearchGoal, state: GridState, plan: Plan, running: list[Step], share: float) -> Iterator[Step]:
-        steps = list(source.steps(state, plan)) if not running else []
-        yield from steps or together(goal, state, plan, running, share)
-
-    monkeypatch.setitem(SOURCES, source.name, source)
-    monkeypatch.setitem(grid_search.ORDERS, "together", order)
-    off = solved(sources="-invented-bounds")
-    assert not source.n_runs and off.request.sources == ("-invented bounds",)
-    on = solved()
-    assert source.n_runs == 1 and on.request.sources is None
-    assert (on.gamma, on.tau, on.cv_error) == (off.gamma, off.tau, off.cv_error)
-
-
 def test_the_record_has_the_plan() -> None:
     record = solved(folds="loo", sources="-left-out-trees", time_limit=60.0)
     plan = {setting.name: setting for setting in record.work.plan}
@@ -149,13 +104,3 @@ def test_the_record_has_the_plan() -> None:
     assert Record.from_json(record.to_json()) == record
     data = drawn("squared", 50, 6)
     assert verify(record, data, make_folds("loo", data)).ok
-
-
-def test_a_full_answer_prints_what_decided() -> None:
-    screen = io.StringIO()
-    print_answer(Console(file=screen, width=400), solved(sources="-enclosures"), full=True)
-    _, _, text = screen.getvalue().partition("settings of the search plan that differ")
-    lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
-    assert "together" in lines["orders"] and "cheap trees" in lines["orders"]
-    assert "enclosures" in lines["sources_off"] and "8,192 nodes" in lines["first_node_limit"]
-    assert "least_missing" not in lines and "encloses_folds" in lines["switched"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -12,20 +10,16 @@ import numpy as np
 import pytest
 from plain_ridge import ridge
 
-from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Capability
 from sparsecv_mio.search.problems.restricted import RestrictedProblem
 from sparsecv_mio.search.problems.squared import SquaredProblems
 from sparsecv_mio.search.problems.vendor import VendorProblem
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
-from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, is_never_expired
+from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 
-from .drawn_subproblem import best_support, context_of, held_out_error
+from .drawn_subproblem import context_of, held_out_error
 
 HIGHS = MioSettings("highs")
 
@@ -36,27 +30,6 @@ def problems_of(context: Context, make: Any) -> SquaredProblems:
 
 def refused(*given: Any, **how: Any) -> None:
     raise AssertionError("the solver was asked")
-
-
-def test_near_ties_that_a_solver_leaves_are_listed_by_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[int]()
-
-    def one_support(
-        self: VendorListing, problem: SparseProblem, tau: int, starts: Sequence[IntArray]
-    ) -> BestSubsets:  # fmt: skip
-        asked.append(tau)
-        subset = replace(solve_path(problem, [tau]).by_size[tau], complete=False, candidates=(), values=())
-        return BestSubsets({tau: subset}, 1, True)
-
-    monkeypatch.setattr(VendorListing, "solve", one_support)
-    context = context_of()
-    problem = problems_of(context, partial(VendorProblem, mio=HIGHS)).fold(0, 0)
-    found = problem.solve([2], [], UNLIMITED, is_never_expired)
-    assert asked == [2] and found.nodes > 1 and found.by_size[2].complete
-    bounds = bound_subproblems(problem, 0, (2,), 0, [found.by_size[2]], found.finished, is_never_expired)
-    error = held_out_error(context, (0, 2, 0), best_support(context, (0, 2, 0)))
-    assert bounds.is_solved.all() and bounds.lower[0, 0] <= error * (1 + 1e-9)
-    assert error <= bounds.upper[0, 0] * (1 + 1e-9)
 
 
 def test_steps_with_a_limit_on_nodes_are_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,29 +66,6 @@ def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     assert (raised > 0).all()
 
 
-def test_what_trees_miss_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, search = fitted(monkeypatch, 5, first_weighted_nodes=1, max_weighted_tries=2)
-    state, source, every = search.state, WeightedTrees(), np.ones(search.state.context.shape[:2], dtype=bool)
-    aims = 2.0 * state.cells.nominal.sum(axis=2)
-    n_done = 0
-    while (steps := list(source.steps(state, search.plan, every, aims))) and n_done < 1000:
-        do(search, steps)
-        n_done += 1
-    assert 0 < n_done < 1000 and 0 < state.tried.weighted_tries.max() <= 2
-
-
-def test_the_fold_that_misses_most_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, search = fitted(monkeypatch, 5, near_best=0.0, least_missing=0.0)
-    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
-    missing = np.maximum(state.cells.nominal - state.cells.lower, 0.0).sum(axis=(0, 1))
-    steps = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
-    order = [step.folds[0] for step in steps]
-    assert np.all(np.diff(missing[order]) <= 0.0) and all(step.promised > 0.0 for step in steps)
-    state.tried.weighted_tries[:, :, order[0]] = search.plan.max_weighted_tries - 1
-    again = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
-    assert again[0].folds != steps[0].folds, "a fold that was tried waits for others"
-
-
 def test_a_target_that_held_out_rows_share_with_training_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the folds before the far row every model predicts the constant: what its mean leaves of rows is rounding."""
     change_plan(monkeypatch, grows_weighted_trees=True)
