@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -34,9 +36,14 @@ def solve(method: str, **more: Any) -> Any:
     return cross_validate(data, make_folds("3", data), method=method, threads=1, gap=0.0, **grid, **more)
 
 
-def arrays_of(path: Path) -> Arrays:
-    with np.load(io.BytesIO(path.read_bytes().partition(b"\n")[2])) as archive:
-        return dict(archive)
+@cache
+def good_checkpoint(method: str) -> Arrays:
+    """Return the arrays that a method stores."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "good.ck"
+        solve(method, checkpoint=path)
+        with np.load(io.BytesIO(path.read_bytes().partition(b"\n")[2])) as archive:
+            return dict(archive)
 
 
 def store(path: Path, arrays: Arrays) -> Path:
@@ -63,8 +70,7 @@ CHANGES: dict[str, Callable[[NDArray[Any]], NDArray[Any] | None]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> None:
-    solve(method, checkpoint=tmp_path / "good.ck")
-    good = arrays_of(tmp_path / "good.ck")
+    good = dict(good_checkpoint(method))
     assert len(good) >= 12
     for name, array in good.items():
         altered = CHANGES[change](array)
@@ -108,8 +114,7 @@ def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> Non
 def test_numbers_out_of_range_are_named(
     name: str, change: Callable[[NDArray[Any]], NDArray[Any]], named: str, tmp_path: Path
 ) -> None:
-    solve("rounds", checkpoint=tmp_path / "good.ck")
-    arrays = arrays_of(tmp_path / "good.ck")
+    arrays = dict(good_checkpoint("rounds"))
     arrays[name] = change(arrays[name])
     with pytest.raises(CorruptStore, match=named):
         solve("rounds", resume=store(tmp_path / "forged.ck", arrays))
@@ -117,16 +122,14 @@ def test_numbers_out_of_range_are_named(
 
 @pytest.mark.parametrize("journal", ["", "[]", "{}", "null", "[" * 5000, '{"steps": [{}]}', '{"steps": 7}'])
 def test_a_journal_that_is_none(journal: str, tmp_path: Path) -> None:
-    solve("descent", checkpoint=tmp_path / "good.ck")
-    arrays = arrays_of(tmp_path / "good.ck") | {"journal": np.array(journal)}
+    arrays = dict(good_checkpoint("descent")) | {"journal": np.array(journal)}
     with pytest.raises(CorruptStore, match="journal|JSON"):
         solve("descent", resume=store(tmp_path / "forged.ck", arrays))
 
 
 @pytest.mark.parametrize("trial", [None, ["line", [0.1], [1], False], ["gamma", [0.1], [1, 2], False]])
 def test_a_journal_of_moves_from_nowhere(trial: Any, tmp_path: Path) -> None:
-    solve("descent", checkpoint=tmp_path / "good.ck")
-    arrays = arrays_of(tmp_path / "good.ck")
+    arrays = dict(good_checkpoint("descent"))
     journal = json.loads(str(arrays["journal"])) | {"trial": trial, "over": False}
     del journal["here"]
     arrays["journal"] = np.array(json.dumps(journal))

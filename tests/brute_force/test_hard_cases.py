@@ -151,7 +151,7 @@ def test_more_ties_than_a_tree_keeps() -> None:
         signs = np.block([[signs, signs], [signs, -signs]])
     X = signs[:, 1:10]
     check(case(X, X.sum(axis=1), "4", (0.1,)))
-    check(case(np.vstack([X, -X]), np.append(X.sum(axis=1), -X.sum(axis=1)), "loo", (0.1,), taus=[0, 2, 4, 7]))
+    check(case(np.vstack([X, -X]), np.append(X.sum(axis=1), -X.sum(axis=1)), "loo", (0.1,), taus=[0, 4]))
 
 
 @pytest.mark.parametrize("n", [8, pytest.param(9, marks=pytest.mark.slow)])

@@ -84,7 +84,7 @@ def write_steps(case: str, path: Path) -> Counter[str]:
 
 
 def find_differences(path: Path) -> list[str]:
-    """Do the steps of a file, each with problems made anew; returns the sources of those with other findings."""
+    """Do the steps of a file, each with problems made anew; returns case and source of those with other findings."""
     case, done = pickle.loads(path.read_bytes())
     with blas_on_one_thread():
         context, differ = make_search(case).context, list[str]()
@@ -93,7 +93,7 @@ def find_differences(path: Path) -> list[str]:
             problems = make_problems(context, SearchState.from_context(context).all_rows)
             found = find_source(step).run(step, problems, is_never_expired)
             if plain(replace(found, statements=tuple(found.statements))) != expected:
-                differ.append(step.source)
+                differ.append(f"{case}: {step.source}")
     return differ
 
 
@@ -113,4 +113,5 @@ def plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    print("\n".join(find_differences(Path(sys.argv[1]))))
+    for name in sys.argv[1:]:
+        print(*find_differences(Path(name)), sep="\n", end="")

@@ -100,8 +100,14 @@ def naive(X: np.ndarray, y: np.ndarray, loss: ConjugateLoss, regularizer: Regula
     return values, away
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+PAIRS = [  # each loss and each regularizer twice or more; the slow suite takes every pair
+    pytest.param(loss, regularizer, marks=() if (i - j) % 5 in (0, 2) else pytest.mark.slow, id=f"{loss.name}-{j}")
+    for i, loss in enumerate(LOSSES)
+    for j, regularizer in enumerate(REGULARIZERS)
+]
+
+
+@pytest.mark.parametrize(("loss", "regularizer"), PAIRS)
 def test_errors_and_bounds_equal_naive(loss: ConjugateLoss, regularizer: Regularizer) -> None:
     rng = np.random.default_rng(LOSSES.index(loss) + 10 * REGULARIZERS.index(regularizer))
     X, y = classes(rng, 18, 7, 1.5)
