@@ -1,11 +1,13 @@
-"""A predictive model: the average of near-optimal pairs, projected on one best subset (docs/theory/average.md).
+"""A model for prediction: the average of near-optimal pairs, projected on one best subset (docs/theory/average.md).
 
-Choosing the minimum of many CV errors costs accuracy. Averaging the pairs that the rows hardly distinguish from the
-best one restores it. The average has many features. So the best subset of every size is found with the predictions of
-the average as the target, and the smallest subset that differs from them by little is the model.
+The choice of the pair (tau, gamma) with the minimum of many CV errors makes predictions less accurate, because it
+follows the noise of these errors. The average of all pairs whose CV errors hardly differ from the minimum predicts more
+accurately, but it has many features. Therefore the best subset of every size is fitted to the predictions of the
+average, and the smallest subset whose predictions differ little from the average is the model.
 
-The error of the model may be estimated by its own rule within every fold, with the weights of all rows. This is much
-cheaper than to repeat the search without every fold. It is optimistic, since the weights depend on the held-out rows.
+To estimate the error of the averaged model, averaging and projection can be repeated within every fold, with the
+weights of the pairs from all rows. This is much cheaper than to repeat the search without every fold. The estimate is
+too small, because the weights depend on the held-out rows.
 """
 
 from __future__ import annotations

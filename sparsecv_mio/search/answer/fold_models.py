@@ -1,7 +1,7 @@
-"""Models of the folds of a record, fitted again: every row is predicted by the model that was fitted without its fold.
+"""Models of the folds of a record, fitted again; each one predicts the rows that it was fitted without.
 
-These predictions give the mean absolute error of a record and prediction intervals of new rows: CV+ (Barber and others
-2021). This module calls no kernel, because `with_mae` runs in the thread that waits for a search.
+These predictions give the mean absolute error of a record, and prediction intervals for new rows by the method CV+
+(Barber and others 2021). This module calls no kernel, because `with_mae` runs in the thread that waits for a search.
 """
 
 from __future__ import annotations

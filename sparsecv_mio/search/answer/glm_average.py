@@ -1,7 +1,7 @@
-"""The average of near-optimal pairs for logistic and Poisson loss: losses of rows, and fits without each fold.
+"""Logistic and Poisson losses of rows, and fits without each fold, for the average of near-optimal pairs (tau, gamma).
 
-With squared-error loss, moments of the folds give both (:mod:`sparsecv_mio.search.answer.average`). Here every support
-of a fold is fitted.
+With squared-error loss, both are computed from moments of the folds (:mod:`sparsecv_mio.search.answer.average`). For
+logistic and Poisson loss, every support is fitted in every fold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The instability of the model when a fold is held out: bounds for every pair, and the choice of a pair by its weight.
+"""Instability of a model when a fold is held out: bounds for every pair, and the choice of a pair that includes it.
 
-The instability of a pair is the largest change that holding one fold out makes to the losses of all rows, per row
-(:mod:`sparsecv_mio.bounds.model_changes`): squared errors, or log losses. If the full-data model and the model of every
-fold are known, it is a number, up to ties and rounding; otherwise it is an interval. A weight chooses the pair with the
-minimum of CV error plus weighted instability.
+The instability of a pair (tau, gamma) is the largest change of the losses of all rows, per row, that results from
+holding out one fold (:mod:`sparsecv_mio.bounds.model_changes`). Losses are squared errors or log losses. If the
+full-data model and the model of every fold are known, the instability is known up to ties and rounding; otherwise it
+has an interval. For a given weight, the pair with the smallest CV error plus weight times instability is chosen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The full-data model of a search with fold-specific preprocessing.
 
-The record of such a search describes the table with the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`). Its
-results for the folds stay unchanged. Its results for all rows are replaced here by results of the data: the best subset
-at the reported pair and its fit, with missing values imputed and columns scaled by all rows.
+The search runs on an expanded table with the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`), and its record
+keeps the results for the folds. The full-data results are computed here from the original data: the best subset at the
+reported pair and its fit, with missing values imputed and columns scaled by all rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models that were chosen without some rows, scored on these rows; nested cross-validation compares their losses."""
+"""Models that were chosen without the rows of an outer fold, scored on these rows, for nested cross-validation."""
 
 from __future__ import annotations
 

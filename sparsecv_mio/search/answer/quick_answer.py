@@ -1,7 +1,8 @@
-"""The quick answer: forward selection at one gamma, for a limit that expires before the search has scored a pair.
+"""The quick answer: forward selection at one gamma, reported if a limit ends the search before it has scored a pair.
 
-If it is little work, every fold selects columns by its training rows; otherwise the full data selects them. The
-held-out rows of a fold are scored by fits without these rows. All values are estimates without any proof.
+If this is little work, every fold selects columns by its training rows; otherwise one selection on the full data is
+used in every fold. The held-out rows of a fold are scored by fits without these rows. All values are estimates without
+any proof.
 """
 
 from __future__ import annotations

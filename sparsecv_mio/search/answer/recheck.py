@@ -1,13 +1,14 @@
-"""An independent check of the answer before it is reported, by the arithmetic of `verify`, with separate rounding.
+"""An independent check of the answer before it is reported, by refits as in `verify`, with separate rounding errors.
 
-No run reports `proved`, or prints an upper bound, that its verifier refuses. At the end, the folds of the reported pair
-are refitted from the numbers of the file, and their supports are compared with those one column away. A sample of the
-other solved subproblems follows. If the two disagree in a fold by more than rounding, all intervals of the fold become
-[0, inf), the status changes, and a warning names the pair, the fold and the disagreement.
+A run never reports `proved` or prints an upper bound if `verify` would reject it. At the end of a search, the folds of
+the reported pair are refitted from the numbers of the file, and their supports are compared with those that differ in
+one column. Then a sample of the other solved subproblems is refitted. If refit and search disagree in a fold by more
+than rounding, all intervals of the fold become [0, inf), the status changes, and a warning names the pair, the fold and
+the disagreement.
 
-The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a limit if that is less. Folds and
-subproblems are drawn by a fixed seed, as many as fit into that time at the speed so far, and at least one. Supports of
-more than `DOUBLED_NUMBERS` numbers are omitted.
+The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a time limit if that is less. Folds and
+subproblems are drawn by a fixed seed: at least one, and as many as fit into that time at the speed observed so far. A
+support is omitted if its columns have more than `DOUBLED_NUMBERS` numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The record of a run from its state: the reported pair, the full-data refit, the certificate and advice."""
+"""Builds the record of a run from the state of the search: reported pair, full-data refit, certificate and advice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A running search as two threads see it: the thread that searches, and the thread that waits for it.
+"""The state of a running search for two threads: the thread that searches, and the thread that waits for it.
 
 Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`). The calling thread must be
-able to return a record at any moment, whatever the search is doing then:
+able to return a record at any moment of the search:
 
 ==============================  =====================================================================================
 The limit expires               The record is built from
