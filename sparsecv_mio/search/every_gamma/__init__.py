@@ -1,1 +1,1 @@
-"""Searches over every gamma of an interval, and the descent over gamma and tau: both call the one search."""
+"""Searches over all gammas of an interval, and coordinate descent over gamma and tau; both call the grid search."""

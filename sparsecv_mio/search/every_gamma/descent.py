@@ -1,15 +1,18 @@
-"""Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma, a gamma step at fixed supports, in turn.
+"""Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma and a gamma step at fixed supports, in turn.
 
-A *row* is one gamma with every requested tau, all folds solved again: the tau step. The gamma step fixes the supports
-of the folds; h is then a smooth function of gamma (theory section 7). One eigen-decomposition per fold, `W^{-1/2}
-(X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
-Then h and its derivatives cost O(n tau) for all folds together.
+The tau step solves all folds for every requested tau at one gamma; below, these subproblems are called the *row* of the
+gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory section
+7). Let lam = gamma / 2, and let W be the diagonal of penalty weights. An eigendecomposition in each fold, `W^{-1/2}
+(X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
+From these, h and its derivatives cost O(n tau) for all folds together.
 
-The position of the descent is the best tau of a row. It moves to the row of a gamma that the gamma step proposes if the
-CV error is smaller there (the certified upper bound). If no proposal helps, one line of the grid, all its gammas at the
-present tau, is searched too. The end is a pair that no single move of tau or gamma improves. The algorithm of the paper
-moves wherever the two steps lead and stops when a point recurs. Here a gamma whose row was solved is not entered again
-(its row is known, and no better), and the CV error falls with every move: no cycle is possible.
+The position of the descent is the best tau of a row. If the gamma step proposes a gamma with a smaller certified upper
+bound on the CV error, the descent moves to the row of this gamma. If no proposal is better, the present tau is solved
+at all gammas of a grid. The descent ends at a pair that no change of tau alone or gamma alone improves.
+
+The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here a gamma
+whose row was solved is not visited again, because its row is known to be no better. The CV error decreases with every
+move, so the descent cannot cycle.
 """
 
 from __future__ import annotations

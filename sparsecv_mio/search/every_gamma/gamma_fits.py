@@ -1,19 +1,22 @@
-"""Fits of given supports as functions of lam: objective, slope, held-out error, and the fits that may be optimal.
+"""Fits of given supports as functions of lam = gamma / 2: objective, slope, held-out error, and possible optima.
 
-With `G_SS = Q diag(mu) Q'` on the training rows of a fold and `a = Q'c_S`, all for `lam = gamma / 2`,
+`FitsOverGamma` has the fits on the training rows of one fold. Let G be the Gram matrix of these rows, c the products of
+the columns with the target, `G_SS = Q diag(mu) Q'` for the support S, and `a = Q'c_S`. For a held-out row v with target
+r, both centred,
 
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
-    held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k          (`FitsOverGamma`).
+    held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
 
-Every term is monotone in lam, so sums over the terms at both ends enclose residual and derivatives on an interval.
+Every term is monotone in lam. Therefore sums of the terms at the two ends of an interval of lam contain the residual
+and its derivatives on the interval.
 
-Folds of one row need one factorisation a support for all of them, that on all rows (`RowFits`): with `z = Q'x` for the
-row x, s its share of the intercept, and sums of
+`RowFits` has the fits for folds of one row. A support needs one factorisation for all folds together, that of the full
+data. With `z = Q'x` for the held-out row x, s its share of the intercept, and
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 
-the fold's held-out residual is `t = e / g`, its objective `f - e^2 / g` and its slope `sum_k (a_k - t z_k)^2 / (mu_k +
-lam)^2` (theory section 5).
+the held-out residual is `t = e / g`, the training objective of the fold is `f - e^2 / g`, and its slope is `sum_k (a_k
+- t z_k)^2 / (mu_k + lam)^2` (theory section 5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Complete lists of the supports that can be optimal anywhere on an interval of lam, for every training set."""
+"""For each training set, all supports that can be optimal anywhere on an interval of lam = gamma / 2."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The optimum of the CV error over every gamma of an interval, certified (docs/theory/continuous_gamma.md).
+"""The certified minimum of the CV error over all gammas of an interval (docs/theory/continuous_gamma.md).
 
-`GammaPartition` stores intervals of lam, each with a bound on the CV error. It bisects or prunes them. `certified`
-converts them to the units of the file, and `solve_interval` does all steps, from the data to the record.
+`GammaPartition` stores intervals of lam = gamma / 2, each with a bound on the CV error, and bisects or discards them.
+`certified` converts them to the units of the file, and `solve_interval` does all steps from the data to the record.
 
 Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), in which its kernels are
-loaded or compiled. The calling thread takes the present state when the search has used its share of the limit. The
-calling thread imports no kernel.
+loaded or compiled. After the search has used its share of the limit, the calling thread, which imports no kernel,
+builds the record from the present state of the search.
 """
 
 from __future__ import annotations
