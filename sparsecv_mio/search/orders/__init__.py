@@ -1,1 +1,1 @@
-"""Orders of a search: which step comes next. An order has no memory; it reads the state."""
+"""Orders of a search: rules that choose its next step from its present state alone."""

@@ -1,4 +1,8 @@
-"""Algorithm 1 of the paper: bounds of all folds without branching, then the widest folds of the lowest pair."""
+"""Algorithm 1 of the paper (docs/papers.md): bounds of all folds, then subproblems of the most promising pair.
+
+Bounds of all folds are computed without branching. Then, in the pair (tau, gamma) with the smallest lower bound, the
+fold with the widest interval is solved, and so on.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
-"""The order for many columns and few folds: sizes in turn, the full data of a size first, then its folds.
+"""The order for many columns and few folds, which solves small sizes before large ones.
 
-Trees become more expensive as the size grows. A proof for the small sizes gains more than a little work at every size.
+Branch-and-bound trees become more expensive as the size grows. Proofs for the small sizes therefore exclude more pairs
+(tau, gamma) in the same time than a little work at every size.
 
-1. The pair with the best estimate is solved first. Each try has twice the nodes of the try before. The tries go on as
-   long as, once the pair is solved, bounds on the full data may exclude half of the other pairs in question, and the
-   next try fits into half of the remaining time.
-2. Then all sizes up to the size of that pair are worked on together, and the larger sizes one after the other. Before
-   any fold of a size, the full data is solved at the pairs in question of that size, as far as excluding them takes.
-3. The open pairs are swept again with eight times the nodes. The smallest new size and the size with the fewest tries
-   take turns, by the nodes that they have cost, so that each of them makes progress.
-4. If no proof fits into the time limit, the pairs with the smallest lower bounds have a part of the time (`weakest`).
+1. The pair with the best estimate is tried first, and each try has twice the nodes of the previous try. The tries end
+   when the next one would not fit into half of the remaining time, or when solving the pair would exclude less than
+   half of the other open pairs by bounds on the full data.
+2. Then all sizes up to the size of that pair are worked on together, and the larger sizes one after the other. For each
+   size, trees of the full data come before trees of folds; they run until they exclude the open pairs of this size, or
+   cannot.
+3. The open pairs are worked on again with eight times the nodes. The smallest new size and the size with the fewest
+   tries take turns, by the nodes that they have cost, so that both advance.
+4. If no proof fits into the time limit, the pairs with the smallest lower bounds get a part of the time (`weakest`).
 """
 
 from __future__ import annotations

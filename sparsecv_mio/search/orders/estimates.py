@@ -1,4 +1,4 @@
-"""The order of estimates: every fold searches for supports of the open pairs."""
+"""The order that only estimates: every fold searches for good supports of the open pairs (tau, gamma)."""
 
 from __future__ import annotations
 

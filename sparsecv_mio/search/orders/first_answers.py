@@ -1,7 +1,7 @@
-"""The order of first answers: a support and an estimate for every pair, and bounds that need no tree.
+"""The order of first answers: a support and an estimate for every pair (tau, gamma), and bounds that need no tree.
 
-The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase begins once the phase
-before it has ended.
+The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase begins after the
+previous phase has ended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order that solves the pairs of a goal, whatever their bounds."""
+"""The order that solves the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grid search, the baseline of the papers: every subproblem is solved in the order of gamma, size and fold."""
+"""Grid search, the baseline of the papers: all subproblems are solved, sorted by gamma, size and fold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pairs that a proof by size has not excluded or solved yet."""
+"""The pairs (tau, gamma) that the order `by_size` has neither excluded nor solved yet."""
 
 from __future__ import annotations
 

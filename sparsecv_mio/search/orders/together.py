@@ -1,9 +1,9 @@
-"""The order for cheap trees: all sizes of a gamma at once, all folds at once if they are many, then fold by fold.
+"""The order for cheap trees: all sizes of a gamma at once, all folds at once if there are many, then single folds.
 
-If the first trees of the full data take long, the order omits pairs that an earlier solved pair excludes. It then
-bounds the folds of all pairs first, solves the pair with the best estimate, and takes the other gammas by their
-estimates. Under a time limit, short trees of the full data come before. Late in a limit that no proof fits into, the
-order raises the smallest lower bounds.
+If the first trees of the full data take long, the order omits pairs (tau, gamma) that a solved pair excludes. It then
+bounds the folds of all pairs, solves the pair with the best estimate, and continues with the other gammas in the order
+of their estimates. Under a time limit, short trees of the full data come first. If no proof fits into the time limit,
+the order uses the end of it to raise the smallest lower bounds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The order that raises the smallest lower bounds of the grid; they set the gap of a search that ends at its limit.
+"""The order that raises the smallest lower bounds of the grid, which determine the gap when a limit ends the search.
 
-Trees on the full data compete with trees of folds with weighted held-out rows, by the measured rise per second.
+It measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds, and
+prefers the faster ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The budget of mixed-integer optimisation (MIO) problems, for every order."""
+"""The limit on the number of mixed-integer problems (MIOs) of a search, for every order."""
 
 from __future__ import annotations
 
