@@ -1,4 +1,4 @@
-"""Best subsets of the full data by trees of this package: with restrictions, and with very many columns."""
+"""Best subsets of the full data by trees of this package: with restrictions, or with very many columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge fits of supports in one fold, from its moments or rows, and their held-out errors."""
+"""Ridge fits of supports on the training rows of one fold, from moments or rows, and their held-out errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Intervals of held-out losses of one fold with squared-error loss, for sizes with a known incumbent and no proof.
+"""Intervals of held-out losses of one fold with squared-error loss, for sizes with a known support and no proof.
 
-Two bounds hold for every b with `f(b) <= u`, u the training objective of the incumbent. The ridge ball
-(:mod:`sparsecv_mio.bounds.closed_form`) holds whatever the support of b. The relaxations of
-:mod:`sparsecv_mio.bounds.fold` hold on the columns left by screening with the incumbent.
+Let f be the training objective of the fold and u that of the best known support. Two bounds hold for every b with `f(b)
+<= u`. The ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) holds for any support of b. The relaxations of
+:mod:`sparsecv_mio.bounds.fold` hold for the columns that remain after screening with u.
 """
 
 from __future__ import annotations

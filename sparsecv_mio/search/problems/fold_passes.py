@@ -1,7 +1,7 @@
-"""Passes of local search over all folds at once with squared-error loss (:mod:`.first_supports`).
+"""Local search for supports in all folds at once, with squared-error loss (:mod:`.first_supports`).
 
 The supports of a fold depend on its training rows alone, so that their held-out losses are estimates of the held-out
-losses of the optima. The full data is searched along with the folds, as one more fold that holds no row out.
+losses of the optima. The full data is searched together with the folds, as one more fold that holds no row out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Relaxations of the training rows of a fold with squared-error loss, which bound its held-out losses.
+"""Relaxations on the training rows of a fold with squared-error loss, which bound its held-out losses.
 
-All sizes of a gamma share one preparation. If the relaxation leaves one support for a size, the size is solved without
-a tree.
+All sizes of a gamma share the preparation of the relaxations. If screening leaves one support for a size, the size is
+solved without a tree.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Held-out folds of a ridge fit in closed form: the full-data fit determines the fit without each fold.
 
-Notation of docs/theory.md, section 5. `f` is the training objective on all rows, `f^(-N)` that without the rows of the
-fold N. For a support S, `e_N` are the residuals of the held-out rows in the fit of S on all rows, and `H_NN` is their
-block of the hat matrix. If an intercept is profiled out, `1/n` is added to every entry of `H_NN`. Weighted rows are
-multiplied by the roots of their weights; the addition is then the product of the two roots over the weight of all rows.
+The notation is that of docs/theory.md, section 5. `f` is the training objective on all rows, and `f^(-N)` that without
+the rows N of a fold. For a support S, `e_N` are the residuals of the rows N in the full-data fit of S, and `H_NN` is
+their block of the hat matrix. If there is an intercept, `1/n` is added to every entry of `H_NN`. Weighted rows are
+multiplied by the square roots of their weights, and `1/n` becomes the product of two such roots divided by the total
+weight.
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 
 `LeftOutFolds` evaluates these for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). Bounds that hold for all
-supports use only the fit on *all* columns (`FullFit`), `residual = ||e_N||` and `leverage`, the largest eigenvalue of
-`H_NN`, both rounded up.
+supports use only the fit on *all* columns (`FullFit`): the length `||e_N||` of its residuals (`residual`), and the
+largest eigenvalue of `H_NN` (`leverage`), both rounded up.
 """
 
 from __future__ import annotations

@@ -1,22 +1,24 @@
 """A shared branch-and-bound tree on the full data for all folds with squared-error loss (theory section 5).
 
-There are three ways, chosen by the nodes that they cost:
+A subproblem has one fold, size and gamma; its incumbent is the best support found so far. There are three methods:
 
-* A list for all folds. A support that beats the incumbent of a fold has an objective on the full data below the
-  threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One pass of the path tree lists
-  every support below the largest threshold of each size. The listed supports are then scored in all folds at once in
-  closed form, in chunks of rows. A fold stays open if its own threshold would list too many supports (a large residual,
-  a leverage near one half or more). A subproblem with a near tie stays open too. The list suits n much larger than p,
-  or few candidates.
-* The alive-fold tree: leave-one-out for every size in one tree, for moderate n. The values of the tree only steer and
-  prune, with the usual allowance for drift. The supports it finds are fitted on the full data, each row is held out of
-  that fit in closed form, and the values are compared. A subproblem stays open if its values disagree, if it has a near
-  tie, or if its leverage is near one.
+* A list for all folds. A support that is better than the incumbent of a fold has an objective on the full data below
+  the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One path tree lists every
+  support below the largest threshold of each size. The listed supports are then scored in all folds at once in closed
+  form. A fold remains open if its own threshold would list too many supports (a large residual, a leverage near one
+  half or more). A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger
+  than p, or if few supports are near-optimal.
+* The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
+  moderate n. A node keeps only the folds for which it may still contain the best support. The numbers of the tree,
+  which may have rounding errors up to an allowance, only direct and prune it. The supports that it finds are fitted on
+  the full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open
+  if the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
 * A list for most folds, if a list for all folds takes too long.
 
-Counted nodes choose between them, never clocks. A list for every fold is used if it costs at most one tree on the full
-data. Otherwise the alive-fold tree is used if folds are single rows and memory allows. If folds are not single rows, a
-list may cost a quarter of the nodes of one tree for every fold; then a list for most folds may cost a sixteenth.
+The choice between the methods depends on counted nodes, never on time. The list for all folds is used if it costs at
+most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if folds are single rows and
+there is enough memory. If folds are not single rows, the limits are larger. With K folds, the list for all folds may
+cost K / 4 times the nodes of one tree on the full data, and then the list for most folds K / 16 times these nodes.
 """
 
 from __future__ import annotations

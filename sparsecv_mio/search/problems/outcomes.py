@@ -1,4 +1,4 @@
-"""Certified bounds from the outcome of a tree in a fold; this module serves every loss."""
+"""Certified bounds on the subproblems of a fold from the result of a branch-and-bound tree, for every loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of a problem class, and the types of fits and solved subproblems that modules exchange."""
+"""The methods that every problem class has, and the types of fits and solved subproblems that modules exchange."""
 
 from __future__ import annotations
 

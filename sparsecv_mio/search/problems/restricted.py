@@ -1,9 +1,9 @@
-"""Problems with squared-error loss under limits on groups, parents and signs, and under all levels of factors.
+"""Problems with squared-error loss and limits on groups, parents or signs, or with factors that keep all their levels.
 
-Bounds that hold only for the best unrestricted support are not used: neither relaxations screened by an unrestricted
-incumbent, nor supports that were found without the restrictions. Three bounds hold for any family of supports and any
-set of coefficients: the training-loss bound with the restricted optimum of the full data, the ridge ball around every b
-with `f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
+Bounds that hold only for the best unrestricted support are not used: neither relaxations after screening with an
+unrestricted support, nor supports that were found without the restrictions. Three bounds hold for any family of
+supports and any set of coefficients: the training-loss bound with the restricted minimum of the full data, the ridge
+ball around every b with `f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Problems with a smooth loss (logistic, Poisson): Newton fits, trees of minorants, folds held out by Newton steps.
+"""Problems with logistic or Poisson loss: Newton fits, trees on quadratic bounds, held-out folds by Newton steps.
 
-Columns are in the units of the file. The trees centre and scale them separately.
+Columns are in the units of the file; each tree centres and scales them.
 """
 
 from __future__ import annotations

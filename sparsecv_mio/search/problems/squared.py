@@ -1,4 +1,4 @@
-"""Problems with squared-error loss: Gram matrices, trees over sizes, folds held out in closed form."""
+"""Problems with squared-error loss: Gram matrices, trees over sizes, and held-out folds in closed form."""
 
 from __future__ import annotations
 
