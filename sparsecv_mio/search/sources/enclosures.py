@@ -1,4 +1,4 @@
-"""Intervals of held-out losses without a tree: ridge balls around all fits with at most an incumbent's objective."""
+"""Intervals of held-out losses without a tree, from the ridge ball of all fits at least as good as the incumbent."""
 
 from __future__ import annotations
 

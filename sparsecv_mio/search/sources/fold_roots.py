@@ -1,4 +1,7 @@
-"""First nodes of the trees of single folds: a support and the ridge ball of every size, and sizes that they solve."""
+"""The first nodes of the trees of single folds, which give a support and a ridge ball for every size.
+
+Some sizes are already solved by these nodes.
+"""
 
 from __future__ import annotations
 

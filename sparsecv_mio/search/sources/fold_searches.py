@@ -1,4 +1,4 @@
-"""Local search in all folds at once; columns that one fold found useful are tried in the other folds."""
+"""Local search for supports in all folds at once; columns that one fold found useful are tried in the other folds."""
 
 from __future__ import annotations
 

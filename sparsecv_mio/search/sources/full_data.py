@@ -1,7 +1,7 @@
-"""Bounds on the full data by the roots of trees and by trees; they exclude pairs by the training-loss bound.
+"""Bounds on the full data from trees or their first nodes, which exclude pairs by the training-loss bound.
 
-With F* a lower bound on the smallest objective of the full data and u the objective of any support on the training rows
-of a fold, the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).
+Let F* be a lower bound on the smallest objective of the full data, and u the objective of any support on the training
+rows of a fold. Then the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

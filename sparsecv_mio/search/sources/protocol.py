@@ -1,4 +1,4 @@
-"""The protocols of a source of bounds."""
+"""The methods that every source of bounds has."""
 
 from __future__ import annotations
 

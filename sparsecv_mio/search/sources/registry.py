@@ -1,4 +1,7 @@
-"""The sources of bounds by name. A new source is one file, one line here, and a line in each order that uses it."""
+"""The sources of bounds by name.
+
+To add a source, add one file, one line to this registry, and one line to each order that uses the source.
+"""
 
 from __future__ import annotations
 

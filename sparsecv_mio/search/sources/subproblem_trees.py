@@ -1,4 +1,4 @@
-"""Trees of single folds, which solve subproblems; those come first that promise to raise the lower bounds most."""
+"""Branch-and-bound trees of single folds; the trees that promise to raise the lower bounds most come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits of supports in every fold with certified objectives, from which the training-loss bound is computed."""
+"""Fits of supports in every fold with certified objectives, which the training-loss bound needs."""
 
 from __future__ import annotations
 

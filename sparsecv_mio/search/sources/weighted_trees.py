@@ -1,7 +1,8 @@
 """Relaxations and trees of the training rows of a fold together with its weighted held-out rows.
 
-They bound the held-out loss of the optimum from below: the bound is the amount by which an objective that counts the
-held-out rows too exceeds the objective of the incumbent (:mod:`sparsecv_mio.bounds.more_weight`).
+Let V be a lower bound on the objective that also counts the held-out rows with a weight t, and u the training objective
+of the incumbent. Then the held-out loss of the optimum is at least (V - u) / t
+(:mod:`sparsecv_mio.bounds.more_weight`).
 """
 
 from __future__ import annotations
