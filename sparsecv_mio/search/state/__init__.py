@@ -1,1 +1,1 @@
-"""The state of a search: the table of subproblems, what was tried, and the only writer of both."""
+"""The state of a search: the table of subproblems (gamma, tau, fold), and the work that has been tried on them."""

@@ -1,7 +1,8 @@
-"""What sources of bounds have tried at subproblems, pairs, gammas and folds, so that no work is done twice.
+"""Records which work has been tried at subproblems, pairs, gammas and folds, so that no work is done twice.
 
-Each array of :class:`Attempts` has its axes, its first value and its largest value in the metadata of its field. An
-archive of the state stores and checks all arrays by these. A source that remembers its tries adds one field.
+Each array of :class:`Attempts` has its axes, its initial value and its largest value in the metadata of its field. The
+archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must remember its tries
+adds one field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The table of subproblems (gamma, tau, fold): certified intervals, written by checked methods alone, and supports."""
+"""The table of subproblems (gamma, tau, fold), with their certified intervals and best known supports.
+
+Intervals are written only by methods that check them.
+"""
 
 from __future__ import annotations
 

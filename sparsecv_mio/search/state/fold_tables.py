@@ -1,7 +1,8 @@
-"""Tables over (gamma, tau, fold), which are read and written as numpy arrays.
+"""Tables over subproblems (gamma, tau, fold), which are read and written as numpy arrays.
 
-A table stores every subproblem, or one number for all. With very many folds, most pairs are never worked on. A table
-then stores rows only for pairs whose folds differ. `make_table` chooses the kind of table.
+A table stores either one number for each subproblem, or one number for all of them. With very many folds, most pairs
+(gamma, tau) are never worked on; a third kind of table stores folds only for pairs in which they differ. `make_table`
+chooses the kind.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """The pairs (tau, gamma) of a search: the grid, sums over folds, the certified part, the one-standard-error rule.
 
-`PairBounds` has the sums of the subproblems over the folds. Three pairs may be called the best one:
+`PairBounds` has the bounds on the CV error h of each pair, as sums over the folds. Three pairs may be called the best
+one:
 
-* `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare with it.
+* `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
 * `likely_winner` has the best estimate among the pairs that may still be best. Methods work on it first.
-* `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the smallest CV
-  error found, whose upper bound may not be known.
+* `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
+  the pair with the smallest CV error found, whose upper bound may not be known.
 
-If the whole grid is not proved, a part of it may be (`proved_part`): every tau up to some size at every gamma, every
-tau from some gamma on, and the pair with the smallest upper bound of the grid, unless more is proved without that pair.
-The condition for the part is that of the grid: `upper - lower <= gap upper + ties + rounding`, with `upper` the
-smallest upper bound of a pair of the part, and `lower` the smallest lower bound.
+If the choice is not certified on the whole grid, it may be certified on a part of it (`proved_part`). The part contains
+all pairs of size at most some tau, all pairs of gamma at least some number, and the pair with the smallest upper bound
+of the grid; without that pair the part may be larger. The condition on a part is the same as on the grid: `upper -
+lower <= gap upper + ties + rounding`, with `upper` the smallest upper bound of a pair of the part, and `lower` the
+smallest lower bound.
 
 The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
-standard error of the minimum. So the pair with the minimum h must be known exactly, no pair may fall below it, and
-every simpler pair than the chosen one must certainly not be within the standard error. The chosen pair is reported, so
-it is solved too. The rule depends on nothing else in the table.
+standard error of the minimum. Therefore the pair with the minimum h must be known exactly, no pair may be below it, and
+all pairs that are simpler than the chosen one must be proved to be more than one standard error above it. The chosen
+pair is reported, so it is solved too. The rule needs nothing else from the table.
 """
 
 from __future__ import annotations
