@@ -1,1 +1,1 @@
-"""Certified cross-validation over a grid: a state, modules that act on it, one loop (docs/architecture.md)."""
+"""Certified cross-validation over a grid of pairs (tau, gamma); docs/architecture.md describes the modules."""

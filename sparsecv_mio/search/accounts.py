@@ -1,13 +1,13 @@
-"""Accounts of the cost and the gain of every source of bounds.
+"""Accounts of the cost and the gain of every source of bounds in a search.
 
-A source of bounds is anything that narrows subproblems (gamma, tau, fold). Each source has an account under its name,
-and so have the MIOs of a backend. Cost and gain are the differences between the search before and after
-(`Accounts.of`). Work that no source requested is booked to `OTHER_WORK`, so that the seconds of the accounts add up to
-the seconds of the run.
+A *source of bounds* is a method that narrows the intervals of subproblems (gamma, tau, fold), such as a relaxation or a
+branch-and-bound tree. Each source has an account under its name; the mixed-integer problems (MIOs) of a backend have
+another account. Cost and gain of a source are the changes of the search from before to after its work (`Accounts.of`).
+All other work has the account `OTHER_WORK`, so that the seconds of all accounts add up to the seconds of the run.
 
-Work is counted in two numbers that are reproducible on one thread without a limit: nodes of trees, and *problems*. A
-problem is a ridge problem that was set up: the training rows of a fold, or the full data, at one gamma. The cost of a
-problem or a node depends on the source:
+Work is counted in two numbers that are reproducible on one thread without a limit: nodes of branch-and-bound trees, and
+*problems*. A problem is a ridge problem on the training rows of a fold, or on the full data, at one gamma. The cost of
+one problem, node or fit depends on the source:
 
 ======================================  ===============================================================================
 source                                  cost, with n rows, q columns, T taus, largest size s, K folds
@@ -25,9 +25,10 @@ weighted relaxations, weighted trees    O(q^3) a problem, O(q^2) a node
 MIOs of a backend                       unknown, depends on the backend
 ======================================  ===============================================================================
 
-The relative gap is the gap of the grid, `(ceiling - floor) / ceiling`. `floor` is the smallest lower bound of a pair
-and `ceiling` the smallest upper bound. The gap is 1 while nothing is known. A subproblem is *ruled out* (excluded by
-bound) once the lower bound of its pair is at least the ceiling, less the requested gap. It may still be solved later.
+The relative gap of the grid is `(ceiling - floor) / ceiling`, where `floor` is the smallest lower bound of a pair (tau,
+gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A subproblem is *ruled out*
+(excluded by bound) as soon as the lower bound of its pair is at least the ceiling minus the requested gap. It may still
+be solved later.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
-"""Certified cross-validation from a file or arrays to a record, with nested cross-validation.
+"""Certified cross-validation from a file or arrays to a record, also nested.
 
-`solve` reads data, and `cross_validate` searches them. Both build a `Question`: how a model is chosen from some rows.
-The search runs in a separate thread, so that a limit holds. No kernel and no solver is imported before that thread
-starts.
+`solve` reads data and calls `cross_validate`, which searches for the best pair (tau, gamma). Both build a `Question`:
+the rows, folds, grid and options by which a model is chosen. The search runs in a separate thread, so that a time limit
+holds. No kernel and no solver is imported before this thread starts.
 
-The minimum CV error of a grid is a minimised estimate: it is too low for the model that it chose. So a question can be
-repeated without each outer fold, including the grid, the choice of tau and gamma, and the fit at the chosen pair. Each
-model then predicts the rows of its outer fold, which had no part in it. `nested_cross_validate` estimates the error of
-the whole procedure by these predictions. `search_with_nested_weight` chooses the weight of the instability: one search
-finds the pair of every weight at once. The weight with the minimum error over all outer folds, the smallest one of
-several, chooses the pair of the full data. Weight 0, the minimum CV error alone, is one of the weights.
+The minimum CV error of a grid is too low as an estimate of the error of the chosen model, because the model was chosen
+by this error. Nested cross-validation therefore repeats the whole procedure without each outer fold: the grid, the
+choice of tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold, which it has
+not used. `nested_cross_validate` estimates the error of the procedure by these predictions.
+
+`search_with_nested_weight` chooses the weight of the instability in the criterion (CV error plus weight times
+instability). One search finds the best pair for every weight. The weight with the minimum error over all outer folds is
+used for the full data; if several weights have this error, the smallest one. Weight 0, the CV error alone, is one of
+the weights.
 """
 
 from __future__ import annotations

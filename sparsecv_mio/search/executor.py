@@ -1,4 +1,4 @@
-"""The executor of steps, which runs them in the thread of the loop or in worker threads."""
+"""Runs the steps of a search (:mod:`sparsecv_mio.search.steps`), in the thread of the search or in worker threads."""
 
 from __future__ import annotations
 

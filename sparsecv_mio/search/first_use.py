@@ -1,8 +1,8 @@
-"""Compilation of kernels before a clock starts: by a tiny run of the same code, once on a machine.
+"""Compilation of kernels before the clock of a run starts: by a tiny run of the same code, once on a machine.
 
-The purpose of a run decides which kernels it needs: the loss, restrictions, and whether there are few columns. A file
-in the cache of kernels records that a purpose was compiled. A kernel that the tiny run did not reach is compiled at its
-first call, within the time limit.
+Which kernels a run needs depends on its purpose: the loss, the restrictions, and whether there are few columns. A file
+in the cache of kernels records that the kernels of a purpose were compiled. A kernel that the tiny run does not call is
+compiled at its first call, within the time limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Goals of a search: they choose the pairs to solve and settle the end of the search."""
+"""Goals of a search, such as a certified choice: they decide which pairs are solved and when the search ends."""
 
 from __future__ import annotations
 

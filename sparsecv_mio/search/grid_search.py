@@ -1,10 +1,11 @@
-"""The search over a grid: one loop of steps for all losses, goals and orders.
+"""The search over a grid of pairs (tau, gamma): one loop of steps for all losses, goals and orders.
 
     goal -> order -> steps -> executor -> findings -> writer -> state
 
-An order reads the state and yields the next steps, which sources propose. The executor runs them in threads. A step is
-pure. Only `Writer.take` changes the state; it also lets the source of a step count its tries. So a source needs no code
-for records, checkpoints and reproducible runs.
+A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
+the next steps. The executor runs the steps in threads; a step changes nothing, but returns its findings. Only
+`Writer.take` changes the state; it also lets the source of a step count its tries. A source therefore needs no code for
+records, checkpoints and reproducible runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The way from the data in standard coordinates to the record: the requested method runs under observers."""
+"""Runs the requested method on data in standard coordinates and builds the record of the answer.
+
+Progress, trace and checkpoints are written during the search (:mod:`sparsecv_mio.search.observers`).
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,20 @@
-"""The interfaces of a running search for its observers: signals, progress, the trace and the checkpoint.
+"""Output of a running search: signals, progress, the trace and the checkpoint.
 
-A trace is a file of JSON lines that shows how the interval of every pair closes. The first line names the run:
-`{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds", "nodes",
-"mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`. Pairs are listed gamma by
-gamma, each gamma with all taus. CV errors are per row, in squared units of the target; an unknown upper bound is null.
-`estimates` contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is
-certified among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null.
-A descent has no grid of gammas. Its first line has `"gammas": null`, and each moment has the `gamma` of the next step
-and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is the smallest upper bound
-so far, and `estimate` is the CV error of the pair with this bound.
+A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) closes. The first line describes
+the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds",
+"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`. Pairs are sorted by
+gamma, then by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null. `estimates`
+contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is certified
+among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null.
 
-A checkpoint is a NumPy archive that is complete at every moment. It stores the table of subproblems and the position of
-the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key of
-data, folds, grid and method. Only a search with the same key can resume it, with any gap, limits and number of threads.
+A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
+`gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is
+the smallest upper bound so far, and `estimate` is the CV error of the pair with this bound.
+
+A checkpoint is a NumPy archive, and the file is never incomplete. It stores the table of subproblems and the position
+of the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key of
+data, folds, grid and method. Only a search with the same key can resume it; gap, limits and number of threads may
+differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The options of a search, checked once for the command line and Python alike, and the hooks of the caller.
+"""The options of a search, checked once for the command line and for Python, and the callbacks (hooks) of the caller.
 
-Every check that does not need the data runs when a `SearchOptions` is built; `RULES` has the checks between options.
-`check_data` has the other checks. `request` returns the requested options in the form of the record.
+All checks that do not need the data run when a `SearchOptions` is built; the table `RULES` has the checks between
+options. `check_data` has the checks that need the data. `request` returns the requested options as the record stores
+them.
 """
 
 from __future__ import annotations

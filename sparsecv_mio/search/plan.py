@@ -1,4 +1,4 @@
-"""The plan of a search: every number that decides what runs. It is plain data, printed, stored and changed by tests."""
+"""The plan of a search: all numbers that decide which work is done, as plain data that is printed and stored."""
 
 from __future__ import annotations
 

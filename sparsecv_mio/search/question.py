@@ -1,7 +1,7 @@
-"""A question as the caller stated it: rows, folds, grid, options and hooks; and the checked grid.
+"""The request of a caller (a *question*): the rows, folds, grid, options and hooks by which a model is chosen.
 
-This module computes nothing from the data. A question is checked before any work, and is passed on to
-:mod:`sparsecv_mio.search.api`, which answers it.
+This module computes nothing from the data. A question is checked before any work, and :mod:`sparsecv_mio.search.api`
+answers it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Steps of a search and their findings. Both are data: a step carries copies of everything it reads of the state.
+"""Steps of a search, which are units of work, and their findings, which are bounds and supports.
 
-A step is a unit of work that a source proposes. Its findings depend only on the step and the problems, so that they are
-the same in any thread or process.
+A step is proposed by a source of bounds and has copies of all parts of the state that it reads. Its findings depend
+only on the step and the problems, so that they are the same in any thread or process.
 """
 
 from __future__ import annotations
