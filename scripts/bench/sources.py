@@ -1,4 +1,4 @@
-"""What every source of bounds cost and brought: the tables of docs/how_it_decides.md.
+"""What every source of bounds cost and brought: the table of results/bounds.md.
 
     python scripts/bench/sources.py [NAME ...] [--limit 60] [--out FILE]
 
