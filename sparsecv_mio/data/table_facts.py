@@ -18,6 +18,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.cure import (
     NO_LEVEL,
+    SURE_LEVELS,
     RawColumn,
     RawTable,
     Subjects,
@@ -833,6 +834,9 @@ def _count_duplicate_rows(columns: Sequence[RawColumn], rows: int) -> int:
     return rows - len(distinct)
 
 
+MOST_ROWS_OF_SUBJECT = 10  # rows of a level on average, up to which a factor of many levels may name subjects
+
+
 def collect_answer_warnings(
     data: Dataset, folds: FoldPlan, coefficients: Mapping[str, float], intercept: float
 ) -> tuple[str, ...]:
@@ -849,7 +853,8 @@ def collect_answer_warnings(
     intercept : float
         Intercept of this model.
     """
-    notes = [_describe_duplicate_rows(data, folds), _describe_exposures(data)]
+    notes = [_describe_duplicate_rows(data, folds), *_describe_factors_of_subjects(data, folds)]
+    notes.append(_describe_exposures(data))
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
     if data.classes is not None and columns:
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
@@ -877,6 +882,27 @@ def _describe_duplicate_rows(data: Dataset, folds: FoldPlan) -> str:
         "if they are copies of one observation, random folds train on copies of held-out rows and the CV error is too "
         "low; remove the copies, or keep them in one fold with --folds groups:COLUMN"
     )
+
+
+def _describe_factors_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
+    """Return a warning for each factor that has a level for every few rows, while rows of a level are in all folds."""
+    reading = data.reading
+    if reading is None or not RANDOM_FOLDS.fullmatch(folds.spec):
+        return []
+    notes, place = [], {name: j for j, name in enumerate(data.names)}
+    for factor in reading.factors:
+        columns = [place[name] for name in reading.column_features(factor) if name in place]
+        rows = np.count_nonzero(data.X[:, columns], axis=0)
+        rows = rows[rows > 0]
+        if len(rows) < SURE_LEVELS or data.n > MOST_ROWS_OF_SUBJECT * len(rows) or 2 * np.sum(rows > 1) <= len(rows):
+            continue
+        together, quoted = quote_names([f"groups:{factor}"]), quote_names([factor])
+        notes.append(
+            f"column {factor!r} is a factor with {len(rows):,} levels of {np.median(rows):.0f} rows each, which folds "
+            "share: if its levels are subjects, the CV error is too low for new ones; "
+            f"--folds {together} holds all rows of a level out together, --drop {quoted} omits the column"
+        )
+    return notes
 
 
 def _expected_copies(table: FloatArray) -> float:

@@ -148,7 +148,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
             why = str(error)
         else:
             return chosen, (
-                f"all levels of {columns} enter a model together, and each of these columns counts as one feature in "
+                f"{columns}: all levels of a column enter a model together, and the column counts as one feature in "
                 "--tau; --count columns lets each level enter separately"
             )
     why = why or "the proof is faster this way; --count factors lets all levels of a column enter together"

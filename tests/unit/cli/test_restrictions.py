@@ -149,7 +149,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
 @pytest.mark.parametrize(
     ("options", "together", "why"),
     [
-        ([], True, "all levels of kind enter a model together"),
+        ([], True, "kind: all levels of a column enter a model together"),
         (["--count", "columns"], False, ""),
         (["--folds", "loo"], False, "the proof is faster this way"),
         (["--tau", "5"], False, "give a number from 0 to 4"),

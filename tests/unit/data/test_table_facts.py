@@ -310,6 +310,27 @@ def test_copies_of_rows_are_named_unless_chance_explains_them() -> None:
     assert collect_answer_warnings(answers, make_folds("5", answers), {}, 0.0) == ()
 
 
+def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "visits.csv"
+
+    def warned(levels: int, rows: int, folds: str, options: dict[str, object]) -> tuple[str, ...]:
+        who = [f"p{k % levels}" for k in range(rows)]
+        lines = [f"{name},{a:.3f},{b:.3f}" for name, a, b in zip(who, *rng.normal(size=(2, rows)), strict=True)]
+        path.write_text("\n".join(["a person,x,y", *lines]))
+        data = read_dataset(path, "y", **options)  # type: ignore[arg-type]
+        return collect_answer_warnings(data, make_folds(folds, data), {}, 0.0)
+
+    onehot = {"encode": "onehot"}
+    for folds in ("5", "loo", "stratified:5", "2x5"):
+        (note,) = warned(12, 60, folds, onehot)
+        assert note.startswith("column 'a person' is a factor with 12 levels of 5 rows each, which folds share")
+        assert "--folds 'groups:a person' holds" in note and "--drop 'a person' omits the column" in note
+    assert warned(12, 60, "forward:5", onehot) == ()
+    assert warned(12, 60, "5", {"drop": ["a person"]}) == ()
+    assert warned(5, 60, "5", onehot) == () == warned(12, 400, "5", onehot)  # an ordinary factor
+    assert warned(40, 60, "5", onehot) == () == warned(59, 60, "5", onehot)  # half of the levels have one row
+
+
 def test_decimal_commas_below_a_line_of_units_are_found(tmp_path: Path) -> None:
     """The advice of each message leads to the command that reads the file."""
     path, rng = tmp_path / "lab.csv", np.random.default_rng(3)
