@@ -1,11 +1,11 @@
 """Blocks of correlated columns, and a block-diagonal part W of M for the bounds of a perspective tree.
 
-A block-diagonal W gives tighter node bounds than a diagonal where nearly collinear columns come in small groups.
-Columns are gathered greedily by absolute correlation. W is near the maximum of
+M is the Gram matrix plus the penalty. A block-diagonal W gives tighter node bounds than a diagonal if nearly collinear
+columns form small groups. Columns are assigned to blocks greedily by absolute correlation. W is near the maximum of
 
     log det(M - W) + 20 log det W,        W block-diagonal,
 
-and is used only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md, section 9).
+and is used only if `M - W` has a Cholesky factorisation (docs/theory/bounds.md, section 9).
 """
 
 from __future__ import annotations

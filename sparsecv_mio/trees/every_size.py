@@ -1,9 +1,9 @@
 """Exact solution of the best-subset problem of one fold for every tau, by path and perspective trees in turn.
 
-The path tree serves all sizes at once and prunes well if gamma is small and n > p. A perspective tree serves one size
-and prunes well if gamma is large or n <= p (theory section 4). Both get budgets that grow fourfold in turn, and the
-first tree to finish solves the size. Budgets count nodes, not seconds, so that runs are reproducible. One path tree
-serves all sizes unless their supports need too much memory; then each size gets a path tree.
+A path tree solves all sizes at once and prunes well if gamma is small and n > p. A perspective tree solves one size and
+prunes well if gamma is large or n <= p (theory section 4). Both kinds get limits on their nodes that grow fourfold in
+turn, and the first tree to finish solves the size. The limits count nodes, not seconds, so that runs are reproducible.
+There is one path tree for all sizes, unless their supports need too much memory; then each size gets a path tree.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Fits of a smooth convex loss on centred columns, with duplicate columns merged.
 
-Two columns count as duplicates (copies) if they or their negatives agree to the last bit in these rows, up to a power
-of two and, with an intercept, an added constant, and if their ridge weights agree up to rounding. In a fit, m copies
-with ridge r share their coefficient, so they are one column with ridge r / m. A point stores the total coefficient at
-the first copy (`copy_of`). A column that is constant in these rows is stored as zero and has the coefficient zero.
+Two columns are duplicates if three conditions hold on the rows of the fit. They or their negatives agree to the last
+bit, up to a power of two and, with an intercept, up to an added constant; and their ridge weights agree up to rounding.
+In a fit, m duplicates with ridge r share their coefficient, so they are one column with ridge r / m. The total
+coefficient is stored for the first of them (`copy_of`). A column that is constant on these rows is stored as zero and
+has the coefficient zero.
 """
 
 from __future__ import annotations

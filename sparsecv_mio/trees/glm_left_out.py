@@ -1,9 +1,9 @@
 """Intervals of training objectives and held-out losses of a support in every fold, from its full-data fit.
 
-Let a support be fitted to all rows. To hold out a fold, one Newton step starts at this fit, with the Hessian there
-minus the terms of the held-out rows. A ball about the point after the step contains the fit of the fold
-(`kernels/rows_out`). If folds have few rows, this costs O(tau^2) a fold, whatever the number of rows. If an interval
-is too wide, further steps compute gradients from all rows, O(n tau) each (docs/theory/glm.md, section 9).
+For each fold, one Newton step starts at the full-data fit, with the Hessian at this fit minus the terms of the held-out
+rows. A ball about the point after the step contains the fit of the fold (`kernels/rows_out`). If folds have few rows,
+this costs O(tau^2) for each fold, for any number of rows. If an interval is too wide, further steps compute gradients
+from all n rows, O(n tau) for each step (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

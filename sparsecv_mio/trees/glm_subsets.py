@@ -1,12 +1,12 @@
 """Best subsets for a smooth convex loss on one training set: fits, certified bounds, and held-out losses.
 
-`GlmSubsets` is the counterpart of moments and their trees for squared-error loss. It works on centred columns with
-duplicate columns merged (`trees/glm_fits`) and solves each size by the tree of `trees/glm_tree`.
+`GlmSubsets` works on centred columns with duplicate columns merged (`trees/glm_fits`) and solves each size by the tree
+of `trees/glm_tree`.
 
-Ranges of the margins of sparse fits come from quadratics that need to be valid only for fits with few columns. Let q be
-a quadratic below F at every fit with at most k columns and F at most U. Its curvature needs to be valid over the
-margins of these fits, not over the whole level set of F. With M its matrix, w a diagonal with `M - W` positive
-definite, any point b and `g = c - (M - W) b`,
+The module also bounds the margins of rows at all fits with at most k columns and an objective F of at most U. Let `q(b)
+= yy - 2 c'b + b'M b` be a quadratic that is at most F at these fits. The curvature of q needs to be valid only for the
+margins of these fits, not for all points with F of at most U. Let w be a diagonal with `M - W` positive definite for `W
+= diag(w)`, b any point and `g = c - (M - W) b`. Then
 
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
 

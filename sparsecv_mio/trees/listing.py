@@ -1,9 +1,9 @@
-"""Lists of all supports with f at most a cutoff, and perspective trees of single sizes.
+"""Lists of all supports whose objective f is at most a cutoff, and perspective trees of single sizes.
 
-The path tree serves all sizes at once and is fastest with few columns and small penalties. A perspective tree serves
-one size; it scans the last levels of its nodes and so finds thousands of supports at a node. Which kind is faster is
-not known in advance. So the path tree gets `LISTED_PATH_NODES`, and then every size that it left open gets a
-perspective tree. Supports are handed out as they are found.
+The path tree lists all sizes at once and is fastest with few columns and small penalties. A perspective tree lists one
+size; it scans the last levels of its nodes and so finds thousands of supports at a node. Which kind is faster is not
+known in advance. Therefore the path tree first gets at most `LISTED_PATH_NODES` nodes, and then every size that it has
+not finished gets a perspective tree. Supports are returned as soon as they are found.
 """
 
 from __future__ import annotations

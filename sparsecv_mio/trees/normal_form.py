@@ -1,7 +1,8 @@
 """Normal form of a best-subset problem, `M = G + w I` with w = 1 or 0, and the relaxation at the root of its tree.
 
-All trees and relaxations use this form. If there are many columns, the relaxation at the root is solved to the end,
-because all further work uses only the columns that it leaves.
+M is the Gram matrix plus the penalty in scaled columns, and G is positive semidefinite. All trees and relaxations use
+this form. If there are many columns, the relaxation at the root is solved completely, because all further work uses
+only the columns that remain after screening by it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Best subsets under limits on groups, parents, signs and factors: one best-first tree for each tau.
+"""Best subsets with limits on groups, parents, signs and factors: one best-first tree for each tau.
 
-A support is identified by its *active* columns: all its columns except those that a sign constraint holds at zero. Its
-sign-constrained fit equals the plain ridge fit of its active columns, so a refit of these gives the coefficients.
+A support is identified by its *active* columns: all its columns except those whose coefficient a sign constraint forces
+to zero. Its sign-constrained fit equals the plain ridge fit on its active columns, so a refit on these gives the
+coefficients.
 
-A node is closed in two cases. Either a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Or the
-fit of all its columns is the fit of one of its supports, and dropping any column of this fit would exceed the cutoff;
-then every support of the node within the cutoff has the same fit.
+A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
+the fit on all its columns is the fit of one of its supports, and without any one column of this fit the objective would
+exceed the cutoff; then all supports of the node within the cutoff have the same fit.
 
-If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned: every support is
-a candidate, to be compared by refits from the rows. A finished tree is never started again.
+If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned. All supports are
+then candidates, which are compared by refits from the rows. A finished tree is never started again.
 
 The moments may have the sign of a coefficient wrong if their rounding error is large. A column that they hold at zero
 may be active if a coefficient of any sign would lower the objective by at most the margin for rounding; a column that

@@ -1,4 +1,4 @@
-"""Best-subset problems of a smooth convex loss from rows of a data set, and held-out losses from full-data fits.
+"""Best-subset problems with a smooth convex loss from the rows of a data set, and held-out losses from full-data fits.
 
 Columns have the standard numbering and the units of the file; the trees centre and scale them.
 """

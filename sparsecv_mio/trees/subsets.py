@@ -1,6 +1,6 @@
 """Results of a tree (the best subset of one size, or of several), and the queue of its open nodes.
 
-This module loads no kernel.
+This module imports no kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Lists of all supports of a number of terms with a small objective, by one tree over terms for each number.
+"""Lists of all supports with a given number of terms and a small objective: one tree for each number of terms.
 
-The nodes are those of the trees for best subsets (:mod:`sparsecv_mio.trees.restricted_tree`), with a fixed cutoff: no
-node is closed because another one has a good fit, and every support at a leaf is handed out.
+A term is a column, or several columns that enter together. The nodes are those of the trees for best subsets
+(:mod:`sparsecv_mio.trees.restricted_tree`), but the cutoff is fixed: a support with a good fit closes no other node,
+and every support at a leaf is listed.
 """
 
 from __future__ import annotations

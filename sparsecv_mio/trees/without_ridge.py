@@ -1,24 +1,28 @@
-"""Checks of fits without a ridge weight: whether gamma 0 is valid, and whether adjusted columns are independent.
+"""Checks of fits without a ridge penalty: whether gamma 0 is allowed, and whether adjusted columns are independent.
 
-Without a ridge weight, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
-independent there. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on the
-training rows of every fold. Then every fold compares the same subsets. All columns together may be dependent: the
-dummies of all levels of a factor are, and so are more columns than rows. Otherwise the error message names the fold and
-a dependent subset. Two other rules were rejected. If singular subsets were skipped, the compared models would depend on
-the fold. With the fit of minimum norm, the units of the columns would choose among models that fit equally well.
+Without a ridge penalty, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
+independent on these rows. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on
+the training rows of every fold. Then every fold compares the same subsets. Otherwise an error message names the fold
+and a dependent subset. All columns together may be dependent, as are the indicators of all levels of a factor, or more
+columns than rows.
 
-**Singular to working precision.** Columns scaled to length 1 whose smallest singular value is at most `SINGULAR` times
-the largest one. Fits are computed from rows by QR, refined in long precision, or in fractions, down to that limit.
+Two other rules were rejected. If dependent subsets were skipped, the compared models would depend on the fold. With the
+fit of minimum norm, the choice among models that fit equally well would depend on the units of the columns.
+
+**Dependent to working precision.** Columns count as dependent if, scaled to length 1, their smallest singular value is
+at most `SINGULAR` times the largest one. For independent columns, fits are computed from rows by QR, refined in long
+precision or in fractions.
 
 **Proposition.** Let the columns of a support, of length 1 on some rows, have a Gram matrix `Q >= c I`, and let f and
 f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, with lam = NO_RIDGE / 2
 and w the largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
 
 *Proof.* f is f_0 plus a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`,
-and `b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
+and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
-The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference is then below 1e-160 of y'y, which changes
-no digit of a float. A bound proved at `NO_RIDGE` therefore holds at gamma 0, within the outward rounding of bounds.
+The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference of f and f_0 is then below 1e-160 of y'y,
+which changes no digit of a float. A bound proved at `NO_RIDGE` therefore holds at gamma 0, within the outward rounding
+of bounds.
 """
 
 from __future__ import annotations
