@@ -5,8 +5,8 @@ This folder also compares MIO backends and draws figures of many runs. The rest 
 """
 
 COMMANDS = {
-    "batch": "commands",
-    "collect": "commands",
+    "batch": "run_commands",
+    "collect": "run_commands",
     "table": "table_commands",
     "plot": "table_commands",  # instead of that of the core, which draws single records
     "compare": "comparison_command",

@@ -232,7 +232,7 @@ class MoreWeight:
             which = np.flatnonzero(wanted[g] & np.isfinite(known.values[g] + known.errors[g]))
             if not len(which) or expired():
                 continue
-            row = _Row(self, rows, g, known, expired)
+            row = _GammaRelaxations(self, rows, g, known, expired)
             probe = last = -1
             for at in which[::-1].tolist():
                 if turn % 2 == 0 and (probe < 0 or sizes[at] * PROBED_RATIO <= sizes[probe]):
@@ -386,7 +386,7 @@ class MoreWeight:
         self.lower[where] = max(self.lower[where], lower)
 
 
-class _Row:
+class _GammaRelaxations:
     """Relaxations at one gamma of a fold; each starts from the solution of the previous size at the same weight."""
 
     def __init__(

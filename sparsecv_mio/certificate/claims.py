@@ -10,7 +10,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, are_nearly_equal
 from sparsecv_mio.certificate.fit_records import FitRecord
-from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
+from sparsecv_mio.certificate.parts import ChosenFolds, GridRequest, SearchRequest, relative_gap
 from sparsecv_mio.certificate.records import (
     CertifiedSoFar,
     DescentStep,
@@ -73,7 +73,7 @@ def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "")
     checks.require_same(f"{path}gap", claim.gap, gap, "lower and upper give")
 
 
-def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
+def check_grid(checks: Checks, request: GridRequest, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
     """Check the requested gap, and that a table has exactly the requested grid.
 
     Parameters
@@ -90,7 +90,7 @@ def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequ
     checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
-def check_requested_grid(checks: Checks, request: Request, p: int) -> None:
+def check_requested_grid(checks: Checks, request: GridRequest, p: int) -> None:
     """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
         checks.require(0 < len(values) == len(set(values)), f"request.{name}", "is empty or has a value twice")

@@ -67,7 +67,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
     path: tuple[PathRow, ...]
     work: parts.Work
     data: parts.DataInfo
-    request: parts.Request
+    request: parts.GridRequest
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     surface: Surface | None = None
@@ -235,7 +235,7 @@ class NearRecord(parts.JsonRecord):
     work: parts.Work
     data: parts.DataInfo
     folds: parts.FoldInfo | None
-    request: parts.Request
+    request: parts.GridRequest
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     classes: Classes | None = None
@@ -298,7 +298,7 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     work: parts.Work
     data: parts.DataInfo
     folds: parts.FoldInfo
-    request: parts.Request
+    request: parts.GridRequest
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     classes: Classes | None = None

@@ -282,7 +282,7 @@ class FoldInfo:
 
 
 @dataclass(frozen=True)
-class Request:
+class GridRequest:
     """The request of a run: the grid, the relative gap, the limits, and restrictions if there are any."""
 
     gammas: tuple[Gamma, ...]
@@ -296,7 +296,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class SearchRequest(Request):
+class SearchRequest(GridRequest):
     """The further options of a search, as requested; None in records that are older than an option.
 
     `method_used` is the method that `auto` selected. `oracles` is None if the choice was left to the search.

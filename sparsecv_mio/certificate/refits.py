@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.allowed_supports import positions
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
+from sparsecv_mio.certificate.restricted_supports import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
 from sparsecv_mio.certificate.unit_columns import SINGULAR
 from sparsecv_mio.units import TIE_RTOL

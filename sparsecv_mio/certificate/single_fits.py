@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.certificate.allowed_supports import NO_EFFECT, AllowedSupports
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_gap
 from sparsecv_mio.certificate.design import Design, Support
@@ -17,6 +16,7 @@ from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import Refit
 from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support
+from sparsecv_mio.certificate.restricted_supports import NO_EFFECT, AllowedSupports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset

@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.model_lists import check_common, check_near_list
+from sparsecv_mio.certificate.near_records import check_common, check_near_list
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.optimality import (
     Optimality,
@@ -35,7 +35,7 @@ from sparsecv_mio.certificate.optimality import (
     reported_pairs,
 )
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, checked_rows, fold_preprocessing
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, Side, reading_info
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, GridRequest, JsonRecord, Side, reading_info
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
@@ -275,7 +275,7 @@ def _check_restrictions(
     return checks.end_part("restrictions: features of the data, satisfied by every support")
 
 
-def _check_reference(checks: Checks, place: str, asked: Request | Side, dataset: Dataset) -> None:
+def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, dataset: Dataset) -> None:
     """Check that the reference levels are levels of factors, one for each factor."""
     if not asked.reference:
         return

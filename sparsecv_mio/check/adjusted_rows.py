@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from .bounded_fits import BoundedMoments, Design
+from .bounded_fits import BoundedMoments, ScaledDesign
 from .proof_file import Arithmetic, Array, Fractions, need
 
 
-class AdjustedDesign(Design):
-    """The data in the units of `Design`, with the unpenalised columns eliminated from the training rows.
+class AdjustedDesign(ScaledDesign):
+    """The data in the units of `ScaledDesign`, with the unpenalised columns eliminated from the training rows.
 
     The elimination uses fractions in either mode. In fast mode the remainders are rounded to floats once each: entries
     of moments and of rows have an error of at most `u`, because none exceeds 1.

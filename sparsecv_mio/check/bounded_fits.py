@@ -23,8 +23,8 @@ from .proof_file import Arithmetic, Array, Refused, need
 class BoundedMoments(NamedTuple):
     """Moments `Q = X'X`, `c = X'y`, `yy = y'y` of centred training rows; every entry has an error of at most `error`.
 
-    `center` (q + 1,) is the amount that `Design.about` subtracts from each column and the target, with an error of at
-    most `center_error`. `scale` (q,) are squared scales from these rows, if there are any.
+    `center` (q + 1,) is the amount that `ScaledDesign.about` subtracts from each column and the target, with an error
+    of at most `center_error`. `scale` (q,) are squared scales from these rows, if there are any.
     """
 
     Q: Array
@@ -36,7 +36,7 @@ class BoundedMoments(NamedTuple):
     scale: Any = None
 
 
-class Design:
+class ScaledDesign:
     """The data in scaled units: columns and target divided by powers of two, so that no sum of squares exceeds 1.
 
     Attributes

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .adjusted_rows import AdjustedDesign, DesignOfFolds
-from .bounded_fits import Design
+from .bounded_fits import ScaledDesign
+from .logistic_statements import LogisticFolds, TwoClasses, check_logistic_tree
 from .proof_file import (
     FORMAT_OF_LOSSES,
     FORMAT_OF_TERMS,
@@ -30,7 +31,6 @@ from .proof_file import (
     table,
 )
 from .statements import FoldIntervals, Folds, Terms, check_tree
-from .two_classes import LogisticFolds, TwoClasses, check_logistic_tree
 
 ROUNDING_RTOL = 1e-3  # share of a bound up to which rounding may explain that a claim is not proved in fast mode
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
@@ -98,7 +98,7 @@ class Check:
         elif adjust:
             self.design = AdjustedDesign(*table, self.kind, X[:, adjust])
         else:
-            self.design = TwoClasses(*table) if self.of_loss else Design(*table, self.kind)
+            self.design = TwoClasses(*table) if self.of_loss else ScaledDesign(*table, self.kind)
         self.kind, folds_of = self.design.kind, LogisticFolds if self.of_loss else Folds
         self.check_tree: Any = check_logistic_tree if self.of_loss else partial(check_tree, terms=terms)
         units = integers(head["units"], -2000, 2000, "units")

@@ -11,9 +11,9 @@ from .bounded_fits import (
     MOST_BLOCK_COLUMNS,
     BoundedFits,
     BoundedMoments,
-    Design,
     Penalty,
     ProvedBlocks,
+    ScaledDesign,
     block_values,
     fits,
     leverage_bounds,
@@ -322,7 +322,7 @@ class BoundedScores(NamedTuple):
 class Folds:
     """The folds of a proof: held-out and scored rows of each, proved trees, and subproblems by statement."""
 
-    def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
+    def __init__(self, design: ScaledDesign, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
         self.design, self.left, self.scored, self.terms = design, left, scored, terms
         self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
         need(self.count > 0, "the folds score no row")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Self
 
-from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
+from sparsecv_mio.certificate.parts import CoefficientBox, GridRequest, Side
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
@@ -282,7 +282,7 @@ class PathOptions:
         restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
         return replace(self, restrictions=restrictions)
 
-    def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
+    def request(self, gammas: Iterable[float], taus: Iterable[int]) -> GridRequest:
         """Return the request in the form of a record.
 
         Parameters
@@ -291,7 +291,7 @@ class PathOptions:
             Grid.
         """
         within = self.restrictions or None
-        return Request(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)
+        return GridRequest(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)
 
 
 NEAR_SHARE, MOST_NEAR = 0.01, 1000

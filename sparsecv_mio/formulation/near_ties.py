@@ -27,30 +27,24 @@ from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.slices import Clock
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.allowed_supports import complete_support
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments, objective_rounding, tie_margin
 from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
-from sparsecv_mio.trees.support_fits import fit_from_moments, objective_rounding, tie_margin
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes; with more, the list is incomplete
 
 
-class Clock(Protocol):
-    """The time limit of a solver."""
-
-    @property
-    def remaining_seconds(self) -> float:
-        """Return the number of seconds left."""
+class StoppableClock(Clock, Protocol):
+    """The time limit of a solver, which may also be asked to stop."""
 
     @property
     def stop(self) -> StopRequest:
         """Request to end, which a solver checks from time to time."""
-
-    def has_expired(self) -> bool:
-        """Return True if a list has to end."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ class MioSettings:
         """True for the engine of this package."""
         return self.backend == NATIVE
 
-    def solve(self, problem: SparseProblem, size: int, clock: Clock, **how: Any) -> Outcome:
+    def solve(self, problem: SparseProblem, size: int, clock: StoppableClock, **how: Any) -> Outcome:
         """Solve one MIO in the time that is left; return its outcome.
 
         Parameters
@@ -88,7 +82,7 @@ class MioSettings:
             Problem of one training set.
         size : int
             Maximum support size.
-        clock : Clock
+        clock : StoppableClock
             Time limit.
         **how
             Keywords of `Backend.solve`.
@@ -146,11 +140,11 @@ class VendorListing:
     ----------
     mio : MioSettings
         Backend and limits.
-    clock : Clock
+    clock : StoppableClock
         Time limit.
     """
 
-    def __init__(self, mio: MioSettings, clock: Clock) -> None:
+    def __init__(self, mio: MioSettings, clock: StoppableClock) -> None:
         self.mio, self.clock = mio, clock
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
@@ -326,13 +320,13 @@ class RestrictedListing:
     ----------
     mio : MioSettings
         Backend and limits.
-    clock : Clock
+    clock : StoppableClock
         Time limit.
     constraints : SideConstraints
         Side constraints.
     """
 
-    def __init__(self, mio: MioSettings, clock: Clock, constraints: SideConstraints) -> None:
+    def __init__(self, mio: MioSettings, clock: StoppableClock, constraints: SideConstraints) -> None:
         self.mio, self.clock, self.constraints = mio, clock, constraints
 
     def _grow_tree(

@@ -7,11 +7,11 @@ Below, these methods are called *oracles*. The rest of the package does not impo
 from sparsecv_mio.words import Intercept, Scale
 
 COMMANDS = {
-    "iacv": "commands",
-    "treecv": "commands",
+    "iacv": "iacv_treecv_commands",
+    "treecv": "iacv_treecv_commands",
     "glru": "glru_commands",
 }
-WARM_UP = "commands:compile_kernels"
+WARM_UP = "iacv_treecv_commands:compile_kernels"
 
 LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # learners of TreeCV
 CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # learners for two classes

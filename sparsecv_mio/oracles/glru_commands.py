@@ -14,7 +14,7 @@ from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles import RAW_UNITS
-from sparsecv_mio.oracles.commands import deliver_numbers, raw_data_note
+from sparsecv_mio.oracles.iacv_treecv_commands import deliver_numbers, raw_data_note
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.parts import FoldInfo, Request, Stability, StableChoice
+from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
@@ -402,7 +402,7 @@ BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
-def limit_words(asked: Request) -> str:
+def limit_words(asked: GridRequest) -> str:
     """Return the time limit of a request as text."""
     return "none" if asked.time_limit is None else f"{asked.time_limit:g} s"
 

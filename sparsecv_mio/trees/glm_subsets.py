@@ -41,7 +41,7 @@ MOST_STARTS = 5  # number of supports of a size, the last ones found, that serve
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
+class SubsetFits:
     """Fits of L supports.
 
     Attributes
@@ -212,7 +212,7 @@ class GlmSubsets:
 
     # -- supports ---------------------------------------------------------------------------------------------------
 
-    def refit(self, supports: Sequence[IntArray]) -> Fits:
+    def refit(self, supports: Sequence[IntArray]) -> SubsetFits:
         """Return fits of supports.
 
         Parameters
@@ -223,15 +223,15 @@ class GlmSubsets:
         masks = self.fits.masks(supports)
         return self._convert_to_x_units(masks, self.fits.refit(masks))
 
-    def _convert_to_x_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
+    def _convert_to_x_units(self, masks: BoolArray, fitted: FittedSupports) -> SubsetFits:
         coefficients, intercept = np.zeros(masks.shape), np.zeros(len(masks))
         for row, mask in enumerate(masks):
             coefficients[row], intercept[row] = self.fits.convert_to_x_units(mask, fitted.points[row])
-        return Fits(coefficients, intercept, fitted.lower, fitted.upper)
+        return SubsetFits(coefficients, intercept, fitted.lower, fitted.upper)
 
     def score_supports(
         self, supports: Sequence[IntArray], X: FloatArray, y: FloatArray, weights: FloatArray | None = None
-    ) -> tuple[Fits, FloatArray, FloatArray]:
+    ) -> tuple[SubsetFits, FloatArray, FloatArray]:
         """Return fits of supports, with bounds on the total loss of some rows at each exact fit.
 
         Parameters
@@ -245,7 +245,7 @@ class GlmSubsets:
 
         Returns
         -------
-        Fits
+        SubsetFits
             Fits as `refit` returns them.
         lower, upper : (L,) arrays
             Bounds on the total losses.

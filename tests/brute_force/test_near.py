@@ -25,7 +25,7 @@ from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, near_optimal
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.trees.support_fits import fit_from_moments
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
 RTOL = 1e-7  # of a value, beside the rounding of residuals against the targets
 

@@ -75,7 +75,7 @@ def _key(*words: Any) -> Any:
 
 UNALTERED = {
     (checker, name): _key
-    for name in ("Design", "AdjustedDesign", "DesignOfFolds", "check_tree", "TwoClasses", "check_logistic_tree")
+    for name in ("ScaledDesign", "AdjustedDesign", "DesignOfFolds", "check_tree", "TwoClasses", "check_logistic_tree")
 }
 
 

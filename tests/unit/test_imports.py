@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": set(),
     "check.command": INTERFACE,
     "oracles": FORMULATION | {"kernels"},
-    "oracles.commands": INTERFACE,
+    "oracles.iacv_treecv_commands": INTERFACE,
     "oracles.glru_commands": INTERFACE,
     "batch": INTERFACE | {"oracles"},
 }

@@ -66,7 +66,7 @@ class StepwiseOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class SelectionStep:
     """One step of stepwise selection, which removes or adds at most one column.
 
     Attributes
@@ -106,7 +106,7 @@ class StepwiseResult:
         Number of validation errors of the last model.
     start_errors : int
         Number of validation errors before the first step.
-    steps : tuple of Step
+    steps : tuple of SelectionStep
         The steps in their order.
     w : (d,) array
         Coefficients of all columns, zero for columns that are not selected; an intercept is last.
@@ -117,7 +117,7 @@ class StepwiseResult:
     selected: IntArray
     errors: int
     start_errors: int
-    steps: tuple[Step, ...]
+    steps: tuple[SelectionStep, ...]
     w: FloatArray
     seconds: float
 
@@ -193,7 +193,7 @@ def stepwise(
     view = ColumnView.from_problem(problem, selected)
     fit = train(view.problem, tol=settings.tol)
     errors = start_errors = search.errors(view, fit)
-    steps: list[Step] = []
+    steps: list[SelectionStep] = []
     while settings.max_steps is None or len(steps) < settings.max_steps:
         candidates = np.setdiff1d(everything, selected) if adding else selected
         if candidates.size == 0:
@@ -241,7 +241,7 @@ class ColumnSearch:
 
     def step(
         self, view: ColumnView, fit: DualFit, selected: IntArray, candidates: IntArray, errors: int
-    ) -> Step | None:
+    ) -> SelectionStep | None:
         """Return the step with the best candidate; None if `stop` is set.
 
         Parameters
@@ -275,7 +275,7 @@ class ColumnSearch:
             errors_of[j] = low
             if low == high and self._may_win(j, low, best, column):
                 best, column = low, j
-        return Step(column, best, candidates, lower, upper, errors_of, trainings)
+        return SelectionStep(column, best, candidates, lower, upper, errors_of, trainings)
 
     def errors(self, view: ColumnView, fit: DualFit) -> int:
         """Return the number of validation errors of a fit."""

@@ -43,8 +43,8 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
-from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept
 

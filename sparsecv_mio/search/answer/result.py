@@ -201,7 +201,7 @@ class _AllRowsFit:
 def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments if these are stored and accurate enough."""
     if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
-        from sparsecv_mio.trees.support_fits import fit_from_moments
+        from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
         fit_by_moments = fit_from_moments(problem, [support])
         value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])

@@ -16,7 +16,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.problems.protocol import Fits
-from sparsecv_mio.trees.support_fits import fit_from_moments
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, ROUNDING, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, Request, SearchRequest, Work, versions
+from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, GridRequest, SearchRequest, Work, versions
 from sparsecv_mio.certificate.records import SCHEMA, Least, OneSe, Record, Refit, Region, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
 ONE_SE = OneSe(0.5)
-REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+REQUEST = GridRequest((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
 SEARCH_REQUEST = SearchRequest(
     (0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2, method="auto", method_used="rounds",
     backend="native", refine=False, oracles=("glru", "treecv"),

@@ -14,7 +14,13 @@ import pytest
 import second_checker
 from forged_proofs import Lines, write_lines
 
-from sparsecv_mio.check.bounded_fits import BoundedMoments, Design, block_values, need_semidefinite, proved_block_part
+from sparsecv_mio.check.bounded_fits import (
+    BoundedMoments,
+    ScaledDesign,
+    block_values,
+    need_semidefinite,
+    proved_block_part,
+)
 from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Floats, Fractions, Refused
 from sparsecv_mio.data.dataset import Dataset
@@ -125,7 +131,7 @@ def test_three_judges_agree(seed: int, tmp_path: Path, monkeypatch: pytest.Monke
 AT = [np.array([0, 1, 2]), np.array([5]), np.array([4, 3])]
 
 
-def in_units_of(design: Design, share: float) -> tuple[BoundedMoments, Any, list[Any]]:
+def in_units_of(design: ScaledDesign, share: float) -> tuple[BoundedMoments, Any, list[Any]]:
     """Moments, penalty, and the part of M in the blocks, `share` times the largest that may be taken out."""
     m, penalty = design.exclude_rows([]), design.penalty(0.1)
     M, W = np.asarray(m.Q, dtype=np.float64) + np.diag(np.asarray(penalty[0], dtype=np.float64)), np.zeros((6, 6))
@@ -139,7 +145,7 @@ def in_units_of(design: Design, share: float) -> tuple[BoundedMoments, Any, list
 @pytest.mark.parametrize("seed", range(8))
 def test_a_part_is_taken_up_to_where_what_is_left_ceases_to_be_semidefinite(seed: int, kind: Any) -> None:
     data = near_copies(seed, 20, 6)
-    design = Design(data.X, data.y, "length", "fold", kind)
+    design = ScaledDesign(data.X, data.y, "length", "fold", kind)
     for share, holds in ((0.5, True), (1.0 - 1e-6, True), (1.0 + 1e-6, False), (1.5, False)):
         m, penalty, W = in_units_of(design, share)
         if holds:
@@ -166,7 +172,7 @@ def test_values_of_subsets_and_the_rest_hold(seed: int) -> None:
     data, rng, found = near_copies(seed, 20, 6), np.random.default_rng(seed), []
     b = np.round(rng.standard_normal((3, 6)), 3) * rng.choice([1.0, 1e3, 1e-3])
     for kind in KINDS:
-        design = Design(data.X, data.y, "length", "none", kind)  # the units are the same in both
+        design = ScaledDesign(data.X, data.y, "length", "none", kind)  # the units are the same in both
         m, penalty, W = in_units_of(design, 0.9)
         W = [kind.from_floats(np.round(np.asarray(one, dtype=np.float64), 9)) for one in W]
         part = proved_block_part(AT, W, m, penalty, kind)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.check import statements
-from sparsecv_mio.check.bounded_fits import Design, fits, leverage_bounds, residual_bounds
+from sparsecv_mio.check.bounded_fits import ScaledDesign, fits, leverage_bounds, residual_bounds
 from sparsecv_mio.check.proof_file import Arithmetic, Floats, Fractions, Refused
 
 Row = list[Fraction]
@@ -51,7 +51,7 @@ class Problem:
         size = int(rng.integers(0, q + 1))
         self.sets = np.array([np.sort(rng.permutation(q)[:size]) for _ in range(2)], dtype=np.int64).reshape(2, size)
 
-    def truth(self, design: Design) -> tuple[list[Row], list[Row], Row]:
+    def truth(self, design: ScaledDesign) -> tuple[list[Row], list[Row], Row]:
         """Centred rows, the target last, the training rows of these, and the penalty, in the design's units."""
         unit = Fraction(float(design.y_unit))
         units = [unit * Fraction(2) ** int(e) for e in design.exponent.tolist()] + [unit]
@@ -71,7 +71,7 @@ class Problem:
 def compare(problem: Problem, kind: Arithmetic) -> float | None:
     """Check all bounds; return the width of the interval of f over f, or None where the arithmetic refuses the data."""
     try:
-        design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
+        design = ScaledDesign(problem.X, problem.y, problem.scale, problem.intercept, kind)
         m, width = design.exclude_rows(problem.left), 0.0
         found = fits([m], design.penalty(problem.gamma), problem.sets, kind)
         Z, off = design.Z - m.center, m.center_error + 2 * kind.u
@@ -131,7 +131,7 @@ def test_bounds_hold_where_the_penalty_says_nothing(kind: Arithmetic, block: int
 def test_a_false_moment_would_be_seen() -> None:
     """The truth is that of the data: a bound without its rounding is off it."""
     problem = Problem(4)
-    design = Design(problem.X, problem.y, problem.scale, problem.intercept, Floats())
+    design = ScaledDesign(problem.X, problem.y, problem.scale, problem.intercept, Floats())
     design.gram[0, 0] *= 1.0 + 1e-9
     problem.sets = np.array([[0], [0]])
     m = design.exclude_rows(problem.left)
@@ -147,7 +147,7 @@ def leaf_bounds(seed: int, kind: Arithmetic) -> int:
     """Bounds of a random leaf at its ridge fit and at a random point are at most every f of its supports."""
     problem = Problem(seed)
     try:
-        design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
+        design = ScaledDesign(problem.X, problem.y, problem.scale, problem.intercept, kind)
         m, penalty, rng = design.exclude_rows(problem.left), design.penalty(problem.gamma), np.random.default_rng(seed)
         q = len(m.c)
         every, sizes = rng.random((1, q)) < 0.8, np.arange(q + 1)

@@ -20,7 +20,7 @@ from sparsecv_mio.problem.training_moments import (
     row_moments,
     training_moments,
 )
-from sparsecv_mio.trees.support_fits import fit_from_moments
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -15,10 +15,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.commands import Counted
 from sparsecv_mio.batch.dispatch import _block_interrupts
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.batch.peers import Fitted
+from sparsecv_mio.batch.run_commands import Counted
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -13,9 +13,7 @@ from forged_proofs import Lines, read_lines, write_lines
 from logistic_truth import fitted
 from true_claims import Truth
 
-from sparsecv_mio.check.main import check
-from sparsecv_mio.check.proof_file import Refused
-from sparsecv_mio.check.two_classes import (
+from sparsecv_mio.check.logistic_statements import (
     LOST_UNITS,
     ONE,
     TwoClasses,
@@ -24,6 +22,8 @@ from sparsecv_mio.check.two_classes import (
     exp_minus,
     fixed_point_log,
 )
+from sparsecv_mio.check.main import check
+from sparsecv_mio.check.proof_file import Refused
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput

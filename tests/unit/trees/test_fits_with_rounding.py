@@ -10,7 +10,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.trees.support_fits import fit_from_moments, objective_rounding, tie_margin
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments, objective_rounding, tie_margin
 
 
 @pytest.mark.parametrize("seed", range(20))
