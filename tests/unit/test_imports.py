@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -114,7 +115,13 @@ LATE = (
 )  # fmt: skip
 
 
-def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:
+@cache
+def imports_of(source: str, module: str, is_package: bool) -> tuple[str, ...]:
+    """Return the names that a module imports; see `find_imports`."""
+    return tuple(find_imports(source, module, is_package))
+
+
+def find_imports(source: str, module: str, is_package: bool) -> Iterator[str]:
     """Absolute names that a module imports anywhere, inside functions and under TYPE_CHECKING too, or loads by name.
 
     `from a import b` gives `a.b`: whether b is a module or a name in one, the room is in front. What is loaded by name
@@ -176,6 +183,7 @@ def test_every_module_keeps_the_table() -> None:
     assert not broken, "\n".join(broken)
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     """The modules that each module imports, inside functions and under TYPE_CHECKING too."""
     found = modules()
