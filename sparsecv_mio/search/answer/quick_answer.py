@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -233,9 +234,7 @@ class _SquaredFits:
         left_out, label = self._list_rows(folds, scored=False)
         gone, ones = rows[left_out], root[left_out]
         total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(s + 1)], axis=1)
-        second = np.empty((k, s + 1, s + 1))
-        for i, j in np.ndindex(s + 1, s + 1):
-            second[:, i, j] = rows[:, i] @ rows[:, j] - np.bincount(label, gone[:, i] * gone[:, j], k)
+        second = rows.T @ rows - _products_by_fold(gone, label, k)
         n = root @ root - np.bincount(label, ones * ones, k)
         mean = total / n[:, None] if centred else np.zeros((k, s + 1))
         second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
@@ -259,6 +258,23 @@ class _SquaredFits:
         lists = lists if scored or self.folds.left is None else self.folds.left
         rows, sizes = lists.concatenate_folds(folds[folds >= 0])
         return rows, np.repeat(np.flatnonzero(folds >= 0), sizes)
+
+
+def _products_by_fold(rows: FloatArray, label: IntArray, k: int) -> FloatArray:
+    """Return the (k, s, s) sums of products of columns over the rows of each fold; rows are in the order of folds.
+
+    A loop over folds, or over pairs of columns if these are fewer: either loop alone may be long.
+    """
+    s = rows.shape[1]
+    products = np.empty((k, s, s))
+    if k <= s * s:
+        starts = np.searchsorted(label, np.arange(k + 1))
+        for fold, (begin, end) in enumerate(pairwise(starts.tolist())):
+            products[fold] = rows[begin:end].T @ rows[begin:end]
+    else:
+        for i, j in np.ndindex(s, s):
+            products[:, i, j] = np.bincount(label, rows[:, i] * rows[:, j], k)
+    return products
 
 
 def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:

@@ -142,3 +142,16 @@ def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(
         assert np.all(found.value[t, same] >= by_fold.value[t, same] * (1.0 - 1e-12))
         np.testing.assert_allclose(found.value[t, same], by_fold.value[t, same], rtol=2e-2)
     assert found.value_on_all_rows.tolist() == by_fold.value_on_all_rows.tolist()
+
+
+@pytest.mark.parametrize(("n", "columns", "k"), [(40, 12, 5), (40, 3, 40), (9, 2, 9), (60, 30, 2)])
+def test_products_by_fold_take_few_steps(n: int, columns: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, steps = np.random.default_rng(0), list[int]()
+    rows, label = rng.normal(size=(n, columns)), np.sort(rng.integers(1, k, n))  # no row in fold 0
+    bincount = np.bincount
+    monkeypatch.setattr(quick_answer.np, "bincount", lambda *given: steps.append(1) or bincount(*given))
+    products = quick_answer._products_by_fold(rows, label, k)
+    assert len(steps) == (columns**2 if columns**2 < k else 0)
+    for fold in range(k):
+        own = rows[label == fold]
+        assert np.allclose(products[fold], own.T @ own, rtol=1e-13, atol=1e-13)
