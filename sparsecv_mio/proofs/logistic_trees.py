@@ -20,8 +20,9 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.k_support import support_norm
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.problem.glm_refit import REFIT_QUICK, RefitRows, fit_roughly
 from sparsecv_mio.problem.objective import scales
-from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS
+from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS
 from sparsecv_mio.proofs.threshold_trees import (
     BITS,
     NO_POINT,
@@ -162,25 +163,13 @@ class LogisticRows:
 
     def fit(self, columns: IntArray) -> tuple[FloatArray, Worth]:
         """Return the fit of some columns, and its bound."""
+        n, first, s = len(self.sign), int(self.free), len(columns)
+        Z = np.hstack([np.ones((n, first)), self.V[:, columns]])
+        rows = RefitRows(Z, self.sign, np.ones(n), np.repeat([0.0, 1.0], [first, s]), LOG_LOSS)
+        start = np.repeat([LOG_LOSS.origin(self.sign, rows.w) if first else 0.0, 0.0], [first, s])
         b = np.zeros(self.q)
-        here = self.worth(b)
-        for _ in range(NEWTON_STEPS):
-            G, c = self.model(b, here.u)
-            target = np.zeros(self.q)
-            target[columns] = np.linalg.solve(G[np.ix_(columns, columns)] + np.eye(len(columns)), c[columns])
-            value, step = here.loss + float(b @ b), 1.0
-            for _ in range(HALVINGS):
-                moved = b + step * (target - b)
-                there = self.worth(moved)
-                if there.loss + float(moved @ moved) <= value:
-                    break
-                step *= 0.5
-            else:
-                break
-            b, here = moved, there
-            if value - here.loss - float(b @ b) <= 1e-14 * value:
-                break
-        return b, here
+        b[columns] = fit_roughly(rows, start, REFIT_QUICK)[first:]
+        return b, self.worth(b)
 
 
 @dataclass(eq=False)
