@@ -121,9 +121,7 @@ def claim_from(row: Record) -> Claim:
     lower, upper = row.get("lower"), row.get("upper")
     value = next((row[name] for name in VALUES if row.get(name) is not None), None)
     return Claim(
-        -math.inf if lower is None else lower,
-        math.inf if upper is None else upper,
-        value if _is_exact(row) else None,
+        -math.inf if lower is None else lower, math.inf if upper is None else upper, value if _is_exact(row) else None
     )
 
 

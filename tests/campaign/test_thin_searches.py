@@ -133,8 +133,7 @@ def test_common_subsets(seed: int) -> None:
 @given(seed=SEEDS)
 def test_paths_on_all_rows(seed: int) -> None:
     found = made(
-        seed,
-        lambda case: best_subsets(case.data, gammas=case.gammas, taus=case.taus, **how_of(case, "restrictions")),
+        seed, lambda case: best_subsets(case.data, gammas=case.gammas, taus=case.taus, **how_of(case, "restrictions"))
     )
     if found is None:
         return

@@ -280,9 +280,7 @@ def test_warm_start_is_respected(name: str, form: str) -> None:
     rng = np.random.default_rng(12)
     for _ in range(40):
         problem = random_problem(rng, q=8)
-        best = min(
-            ((refit_moments(problem, s).objective, s) for s in _pairs(8)),
-        )
+        best = min((refit_moments(problem, s).objective, s) for s in _pairs(8))
         outcome = backend.solve(
             problem, 2, formulation=form, start=Start(best[1], "brute force"), limits=Limits(seconds=0.0)
         )
@@ -307,10 +305,7 @@ def test_advice_is_used_and_checked(name: str, form: str) -> None:
     problem = random_problem(np.random.default_rng(13), q=7)
     truth = brute_force(problem, 3)
     plain = backend.solve(problem, 3, formulation=form)
-    advice = KnownBounds(
-        lower=truth * (1 - 1e-9),
-        points=(np.linalg.solve(problem.M, problem.c),),
-    )
+    advice = KnownBounds(lower=truth * (1 - 1e-9), points=(np.linalg.solve(problem.M, problem.c),))
     best = Start(plain.incumbent or (), "plain run")
     outcome = backend.solve(problem, 3, formulation=form, advice=advice, start=best)
     check(outcome, truth, problem)

@@ -41,10 +41,7 @@ def evaluate(solver: Any, x: FloatArray) -> tuple[float, float]:
     activity = np.zeros(solver.getnumcon())
     rows, columns, values = solver.getatrip()
     np.add.at(activity, np.asarray(rows), np.asarray(values) * x[np.asarray(columns)])
-    for bounds, body in (
-        (solver.getconboundslice(0, len(activity)), activity),
-        (solver.getvarboundslice(0, size), x),
-    ):
+    for bounds, body in ((solver.getconboundslice(0, len(activity)), activity), (solver.getvarboundslice(0, size), x)):
         for key, low, high, value in zip(*bounds, body, strict=True):
             if key not in (mosek.boundkey.fr, mosek.boundkey.up):
                 worst = max(worst, low - value)

@@ -189,23 +189,7 @@ def test_the_default_gammas_of_wide_data_begin_higher() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "-1",
-        "nan",
-        "inf",
-        "a",
-        "1,",
-        "1,,2",
-        "1:2",
-        "1:2:3:4",
-        "2:1:5",
-        "0:1:5",
-        "1:2:1",
-        "1:2:0",
-        "1:2:x",
-        "1e400",
-    ],
+    ["", "-1", "nan", "inf", "a", "1,", "1,,2", "1:2", "1:2:3:4", "2:1:5", "0:1:5", "1:2:1", "1:2:0", "1:2:x", "1e400"],
 )
 def test_a_wrong_gamma_names_its_option(text: str) -> None:
     with pytest.raises(BadInput, match="^--gamma: "):

@@ -54,12 +54,7 @@ def test_recipes_for_contributors_are_those_of_the_architecture() -> None:
 
 def test_formats_of_the_page_are_those_of_the_code() -> None:
     page = text("docs/compatibility.md")
-    kinds = (
-        fit_records.PATH_SCHEMA,
-        fit_records.FIT_SCHEMA,
-        fit_records.NEAR_SCHEMA,
-        fit_records.COMMON_SCHEMA,
-    )
+    kinds = (fit_records.PATH_SCHEMA, fit_records.FIT_SCHEMA, fit_records.NEAR_SCHEMA, fit_records.COMMON_SCHEMA)
     for name in (records.SCHEMA, records.FIRST_SCHEMA, *kinds, FORMAT, CHECKPOINT_SCHEMA, TRACE_SCHEMA, BOUNDS):
         assert f"`{name}`" in page, name
 

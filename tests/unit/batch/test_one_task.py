@@ -222,8 +222,7 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
         assert numbers["cv_error"] < record.classes.null_error and numbers["test_auc"] > 0.5
     assert [task.settings["loss"] for task in peers] == ["logistic", "logistic"]
     with pytest.raises(
-        BadInput,
-        match="omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess",
+        BadInput, match="omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess"
     ):
         make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
 

@@ -143,8 +143,7 @@ def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
 
 TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0, 0.0], "b": [2.0, 1.0, np.nan, 5.0]}, index=list("wxyz"))
 RUNS_RESULTS_PLOTS = pd.DataFrame(
-    {"snr": [0.05, 0.05, 6.0, 6.0], "lower": [1.0, 3.0, 4.0, 4.0], "upper": [5.0, 6.0, 7.0, 2.0]},
-    index=[3, 5, 7, 9],
+    {"snr": [0.05, 0.05, 6.0, 6.0], "lower": [1.0, 3.0, 4.0, 4.0], "upper": [5.0, 6.0, 7.0, 2.0]}, index=[3, 5, 7, 9]
 )
 BY = pd.Series(["ours", "ours", "ours", "lasso"], index=RUNS_RESULTS_PLOTS.index)
 

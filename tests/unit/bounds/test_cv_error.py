@@ -179,10 +179,7 @@ def test_one_fold_by_itself_meets_the_table() -> None:
         assert [cell.low_origin for cell in exact] == [Origin.EXACT] * 2
 
 
-@pytest.mark.parametrize(
-    ("gammas", "taus", "word"),
-    [([], [1], "empty"), ([-1.0], [1], "gamma"), ([1.0], [99], "tau")],
-)
+@pytest.mark.parametrize(("gammas", "taus", "word"), [([], [1], "empty"), ([-1.0], [1], "gamma"), ([1.0], [99], "tau")])
 def test_misuse_is_one_line(gammas: list[float], taus: list[int], word: str) -> None:
     data = random_data()
     with pytest.raises(BadInput, match=word) as error:

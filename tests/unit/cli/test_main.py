@@ -34,10 +34,7 @@ CONTENTS = {
         (["solve", "constant.csv", "--target", "y", "--folds", "3"], "'y' is constant"),
         (["solve", "data.txt", "--target", "y"], "data.txt"),
         (["solve", "good.csv"], "--target"),
-        (
-            ["fit", "good.csv", "--target", "y", "--tau", "1"],
-            "--gamma is missing (ridge weight, such as 0.1); ",
-        ),
+        (["fit", "good.csv", "--target", "y", "--tau", "1"], "--gamma is missing (ridge weight, such as 0.1); "),
         (["solve"], "DATA is missing; see `sparsecv solve --help`"),
         (["verify", "good.csv"], "DATA is missing; see `sparsecv verify --help`"),
         (["collect", "."], "error: --out is missing ("),  # has a short name too

@@ -16,15 +16,7 @@ from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.rows_of_folds import fills_of_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.weights import (
-    Scored,
-    least_rows,
-    repeated,
-    row_weights,
-    weighted,
-    weighted_rows,
-    weights_of,
-)
+from sparsecv_mio.data.weights import Scored, least_rows, repeated, row_weights, weighted, weighted_rows, weights_of
 from sparsecv_mio.errors import BadInput
 
 DATA = Dataset.from_arrays([[1.0, 0.0], [2.0, 1.0], [3.0, 5.0]], [0.0, 1.0, 2.0], aux={"g": ["a", "b", "c"]})

@@ -7,14 +7,7 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.answers import (
-    Bracket,
-    Estimate,
-    binary_labels,
-    design_matrix,
-    holdout_split,
-    validation_rows,
-)
+from sparsecv_mio.oracles.answers import Bracket, Estimate, binary_labels, design_matrix, holdout_split, validation_rows
 from sparsecv_mio.oracles.glru import Logistic
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, NewtonOracle
 

@@ -96,12 +96,7 @@ def test_k_support(seed, p, k, s):
 
 @pytest.mark.parametrize(
     "penalty",
-    [
-        Regularizer(2.0, intercept=True),
-        Regularizer(2.0),
-        Regularizer(0.0, 1.0, intercept=True),
-        Regularizer(0.0, 1.0),
-    ],
+    [Regularizer(2.0, intercept=True), Regularizer(2.0), Regularizer(0.0, 1.0, intercept=True), Regularizer(0.0, 1.0)],
 )
 def test_prox_minimises(penalty):
     rng = np.random.default_rng(0)

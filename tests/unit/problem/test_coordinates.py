@@ -9,13 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.coordinates import (
-    Coordinates,
-    DoubleDouble,
-    objective_slack,
-    power_of_two,
-    size_of_target,
-)
+from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, objective_slack, power_of_two, size_of_target
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.units import ACCURATE_RTOL
 

@@ -29,12 +29,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
-from sparsecv_mio.search.api import (
-    OUTER,
-    STABILITY_WEIGHTS,
-    cross_validate,
-    tried_weights,
-)
+from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS, cross_validate, tried_weights
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
 

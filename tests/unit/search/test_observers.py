@@ -14,12 +14,7 @@ from runs import record_of, to_end
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import observers as trace_module
-from sparsecv_mio.search.observers import (
-    Progress,
-    Reporter,
-    Signals,
-    read_trace,
-)
+from sparsecv_mio.search.observers import Progress, Reporter, Signals, read_trace
 
 
 def test_listeners_are_called_in_their_order() -> None:

@@ -281,12 +281,7 @@ def test_the_command_line_has_every_option() -> None:
 
 @pytest.mark.parametrize(
     ("given", "method"),
-    [
-        ({}, "rounds"),
-        ({"backend": "highs"}, "joint"),
-        ({"loss": "logistic"}, "joint"),
-        ({"method": "grid"}, "grid"),
-    ],
+    [({}, "rounds"), ({"backend": "highs"}, "joint"), ({"loss": "logistic"}, "joint"), ({"method": "grid"}, "grid")],
 )
 def test_what_auto_means(given: dict[str, Any], method: str) -> None:
     assert choose_method(SearchOptions.of(**given)) == method

@@ -52,11 +52,7 @@ def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     for seed in range(6):
         with monkeypatch.context() as patch:
             _, search = fitted(patch, seed)
-            state, source, every = (
-                search.state,
-                WeightedTrees(),
-                np.ones(search.state.context.shape[:2], dtype=bool),
-            )
+            state, source, every = (search.state, WeightedTrees(), np.ones(search.state.context.shape[:2], dtype=bool))
             before = state.cells.lower.copy()
             do(search, list(source.relaxations(state, search.plan, every)))
             raised[0] += int((state.cells.lower > before).sum())
