@@ -49,14 +49,6 @@ def test_a_floor_raises_lower_ends_and_never_crosses() -> None:
         table.raise_lower(0, np.array([[0.0] * 4, [0.0, 6.0, 0.0, 0.0]]), Origin.TRAINING)
 
 
-def test_a_table_that_knows_nothing() -> None:
-    table = empty()
-    assert table.cv_interval(0, 0).upper == np.inf and table.minimum().lower == 0.0 and table.decided(0, 1) == 0
-    assert table.to_dict()["folds"][0] == {
-        "gamma": 1.0, "tau": 1, "fold": 0, "lower": 0.0, "upper": None, "estimate": None, "bound": "trivial"
-    }  # fmt: skip
-
-
 def test_printed_table_is_another_type() -> None:
     data = random_data(4)
     table = printed_bounds(standardize(data), make_folds("5", data), [1.0], [1, 2])

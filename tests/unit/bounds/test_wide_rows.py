@@ -11,7 +11,7 @@ from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold, farthest
-from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns, is_wide
+from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.forced_columns import ForcedColumns
@@ -55,13 +55,6 @@ def test_allowance_covers_every_candidate() -> None:
             b = np.linalg.solve(rows.matrix(held), rows.c[held])
             assert np.sqrt(rows.yy) + np.sqrt(rows.square[held]) @ np.abs(b) <= made.prior * (1.0 + 1e-12)
             assert np.linalg.norm(b) <= made.norm * (1.0 + 1e-12)
-
-
-def test_what_is_wide() -> None:
-    rng = np.random.default_rng(2)
-    for n, p, expected in ((50, 601, True), (400, 601, False), (20, 100, False)):
-        data = Dataset.from_arrays(rng.standard_normal((n, p)), rng.standard_normal(n))
-        assert is_wide(standardize(data)) == expected
 
 
 def drawn(seed: int, n: int = 12, q: int = 40) -> WideRows:

@@ -196,13 +196,6 @@ def test_no_message_is_a_traceback(place: Path) -> None:
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "request.gap" in done.stderr
 
 
-def test_write_and_read(tmp_path: Path) -> None:
-    path = tmp_path / "answer.json"
-    example().write_record(path)
-    assert read_record(path) == example()
-    assert [p.name for p in tmp_path.iterdir()] == ["answer.json"]
-
-
 def test_a_failing_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "answer.json"
     example().write_record(path)

@@ -10,9 +10,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.cli import Began, run
-from sparsecv_mio.cli.session import note_unused_seed, raise_if_interrupted, read_data, run_preparation
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.cli.session import raise_if_interrupted, read_data, run_preparation
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.options import SearchOptions
 
@@ -53,15 +51,6 @@ def test_data_are_described_by_their_options(tmp_path: Path) -> None:
         read_data(str(file), {"target": "y", "features": "a", "drop": "g"})
     with pytest.raises(BadInput, match="^target: no column is given"):
         read_data(str(file), {})
-
-
-@pytest.mark.parametrize(("quiet", "lines"), [(False, 1), (True, 0)])
-def test_a_seed_that_changes_nothing_is_told(quiet: bool, lines: int, capsys: Said) -> None:
-    data = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [1.0, 0.0, 2.0, 5.0])
-    note_unused_seed(make_folds("loo", data, 3), 3, quiet)
-    assert capsys.readouterr().err.count("--seed 3 has no effect") == lines
-    note_unused_seed(make_folds("2", data, 3), 3, False)
-    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupt_while_data_are_read_ends_the_command() -> None:

@@ -25,8 +25,6 @@ from sklearn.model_selection import (
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import (
-    blocks,
-    equal_folds,
     fold_columns,
     folds_from_labels,
     folds_from_splitter,
@@ -42,21 +40,10 @@ from sparsecv_mio.errors import BadInput
 from .plans import check, data_of, refused
 
 
-def test_remaining_rows_go_one_to_each_block_in_turn() -> None:
-    assert np.bincount(blocks("5", 23, 0)).tolist() == [6, 6, 6, 5]
-    assert np.bincount(blocks("3", 8, 0)).tolist() == [4, 4]
-
-
 @pytest.mark.parametrize(("share", "n", "held"), [("0.2", 10, 2), ("0.25", 10, 3), ("0.001", 10, 1), ("1e-1", 5, 1)])
 def test_holdout_rounds_to_the_nearest_and_holds_at_least_one(share: str, n: int, held: int) -> None:
     labels = holdout(share, n, 0)
     assert np.sum(labels == 0) == held and np.sum(labels == -1) == n - held
-
-
-def test_a_seed_decides_the_deal() -> None:
-    one, again, other = (equal_folds("4", 40, seed) for seed in (1, 1, 2))
-    assert np.array_equal(one, again) and not np.array_equal(one, other)
-    assert equal_folds("2", 6, 0).tolist() == [1, 0, 0, 0, 1, 1]  # a record of today must find its folds in years
 
 
 @pytest.mark.parametrize(
@@ -77,11 +64,6 @@ def test_sizes(n: int, spec: str, sizes: list[int]) -> None:
     plan = make_folds(spec, data_of(n), seed=1)
     check(plan, n)
     assert plan.sizes.tolist() == sizes and plan.spec == spec
-
-
-@pytest.mark.parametrize(("n", "folds"), [(442, 44), (506, 50), (167, 16), (392, 39)])
-def test_blocks_of_ten_give_the_published_numbers_of_folds(n: int, folds: int) -> None:
-    assert make_folds("blocks:10", data_of(n)).k == folds
 
 
 def test_seed_decides_the_shuffle_and_digest_is_of_the_labels() -> None:
@@ -262,12 +244,6 @@ def test_frozen_repeats_and_strata() -> None:
     plan = make_folds("2x3", data_of(9), 0)
     assert [plan.scored_rows(j).tolist() for j in range(3, 6)] == [[2, 4, 6], [1, 5, 8], [0, 3, 7]]
     assert make_folds("stratified:3", data_of(9), 0).labels.tolist() == [2, 1, 0, 2, 0, 1, 0, 2, 1]
-
-
-def test_forward_is_the_time_series_split() -> None:
-    for n, k in ((12, 3), (23, 4), (9, 7)):
-        plan, other = make_folds(f"forward:{k}", data_of(n)), folds_from_splitter(TimeSeriesSplit(k), data_of(n))
-        assert plan.digest == other.digest and plan.seed is None and not plan.is_partition
 
 
 def test_pairs_serve_as_splitter() -> None:

@@ -18,7 +18,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
+from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.objective import fit
@@ -50,16 +50,6 @@ def test_rounding_that_hides_every_bound_is_no_allowance(p: int) -> None:
     found = fit_one(data, tau=3, gamma=1e-6, intercept="none")
     assert 0.0 <= found.allowance <= 1e-3 * found.upper
     assert FitRecord.from_json(found.to_json()) == found and verify(found, data).ok
-
-
-def test_keywords_go_before_options() -> None:
-    base = FitOptions.of(scale="none", side=SideOptions(force_out=("x0",)), backend="highs")
-    ours = fit_one(made(0), tau=2, gamma=0.3, options=base, scale="length")
-    same = fit_one(made(0), tau=2, gamma=0.3, scale="length", side=SideOptions(force_out=("x0",)), backend="highs")
-    assert "x0" not in ours.support and ours.data.scale == "length" and ours.backend == "highs"
-    assert (ours.support, ours.objective) == (same.support, same.objective)
-    with pytest.raises(TypeError, match=r"fit_one\(\) got an unexpected keyword argument 'scal'"):
-        fit_one(made(0), tau=2, gamma=0.3, scal="none")  # type: ignore[call-arg]
 
 
 def test_a_start_and_limits_are_taken() -> None:

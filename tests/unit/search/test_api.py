@@ -187,13 +187,6 @@ def test_restrictions_and_any_folds(given: dict[str, Any]) -> None:
     assert sc.verify(record, drawn()).failures == ()
 
 
-def test_words_go_before_options() -> None:
-    data, folds, _ = drawn_from_drawn_search()
-    options = SearchOptions(gap=0.1, threads=1)
-    record = cross_validate(data.dataset, folds, gammas=[0.1, 1.0], taus=[1, 2], options=options, gap=0.0)
-    assert record.request.gap == 0.0 and record.request.threads == 1 and record.status == "proved"
-
-
 def test_what_is_no_option_is_a_type_error() -> None:
     data, folds, _ = drawn_from_drawn_search()
     with pytest.raises(TypeError, match="colour"):

@@ -10,16 +10,13 @@ import pytest
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.state.cells import (
     CellTable,
-    add_prefix,
     check_like,
     check_range,
     fill_support,
-    locate_supports,
     make_support_table,
     missing_columns,
     parse_counts,
     parse_json,
-    select_by_prefix,
 )
 
 
@@ -34,17 +31,6 @@ def test_only_what_is_missing_is_added() -> None:
     assert fill_support(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [0, 2, 5, 9]
     assert fill_support(support, 2, np.array([0])).tolist() == [2, 5]
     assert fill_support(support, 9, np.array([5, 0])).tolist() == [0, 2, 5]
-
-
-def test_places_and_back() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        columns = np.sort(rng.choice(30, 12, replace=False))
-        inside = np.sort(rng.choice(columns, 4, replace=False))
-        outside = np.append(inside, np.setdiff1d(np.arange(30), columns)[0])
-        found = locate_supports(columns, [outside, inside])
-        assert len(found) == 1 and columns[found[0]].tolist() == inside.tolist()
-    assert locate_supports(columns, [np.zeros(0, dtype=np.int64)])[0].tolist() == []
 
 
 MODEL = {"a": np.zeros((2, 3)), "b": np.zeros(4, dtype=np.int64)}
@@ -75,15 +61,6 @@ def test_counts_and_json() -> None:
     for wrong in ('{"x": 1.5}', '{"x": true}', "[]", "{"):
         with pytest.raises(CorruptStore):
             parse_counts(np.array(wrong))
-
-
-def test_names_below_a_name() -> None:
-    state = add_prefix("run", MODEL)
-    assert (
-        set(state) == {"run.a", "run.b"}
-        and set(select_by_prefix("run", state)) == {"a", "b"}
-        and select_by_prefix("here", state) == {}
-    )
 
 
 def table() -> CellTable:

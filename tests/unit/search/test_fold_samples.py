@@ -7,36 +7,12 @@ import pytest
 from drawn_search import drawn
 from runs import change_plan, new_run, to_end
 
-from sparsecv_mio.search.problems.first_supports import SAMPLED
-from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
+from sparsecv_mio.search.problems.fold_samples import FoldSample
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.state.attempts import DONE
-from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.subsets import is_never_expired
 
 from .judged import check_state, do, grow_full_data, random_search
-
-
-def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> None:
-    for gammas in (1, 4, 15):
-        for on_average in (0.3, 1.0, 2.5, 40.0):
-            visits = [choose_gammas(fold, gammas, on_average) for fold in range(200)]
-            assert all(one == sorted(set(one), reverse=True) for one in visits)
-            each = np.bincount(np.concatenate(visits).astype(int), minlength=gammas)
-            assert (each > 0).all() and each.max() - each.min() <= 0.1 * each.max() + 1
-            mean = sum(map(len, visits)) / len(visits)
-            assert abs(mean - min(on_average, gammas)) < 0.05 * on_average
-
-
-def test_the_most_influential_folds_are_in_the_sample() -> None:
-    search = new_run(*drawn(p=6, n=150, folds="loo"))
-    grow_full_data(search)
-    root = search.problems.full(0).fit_all_columns([search.state.full_support((0, 0))], [0])
-    assert root is not None
-    sample = find_influential_folds(root)
-    assert FEW_FOLDS <= len(sample) <= FEW_FOLDS + SAMPLED and len(np.unique(sample)) == len(sample)
-    influence = root.residual**2 / (1.0 - root.leverage)
-    assert set(np.argsort(-influence)[:FEW_FOLDS].tolist()) <= set(sample.tolist())
 
 
 def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:

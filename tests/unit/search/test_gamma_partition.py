@@ -28,10 +28,8 @@ from sparsecv_mio.search.every_gamma.gamma_partition import (
     GammaPartition,
     IntervalSearch,
     Piece,
-    coarse_first,
     held_out,
     held_out_of_many,
-    least_of_greater,
     make_continuous_record,
 )
 from sparsecv_mio.search.observers import Progress
@@ -53,12 +51,6 @@ def test_refusals_name_the_option(keywords: dict[str, object], words: str) -> No
     data = Dataset.from_arrays(np.eye(6)[:, :2], [3.0, 2.0, 1.0, 0.0, 0.0, 0.5])
     with pytest.raises(BadInput, match=words):
         cross_validate(data, "3", gammas=GammaInterval(0.1, 1.0), taus=[1], **keywords)  # type: ignore[arg-type]
-
-
-def test_the_greater_of_two_lines() -> None:
-    assert least_of_greater(np.array([[0.0, 2.0], [1.0, 1.0]])) == 1.0
-    assert least_of_greater(np.array([[0.0, 2.0], [3.0, -1.0]])) == 1.0
-    assert least_of_greater(np.array([[2.0, 1.0], [0.0, 0.0]])) == 1.0
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
@@ -183,12 +175,6 @@ def test_without_time_the_curve_is_coarse() -> None:
         assert dict(zip(made.curve_gammas, made.curve_errors, strict=True)).items() <= curve.items()
         points.append(len(made.curve_gammas))
     assert points[1] == points[0] + 40 < len(curve)
-
-
-def test_far_points_come_first() -> None:
-    order = coarse_first(CURVE_POINTS)
-    assert sorted(order) == list(range(CURVE_POINTS)) and coarse_first(0) == []
-    assert sorted(order[:15]) == list(range(0, CURVE_POINTS, 27))
 
 
 @pytest.mark.parametrize("spec", ["loo", "4"])

@@ -233,21 +233,6 @@ def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
             assert least * (1.0 - 1e-12) <= case.inside[support][fold] <= cutoffs[t, fold]
 
 
-def test_candidates_come_after_the_incumbents() -> None:
-    case = Enumerated(5)
-    root = case.full_fit([0, 1, 2])
-    before = root.scores(0, case.folds.k).copy()
-    more = case.supports(2)
-    candidates = ScoredTogether(root, more, [1] * len(more))
-    scores = candidates.scores(0, case.folds.k)
-    assert len(candidates.supports) == len(root.supports) + len(more)
-    for fold, s in enumerate(case.best(2)):
-        assert tuple(np.sort(candidates.supports[scores.which[1, fold]]).tolist()) == s
-    kept = root.scores(0, case.folds.k)
-    assert np.array_equal(kept.value, before.value) and np.array_equal(kept.which, before.which)  # not written to
-    assert np.array_equal(scores.value[0], before.value[0]) and np.all(scores.value <= before.value)
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
 def test_first_intervals_hold_the_truth(seed: int, spec: str, intercept: str) -> None:

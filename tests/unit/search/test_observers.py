@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,6 @@ from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import observers as trace_module
 from sparsecv_mio.search.observers import Progress, Reporter, Signals, read_trace
-
-
-def test_listeners_are_called_in_their_order() -> None:
-    signals, heard = Signals(), []
-    signals.listen(progressed=lambda: heard.append("first"))
-    signals.listen(progressed=lambda: heard.append("second"), safe_point=lambda: heard.append("safe"))
-    signals.notify_progress()
-    signals.safe_point()
-    assert heard == ["first", "second", "safe"]
 
 
 def test_what_is_being_done_is_counted_where_it_can_be() -> None:
@@ -43,19 +33,6 @@ def test_the_end_is_the_record() -> None:
     assert shown.cv_error == record.cv_error and not shown.estimate
     of_tau = [min(row.cv_error for row in record.table if row.tau == tau) for tau in (1, 2, 3)]
     assert [row.cv_error for row in shown.taus] == of_tau and not any(row.estimate for row in shown.taus)
-
-
-def test_reports_take_a_small_share_of_the_time() -> None:
-    seen: list[Progress] = []
-
-    def slow() -> Progress:
-        time.sleep(0.02)
-        return Progress(0, 1, 0, 0.0, 1.0, 0.0)
-
-    reporter, begin = Reporter(seen.append, slow), time.monotonic()
-    while time.monotonic() - begin < 0.3:
-        reporter.visit()
-    assert 1 <= len(seen) <= 6
 
 
 def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:

@@ -129,17 +129,6 @@ def test_proximal_gradient_converges_to_the_proximal_newton_step(lam):
     assert lam < 1.0 or np.any(state.approx == 0.0)
 
 
-def test_newton_step_is_exact_for_the_squared_loss():
-    rng = np.random.default_rng(7)
-    X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
-    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.7)
-    got = newton_step(erm, np.zeros(4))
-    for i in range(30):
-        keep = np.arange(30) != i
-        fit = np.linalg.solve(X[keep].T @ X[keep] + 0.7 * np.eye(4), X[keep].T @ y[keep])
-        assert got[i] == pytest.approx(fit, abs=1e-11)
-
-
 def test_singular_hessian_is_named():
     X, y = logistic_data(10, 2, 2)
     erm = Erm(np.hstack([X, np.zeros((10, 1))]), y, Logistic(), Regularizer(2.0), 0.0)

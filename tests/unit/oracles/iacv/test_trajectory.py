@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import (
@@ -35,7 +34,6 @@ from sparsecv_mio.oracles.iacv import (
 )
 from sparsecv_mio.oracles.iacv.risk_without_rows import Expansion
 
-from ..samples import data as sample_rows
 from .rows import LOSS, PENALTY, ROW, data
 
 
@@ -171,42 +169,6 @@ def test_scaled_penalty_keeps_the_minimiser():
     assert grad[True] < 0.01 < 0.05 < grad[False]
 
 
-def test_iacv_single_rows_and_groups():
-    X, y = sample_rows()
-    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.5)
-    for rows in (np.array([4]), np.array([7]), np.array([1, 9, 30])):
-        keep = np.setdiff1d(np.arange(40), rows)
-        b = np.linalg.solve(X[keep].T @ X[keep] + 0.5 * np.eye(3), X[keep].T @ y[keep])
-        labels = np.full(40, -1)
-        labels[rows] = 0
-        group = replace(erm, labels=labels)
-        assert X[rows] @ _followed(group, 600)[0] == pytest.approx(X[rows] @ b, abs=1e-9)
-    assert X[4] @ _followed(erm, 600)[4] == pytest.approx(X[4] @ _alone(X, y, 4), abs=1e-9)
-
-
-def _followed(erm: Erm, steps: int) -> FloatArray:
-    state = start(erm)
-    for _ in range(steps):
-        state = iacv_step(erm, gd(default_step(erm)), state)
-    return state.approx
-
-
-def _alone(X: FloatArray, y: FloatArray, row: int) -> FloatArray:
-    keep = np.arange(len(y)) != row
-    return np.linalg.solve(X[keep].T @ X[keep] + 0.5 * np.eye(3), X[keep].T @ y[keep])
-
-
-def test_iacv_logistic_is_near_the_exact_fit():
-    X, y = sample_rows()
-    erm = Erm(X, np.sign(y), Logistic(), Regularizer(2.0), 0.5)
-    method = gd(default_step(erm))
-    found, Theta = _followed(erm, 100), np.zeros((40, 3))
-    for t in range(100):
-        Theta = exact_step(erm, method, t, Theta)
-    for i in range(40):
-        assert X[i] @ found[i] == pytest.approx(X[i] @ Theta[i], abs=0.1)
-
-
 def sample() -> Dataset:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3)) + 2.0
@@ -283,14 +245,6 @@ def test_summary_is_json_with_the_promised_keys():
     assert full["cv"] == bare["cv"]
     assert full["rel_err_cv"] == pytest.approx(abs(full["cv"] - full["cv_exact"]) / full["cv_exact"])
     assert set(full["ns"]) == {"cv", "err_approx", "rel_err_cv"}
-
-
-def test_squared_loss_has_no_error():
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
-    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 1.0, rng.integers(-1, 5, 40))
-    report = run(erm, gd(default_step(erm)), 60, methods=("exact",))
-    assert report.traces["iacv"].err_approx.max() < 1e-13
 
 
 def test_early_stop_holds_the_best_iterate():

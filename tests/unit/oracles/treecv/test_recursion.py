@@ -11,13 +11,10 @@ from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.treecv import (
     BernoulliNaiveBayes,
-    CvResult,
     GaussianNaiveBayes,
-    Learner,
     LeastSquaresSgd,
     PartialFitLearner,
     PegasosLearner,
-    Recursive,
     RidgeLearner,
     RowsByFold,
     standard_cv,
@@ -39,17 +36,6 @@ def test_every_fold_is_a_slice() -> None:
     assert sorted_already.X is X and sorted_already.y is y
     with pytest.raises(BadInput, match="folds have 6 rows"):
         RowsByFold.of(X[:5], y[:5], folds_from_labels(labels))
-
-
-def test_what_learners_can_do() -> None:
-    pegasos, ridge, bayes = PegasosLearner(2), RidgeLearner(1.0), BernoulliNaiveBayes(2, np.array([-1.0, 1.0]))
-    assert all(isinstance(learner, Learner) for learner in (pegasos, ridge, bayes))
-    assert isinstance(pegasos, Recursive) and not isinstance(ridge, Recursive)
-
-
-def test_folds_count_alike_in_the_estimate_and_rows_alike_in_the_pooled_one() -> None:
-    found = CvResult(np.array([1.0, 4.0]), np.array([3, 1]), 8, 0.1)
-    assert found.estimate == 2.5 and found.pooled == 1.75
 
 
 class Diary:
