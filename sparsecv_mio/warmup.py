@@ -34,7 +34,7 @@ from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_t
 from sparsecv_mio.satellites import registered
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
-from sparsecv_mio.search.problems.first_supports import first_supports
+from sparsecv_mio.search.problems.local_search import search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
@@ -133,7 +133,7 @@ def first_answers() -> None:
     """Run the heuristics with which a search begins."""
     for shape in ((30, 8), (12, 60)):
         data = standardize(make_tiny_data(*shape))
-        for _ in first_supports(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
+        for _ in search_all_passes(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
             pass
 
 

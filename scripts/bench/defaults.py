@@ -33,7 +33,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.problems.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.problems.local_search import FoldPaths, search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Moment
 
@@ -106,7 +106,7 @@ def searched(X: FloatArray, y: FloatArray, score: Score, seconds: float) -> dict
     grid = Grid.of(GAMMAS.tolist(), list(range(1, min(LARGEST, data.dataset.p, n_train - 1) + 1)), data.dataset.p)
     end = time.process_time() + seconds
     found: dict[int, FoldPaths] = {}
-    for paths in first_supports(data, folds.with_all_rows(), grid, until=Moment(lambda: time.process_time() > end)):
+    for paths in search_all_passes(data, folds.with_all_rows(), grid, until=Moment(lambda: time.process_time() > end)):
         found[paths.fold] = paths
     held_out = np.sum([found[fold].held_out for fold in range(folds.k)], axis=0)
     new = np.empty(held_out.shape)

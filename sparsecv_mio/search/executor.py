@@ -12,8 +12,6 @@ from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import Findings, Step
 
-MAX_QUEUED_STEPS = 16  # steps of a turn on one thread; the order reads the state again after them
-
 
 class Executor:
     """An executor that runs steps and returns their findings in the order in which the steps end.
@@ -33,13 +31,16 @@ class Executor:
         Function that returns True once running steps have to end.
     waits_for_all : bool
         True if findings are returned once all threads have ended their steps.
+    steps_of_turn : int
+        Maximum number of steps of a turn on one thread.
     """
 
     def __init__(
-        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], waits_for_all: bool = False
-    ) -> None:
+        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], waits_for_all: bool = False,
+        steps_of_turn: int = 1,
+    ) -> None:  # fmt: skip
         self.problems, self.n_threads, self._is_expired = problems, n_threads, is_expired
-        self.waits_for_all = waits_for_all
+        self.waits_for_all, self.steps_of_turn = waits_for_all, steps_of_turn
         self._running: list[tuple[Future[Findings] | None, Step]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._stopped = threading.Event()
@@ -51,9 +52,9 @@ class Executor:
 
     @property
     def n_idle(self) -> int:
-        """Number of steps to submit: one for each idle thread, or `MAX_QUEUED_STEPS` on one thread."""
+        """Number of steps to submit: one for each idle thread, or `steps_of_turn` on one thread."""
         if self.n_threads == 1:
-            return 0 if self._running else MAX_QUEUED_STEPS
+            return 0 if self._running else self.steps_of_turn
         n_busy = sum(
             step.n_threads for future, step in self._running
             if future is None or self.waits_for_all or not future.done()

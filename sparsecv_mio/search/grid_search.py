@@ -34,7 +34,7 @@ from sparsecv_mio.search.goals import (
 )
 from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line, measure_progress
 from sparsecv_mio.search.orders.algorithm1 import algorithm1
-from sparsecv_mio.search.orders.by_size import smallest_size_first
+from sparsecv_mio.search.orders.by_size import by_size
 from sparsecv_mio.search.orders.estimates import estimates
 from sparsecv_mio.search.orders.first_answers import first_answers
 from sparsecv_mio.search.orders.first_supports import first_supports
@@ -60,7 +60,7 @@ from sparsecv_mio.units import MODEL_SHARE
 Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
 ORDERS: dict[str, Order] = {
     "first answers": first_answers, "winner first": winner_first, "first supports": first_supports,
-    "together": together, "by size": smallest_size_first, "given pairs": given_pairs,
+    "together": together, "by size": by_size, "given pairs": given_pairs,
     "algorithm 1": algorithm1, "grid": grid,
 }  # fmt: skip
 
@@ -70,7 +70,7 @@ def search_grid(
 ) -> Iterator[None]:  # fmt: skip
     """Search until the goal is settled, the deadline has expired, or no step is left; yield after each turn.
 
-    A turn chooses steps from one state: one for every idle thread, or up to `MAX_QUEUED_STEPS` on one thread. It then
+    A turn chooses steps from one state: one for every idle thread, or up to `plan.steps_of_turn` on one thread. It then
     takes the findings of the finished steps.
 
     Parameters
@@ -134,20 +134,21 @@ class GridSearch(Watched):
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
         expired, waits = context.deadline.has_expired, self.plan.waits_for_all
-        self.executor = Executor(problems, self.plan.n_threads, expired, waits)
+        self.executor = Executor(problems, self.plan.n_threads, expired, waits, self.plan.steps_of_turn)
         self._turns: Iterator[None] = self.turns()
         self._is_over, self._look_at_sizes = False, 0.0
 
     def turns(self) -> Iterator[None]:
         """Search for one goal after the other; every turn leaves a valid state.
 
-        The first answers come first, and then the certified choice, with the pair of the one-standard-error rule if it
-        is requested. A part of a time limit is reserved for the model of the full data at the pair to report. The
-        search then goes on in the remaining time.
+        All orders of the plan serve the certified choice. Once the orders before the last one have ended, a part of a
+        time limit is reserved for the model of the full data, and the last order begins. The pair of the
+        one-standard-error rule comes next if it is requested, then the model of the full data at the pair to report.
+        The last order then uses the remaining time. Other goals and estimates of open pairs come last.
         """
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
-        yield from self._first_orders(choice)
+        yield from self._search_by_earlier_orders(choice)
         deadline.keep_time(MODEL_SHARE, self.is_model_open)
         yield from self._search(choice, ORDERS[last])
         goals = goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else []
@@ -161,8 +162,8 @@ class GridSearch(Watched):
         yield from self._search(Estimates(), estimates)
         self.problems.clear()
 
-    def _first_orders(self, choice: SearchGoal) -> Iterator[None]:
-        """Search by the orders of the plan except the last one, as far as they have not ended."""
+    def _search_by_earlier_orders(self, choice: SearchGoal) -> Iterator[None]:
+        """Search by the orders of the plan before the last one, except those that ended before a checkpoint."""
         for order in self.plan.orders[int(self.state.tried.n_orders_done) : -1]:
             yield from self._search(choice, ORDERS[order])
             if not self.context.deadline.has_expired():

@@ -60,89 +60,185 @@ def _setting(default: Any, unit: str, reason: str) -> Any:
 class Plan:
     """Settings of a search and its limits. The `metadata` of a field has the unit and the reason of its value."""
 
+    # the request
     orders: tuple[str, ...] = _setting(
-        ("first answers", "winner first"), "names", "together: cheap trees; winner first: expensive trees of folds"
+        ("first answers", "winner first"), "names", "orders of the search, one after the other"
     )
-    order_of_pairs: str = _setting("given pairs", "name", "of the pairs of a goal beyond the choice")
-    n_threads: int = _setting(1, "threads", "--threads")
-    solver: str = _setting(NATIVE, "name", "--backend")
-    mio_budget: int = _setting(UNLIMITED, "MIOs", "--mio-budget")
-    counts_mios: bool = _setting(False, "-", "each subproblem is one MIO, with no limit on its nodes")
-    waits_for_all: bool = _setting(False, "-", "steps of all threads end together, so that runs repeat themselves")
-    solves_all: bool = _setting(False, "-", "--method grid solves every subproblem")
-    solves_subproblems: bool = _setting(True, "-", "--method bounds solves none")
-    relaxes_folds: bool = _setting(False, "-", "relaxations of folds come before MIOs, which take longer")
-    relaxations_at_once: int = _setting(1, "relaxations", f"of a step; over {FEW_FOLDS} folds one takes little time")
-    grows_roots: bool = _setting(False, "-", "trees of folds have first nodes, where no relaxation gives supports")
-    root_nodes: int = _setting(0, "nodes", "of the roots of folds; restricted trees solve most subproblems by a few")
-    sources_off: tuple[str, ...] = _setting((), "names", "--sources: sources of bounds that are switched off")
-    lists_held_out: bool = _setting(False, "-", f"{FEWEST_FOLDS} folds or more that score all their held-out rows")
+    order_of_pairs: str = _setting(
+        "given pairs", "name", "order for the pairs of a goal other than the certified choice"
+    )
+    n_threads: int = _setting(1, "threads", "number of threads: --threads")
+    solver: str = _setting(NATIVE, "name", "solver of the MIOs: --backend")
+    mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIOs: --mio-budget")
+    counts_mios: bool = _setting(False, "-", "each subproblem is one MIO, without a limit on its nodes")
+    waits_for_all: bool = _setting(
+        False, "-", "the loop waits for the steps of all threads, so that runs can be repeated"
+    )
+    steps_of_turn: int = _setting(
+        16, "steps", "maximum number of steps on one thread before the order reads the state again"
+    )
+    solves_all: bool = _setting(False, "-", "every subproblem is solved: --method grid")
+    solves_subproblems: bool = _setting(True, "-", "subproblems are solved: all methods but bounds")
+    sources_off: tuple[str, ...] = _setting((), "names", "bounding methods that are switched off: --sources")
+
+    # memory
+    stores_objectives: bool = _setting(
+        True, "-", f"bounds on training objectives are stored: at most {MANY_FOLDS} folds, or tables by pairs"
+    )
+    stores_sums: bool = _setting(
+        False, "-", "only sums over folds are stored: very many subproblems, and only the choice is requested"
+    )
+    streams_folds: bool = _setting(
+        False, "-", f"bounds are written for a part of the folds at a time: over {MANY_FOLDS} folds"
+    )
+    gammas_at_once: int = _setting(
+        1, "gammas", f"gammas whose bounds a step states together: at most {CELLS_AT_ONCE} subproblems"
+    )
+    parts_of_fold: int = _setting(
+        1, "parts", "parts of the gammas of a fold in a step, so that no worker of a cluster waits"
+    )
+
+    # bounding methods that are used
     searches_folds: bool = _setting(
-        False, "-", f"over {SMALL} columns; smooth losses: under {MIN_ROWS_OF_COLUMN} rows a column, {FEW_FOLDS} folds"
+        False,
+        "-",
+        f"local search in single folds: over {SMALL} columns; logistic and Poisson loss: also under "
+        f"{MIN_ROWS_OF_COLUMN} rows a column and at most {FEW_FOLDS} folds",
     )
     searches_all_folds: bool = _setting(
-        False, "-", f"at most {FEW_FOLDS} folds, {MANY_FOLDS_BY_ROWS} by rows: they learn from each other"
+        False,
+        "-",
+        f"local search in all folds, which share supports: at most {FEW_FOLDS} folds, {MANY_FOLDS_BY_ROWS} by rows",
     )
-    holds_out: bool = _setting(False, "-", "a support of the full data is fitted in every fold at once")
-    relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
-    first_full_nodes: int = _setting(0, "nodes", "of the first trees on the full data; 0: local search alone")
-    first_trees_share: float = _setting(0.6, "share of a limit", "after which no first tree of the full data begins")
+    samples_folds: bool = _setting(False, "-", f"local search in a sample of the folds: over {FEW_FOLDS} folds")
+    holds_out: bool = _setting(False, "-", "a support of the full data is fitted in all folds at once")
+    lists_held_out: bool = _setting(
+        False, "-", f"lists of near-optimal supports serve all folds: at least {FEWEST_FOLDS} folds that score all rows"
+    )
     leaves_folds_out: bool = _setting(
-        False, "-", f"{FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, at most {PATH_TREE_COLUMNS} columns"
+        False,
+        "-",
+        f"fits of the full data give those of all folds: at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, "
+        f"at most {PATH_TREE_COLUMNS} columns",
     )
-    stores_objectives: bool = _setting(True, "-", f"at most {MANY_FOLDS} folds, or rows for pairs whose folds differ")
-    gammas_at_once: int = _setting(1, "gammas", f"at most {CELLS_AT_ONCE} subproblems whose bounds are stated together")
-    streams_folds: bool = _setting(False, "-", f"over {MANY_FOLDS} folds: bounds are stated by chunks of folds")
-    may_leave_out: bool = _setting(False, "-", f"at most {MANY_FOLDS} folds, and no more than the choice is requested")
-    cheap_nodes: int = _setting(0, "nodes", "of all first trees on the full data, up to which no pair is left out")
-    bounds_before_trees: bool = _setting(False, "-", f"over {SMALL} columns: the folds are bounded before any tree")
-    looks_first: bool = _setting(False, "-", f"under a limit, over {SMALL} columns: short trees at all gammas first")
-    tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "of a size that every fold is left out of")
-    bounds_reported: bool = _setting(False, "-", "the pair to report is bounded after a limit: it takes no tree")
-    reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "of the pair to report that are bounded after a limit")
-    small_sizes: tuple[int, ...] = _setting((), "indices", f"sizes of at most {SUPPORTS_OF_SMALL} supports, in a limit")
-    encloses_folds: bool = _setting(False, "-", f"by size, at most {MANY} columns: a factorisation a fold and gamma")
-    grows_weighted_trees: bool = _setting(False, "-", f"by size, at most {MANY} columns: relaxations cost little")
-    first_weighted_nodes: int = _setting(
-        FIRST_LOOK // ROUND_GROWTH, "nodes", "the first tree with weighted held-out rows"
+    relaxes_full_data: bool = _setting(False, "-", "relaxations of the full data bound all sizes before any tree")
+    relaxes_folds: bool = _setting(False, "-", "relaxations of folds come before MIOs, which take longer")
+    relaxations_at_once: int = _setting(
+        1, "relaxations", f"relaxations of folds in a step: 8 over {FEW_FOLDS} folds, where one takes little time"
     )
-    max_weighted_tries: int = _setting(MOST_MISSED, "tries", "the next tree would have 65,536 nodes")
-    least_missing: float = _setting(
-        0.05, "share", "of the rise of a pair: trees of folds that miss less would gain little"
+    grows_roots: bool = _setting(False, "-", "roots of fold trees give supports where no relaxation does")
+    root_nodes: int = _setting(
+        0, "nodes", "nodes of the roots of fold trees; under restrictions a few nodes solve most subproblems"
     )
-    near_best: float = _setting(0.25, "share", "of the best promise of a fold, below which others wait")
-    compared_steps: int = _setting(8, "steps", "of each source that are ranked at once")
-    look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
-    slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
-    single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
+    encloses_folds: bool = _setting(
+        False, "-", f"ridge balls of folds bound held-out losses: order by size, at most {MANY} columns"
+    )
     weighs_held_out: bool = _setting(
-        False, "-", f"smooth losses, at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma"
+        False, "-", f"relaxations with weighted held-out rows: logistic and Poisson loss, at most {FEW_FOLDS} folds"
     )
-    stores_sums: bool = _setting(False, "-", "very many subproblems, and no more than the choice is requested")
-    first_node_limit: int = _setting(FIRST_NODES, "nodes", "the first tree of a target")
-    node_growth: int = _setting(4, "ratio", "nodes of the next tree over those of the last: a third is lost at most")
-    max_tries: int = _setting(30, "tries", "with this growth the node limit is beyond any tree")
-    parts_of_fold: int = _setting(
-        1, "parts", "of a step over the gammas of a fold, so that no worker of a cluster waits"
+    grows_weighted_trees: bool = _setting(
+        False, "-", f"trees with weighted held-out rows: order by size, at most {MANY} columns"
     )
-    full_data_folds: int = _setting(1, "folds", "whose nodes a tree of the full data may take; at most 8, by timing")
-    list_folds: int = _setting(8, "folds", "whose nodes a list may take, by timing")
-    weighted_pairs: int = _setting(0, "pairs", "that are open, from which on fits at every weight and gamma save time")
-    relaxed_stride: int = _setting(4, "sizes", "between relaxations of the full data: each bounds smaller sizes too")
-    max_rises: int = _setting(3, "sizes", "in a row with a rising estimate, after which the search in folds ends")
-    samples_folds: bool = _setting(False, "-", f"over {FEW_FOLDS} folds: a sample of them searches for all")
-    search_share: float = _setting(0.4, "share of a limit", "after which no better supports of all folds are searched")
-    initial_share: float = _setting(0.05, "share of a limit", "after which initial supports are no longer improved")
+    bounds_reported: bool = _setting(
+        False, "-", "after a limit the reported pair is bounded in every fold, without a tree"
+    )
+    reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "maximum number of these folds")
+
+    # sizes of steps
+    first_full_nodes: int = _setting(0, "nodes", "nodes of the first trees of the full data; 0: local search only")
+    first_node_limit: int = _setting(FIRST_NODES, "nodes", "nodes of the first tree of a subproblem")
+    node_growth: int = _setting(
+        4, "ratio", "node limit of a tree over that of the tree before: at most a third of the nodes are repeated"
+    )
+    max_tries: int = _setting(
+        30, "tries", "maximum number of trees of a subproblem; with this growth the last has no limit"
+    )
+    look_nodes: int = _setting(FIRST_LOOK, "nodes", "nodes of the short trees of the full data at every pair")
+    slice_seconds: float = _setting(np.inf, "seconds", f"maximum seconds of a step: {SLICE_SHARE:.0%} of a time limit")
+    full_data_folds: int = _setting(
+        1, "folds", "number of folds whose nodes a tree of the full data may take together; at most 8, by timing"
+    )
+    list_folds: int = _setting(8, "folds", "number of folds whose nodes a list may take together, by timing")
+    closed_share: float = _setting(
+        0.5, "share", "maximum share of the gap that a list leaves to folds that are not solved one by one"
+    )
+    relaxed_stride: int = _setting(
+        4, "sizes", "distance of the sizes that are relaxed: a relaxation bounds all smaller sizes too"
+    )
+    tried_supports: int = _setting(
+        SUPPORTS_TRIED, "supports", "maximum number of supports of a size that are tried in every fold"
+    )
+    first_weighted_nodes: int = _setting(
+        FIRST_LOOK // ROUND_GROWTH, "nodes", "nodes of the first tree with weighted held-out rows"
+    )
+    max_weighted_tries: int = _setting(
+        MOST_MISSED, "tries", "maximum number of such trees of a subproblem: the next would have 65,536 nodes"
+    )
+    least_missing: float = _setting(
+        0.05, "share", "share of the rise of a pair below which a fold tree would gain little"
+    )
+    near_best: float = _setting(0.25, "share", "share of the best expected rise of a fold below which other folds wait")
+
+    # the orders `together` and `first supports`
+    cheap_nodes: int = _setting(0, "nodes", "nodes of all first trees of the full data up to which no pair is omitted")
+    may_leave_out: bool = _setting(
+        False, "-", f"excluded pairs are omitted: at most {MANY_FOLDS} folds, and only the choice is requested"
+    )
+    bounds_before_trees: bool = _setting(False, "-", f"all folds are bounded before any tree: over {SMALL} columns")
+    looks_first: bool = _setting(
+        False, "-", f"short trees at all gammas come first: over {SMALL} columns and a time limit"
+    )
+    first_trees_share: float = _setting(
+        0.6, "share", "share of a limit after which no first tree of the full data begins"
+    )
+    search_share: float = _setting(
+        0.4, "share", "share of a limit after which no better supports of all folds are searched for"
+    )
+    small_sizes: tuple[int, ...] = _setting(
+        (), "indices", f"indices of sizes of at most {SUPPORTS_OF_SMALL} supports, which are solved first under a limit"
+    )
+
+    # the order `by size`, and `weakest` late in a limit
+    winner_share: float = _setting(
+        0.5, "share", "share of the remaining time that the next trees of the pair with the best estimate may take"
+    )
+    excluded_share: float = _setting(
+        0.5, "share", "share of the other pairs that this pair has to exclude once it is solved, to come first"
+    )
+    winner_growth: int = _setting(2, "ratio", "node limit of the next trees of this pair over that of the trees before")
     proof_share: float = _setting(
-        0.4, "share of a limit", "for a proof by size; then the weakest pairs if it cannot end"
+        0.4, "share", "share of a limit after which the weakest pairs are due, unless a proof fits into the rest"
     )
-    choice_share: float = _setting(0.5, "share of a limit", "for the choice of the pair; then the weakest pairs first")
-    weakest_share: float = _setting(0.02, "share of the gap", "of the smallest bound, within which pairs are weakest")
+    raised_share: float = _setting(0.2, "share", "share of the gap by which the weakest pairs are raised in a step")
+    near_share: float = _setting(
+        0.5, "share", "share of this rise: pairs as close to the smallest bound are raised together"
+    )
+    compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
+
+    # the orders `first answers` and `winner first`
+    initial_share: float = _setting(0.05, "share", "share of a limit after which initial supports are not improved")
+    single_sizes: tuple[int, ...] = _setting(
+        (), "indices", "indices of sizes with one possible support, whose folds are bounded first"
+    )
+    max_rises: int = _setting(
+        3, "sizes", "number of larger sizes in a row with a rising estimate after which local search in folds ends"
+    )
+    open_share: float = _setting(
+        0.5, "share", "share of the gap that the pair with the best estimate may leave open before others come first"
+    )
+    weighted_pairs: int = _setting(
+        0, "pairs", "number of open pairs from which fits at every weight and gamma save time"
+    )
+    choice_share: float = _setting(
+        0.5, "share", "share of a limit for the pair with the best estimate; the weakest pairs come first after it"
+    )
+    weakest_share: float = _setting(
+        0.02, "share", "share of the gap: pairs as close to the smallest bound are the weakest ones"
+    )
     rise_share: float = _setting(
-        0.1, "share of the upper bound", "by which full-data trees, or lists late in a limit, raise a pair"
+        0.1, "share of the upper bound", "minimum rise of a bound that a tree of the full data, or a list, is used for"
     )
-    raised_share: float = _setting(0.2, "share of the gap", "by which the weakest pairs are raised at once")
-    closed_share: float = _setting(0.5, "share of the gap", "that a list may leave in folds that are not solved alone")
+    late_growth: float = _setting(2.0, "ratio", "factor by which lists raise the smallest bound late in a limit")
 
     @classmethod
     def make(cls, context: Context, full: FoldProblem) -> Plan:

@@ -16,7 +16,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.problems import fold_passes
-from sparsecv_mio.search.problems.first_supports import FoldPaths, LocalSearches
+from sparsecv_mio.search.problems.local_search import FoldPaths, LocalSearches
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:

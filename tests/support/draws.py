@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ENGINES, by_size, planned
+from engines import ALWAYS_WEAKEST, ENGINES, by_size, planned
 from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
@@ -32,7 +32,7 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     "folds search first by rows": [*SEARCH_FIRST, (thresholds, "PRODUCT_BYTES", 1)],
     "by size": by_size(1),
     "by size, more nodes": by_size(8),
-    "by size, the weakest first": by_size(1, choice_share=0.0),
+    "by size, the weakest first": [*by_size(1), ALWAYS_WEAKEST],
     "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(bounds_before_trees=True, cheap_nodes=0)],
     **ENGINES,
     "by rows": ON_ROWS,

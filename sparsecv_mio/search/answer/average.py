@@ -38,7 +38,7 @@ from sparsecv_mio.problem.training_moments import (
 )
 from sparsecv_mio.search.answer.result import all_rows_fit, fitted_row
 from sparsecv_mio.search.problems.all_rows import solve_all_rows
-from sparsecv_mio.search.problems.first_supports import FoldSearch, make_seed_table
+from sparsecv_mio.search.problems.local_search import FoldSearch, make_seed_table
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid

@@ -23,7 +23,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.orders.first_supports import find_leader
+from sparsecv_mio.search.orders.first_supports import find_likely_winner
 from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
@@ -35,9 +35,7 @@ from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
-def smallest_size_first(
-    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
-) -> Iterator[Step]:
+def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
     """Yield the next steps.
 
     Parameters
@@ -67,7 +65,7 @@ def smallest_size_first(
 
 def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iterator[Iterator[Step]]:
     """Yield the steps of each phase that is due; if a phase has no step, the next phase follows."""
-    winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
+    winner, is_first = find_likely_winner(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
     if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):
@@ -88,18 +86,18 @@ def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) 
     bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
     full_upper = state.all_rows.upper()
     may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
-    next_seconds = (
-        state.tried.tree_seconds[winner] / plan.n_threads
-    )  # twice the nodes of the last try, the sum of all so far
-    fits = next_seconds <= plan.choice_share * state.context.deadline.remaining_seconds
-    return fits and 2 * int((others & may).sum()) >= int(others.sum())
+    next_seconds = (plan.winner_growth - 1) * state.tried.tree_seconds[winner] / plan.n_threads
+    fits = next_seconds <= plan.winner_share * state.context.deadline.remaining_seconds
+    return fits and int((others & may).sum()) >= plan.excluded_share * int(others.sum())
 
 
 def _trees_of_winner(state: GridState, plan: Plan, winner: Pair) -> Iterator[Step]:
-    """Yield the folds with the fewest tries of the pair with the best estimate; each try doubles the node limit."""
+    """Yield the folds with the fewest tries of the pair with the best estimate, with growing node limits."""
     only, tries = np.zeros(state.context.shape, dtype=bool), int(state.tried.lowest_tries[winner])
     only[winner] = ~state.cells.final[winner] & (state.tried.tree_tries[winner] <= tries)
-    yield from SubproblemTrees().steps_by_fold(state, plan, only, tries, plan.first_node_limit << tries)
+    yield from SubproblemTrees().steps_by_fold(
+        state, plan, only, tries, plan.first_node_limit * plan.winner_growth**tries
+    )
 
 
 def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> Iterator[Step]:
@@ -114,8 +112,8 @@ def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> It
     spared = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
     cells = now.cells & ~spared[:, :, None] & (np.asarray(state.tried.tree_tries) <= tries)
     for t in sizes.tolist() if not is_yielded else ():
-        leader = find_leader(state, t)
-        for pairs in (_mask(cells, leader) if leader[1] == t else cells & False, _size(cells, t)):
+        winner = find_likely_winner(state, t)
+        for pairs in (_mask(cells, winner) if winner[1] == t else cells & False, _size(cells, t)):
             if pairs.any():
                 yield from SubproblemTrees().steps_by_fold(state, plan, pairs, tries)
                 return

@@ -52,7 +52,7 @@ def first_answers(
     for wanted in (middle, every):
         for phase in (
             _searches_of_all_folds, _full_data_supports, _single_supports, _left_out_bounds, _supports_in_folds,
-            _fold_supports, _likely_winner,
+            _fold_supports, _bounds_of_likely_winner,
         ):  # fmt: skip
             steps = list(phase(state, plan, wanted, is_late))
             if steps or running:
@@ -127,7 +127,7 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
             smallest, n_rises = min(smallest, estimate), 0 if estimate < smallest else n_rises + 1
 
 
-def _likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+def _bounds_of_likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield bounds on the pair with the best estimate late in a limit, for any supports; one pass over the rows."""
     if plan.lists_held_out and is_late:
         pair = likely_winner(state.bounds())

@@ -62,7 +62,7 @@ def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the sizes with few supports: first of the pair with the best estimate of each size, then all."""
     cells = state.subproblems_in_question() & (np.asarray(state.tried.tree_tries) == 0)
     for t in plan.small_sizes:
-        pair = find_leader(state, t, t)
+        pair = find_likely_winner(state, t, t)
         if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():
             only = np.zeros(cells.shape, dtype=bool)
             only[pair] = cells[pair]
@@ -72,7 +72,7 @@ def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     yield from SubproblemTrees().steps_by_fold(state, plan, cells & small[None, :, None], 0)
 
 
-def find_leader(state: GridState, last: int, first: int = 0) -> Pair:
+def find_likely_winner(state: GridState, last: int, first: int = 0) -> Pair:
     """Return the pair with the best estimate among sizes from index `first` to index `last`."""
     now, places, grid = state.bounds(), np.arange(len(state.context.grid.taus)), state.context.grid
     pairs = np.broadcast_to((first <= places) & (places <= last), now.lower.shape)

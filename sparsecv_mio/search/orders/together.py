@@ -1,9 +1,10 @@
 """The order for cheap trees: all sizes of a gamma at once, all folds at once if there are many, then single folds.
 
-If the first trees of the full data take long, the order omits pairs (tau, gamma) that a solved pair excludes. It then
-bounds the folds of all pairs, solves the pair with the best estimate, and continues with the other gammas in the order
-of their estimates. Under a time limit, short trees of the full data come first. If no proof fits into the time limit,
-the order uses the end of it to raise the smallest lower bounds.
+If the first trees of the full data take long, the order omits pairs (tau, gamma) that are excluded. It then bounds the
+folds of all pairs. Trees of single folds follow, each at the pair that has the best estimate at that moment, until
+every fold of this pair has a tree. The gammas come next, in the order of their estimates. Under a time limit, short
+trees of the full data come first. If no proof fits into the time limit, the order uses the end of it to raise the
+smallest lower bounds.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
         (looks, _weakest(state, plan, wanted, share)),
         (grows_first, _first_trees(state, plan, looks)),
         (leaves_out, _bounds(state, plan)),
-        (leaves_out, _likely_winner(state, plan)),
+        (leaves_out, _trees_of_likely_winner(state, plan)),
         (True, _left_out_trees(state, plan, wanted, leaves_out)),
         (True, _fold_trees(state, plan, wanted)),
     )
@@ -102,8 +103,11 @@ def _weakest(state: GridState, plan: Plan, wanted: BoolArray, share: float) -> I
         yield from weakest(state, plan, pairs)
 
 
-def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield one tree for all folds of the pair with the best estimate, then a tree of every fold still open."""
+def _trees_of_likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
+    """Yield trees of the pair with the best estimate: one tree for all folds, or of each fold that has no tree yet.
+
+    The order reads the state again after each step, and another pair may then have the best estimate.
+    """
     g, t = likely_winner(state.bounds())
     if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:
         yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))

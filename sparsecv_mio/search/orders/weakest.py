@@ -86,7 +86,7 @@ def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     lower, ceiling = state.bounds().lower, float(state.bounds().upper.min())
     sums = np.where(pairs, lower, np.inf)
     rise = plan.raised_share * (ceiling - float(lower.min()))
-    near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + 0.5 * rise)
+    near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + plan.near_share * rise)
     aims = np.minimum(lower + rise, state.bars_in_question())
     sources = FullDataTrees().ranked_steps(state, plan, near, aims), WeightedTrees().steps(state, plan, near, aims)
     steps = [step for source in sources for step in islice(source, plan.compared_steps)]

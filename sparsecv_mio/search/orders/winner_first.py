@@ -135,7 +135,7 @@ def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> flo
     """Return the sum that excludes a pair; late in a limit that lists serve, a smaller sum on the way there."""
     cutoff = now.ceiling * (1.0 - state.context.gap)
     if is_late and plan.lists_held_out and now.ceiling < np.inf:
-        cutoff = min(cutoff, max(2.0 * now.floor, now.floor + plan.rise_share * now.ceiling))
+        cutoff = min(cutoff, max(plan.late_growth * now.floor, now.floor + plan.rise_share * now.ceiling))
     return float(cutoff)
 
 
@@ -147,7 +147,7 @@ def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_l
     """
     estimate = now.nominal[likely_winner(now)]
     if not is_late or not now.ceiling - estimate < estimate - now.floor:
-        return choose_aim(now, state.context.gap, waiting)
+        return choose_aim(now, state.context.gap, waiting, plan.open_share)
     cutoff = _cutoff(now, state, plan, is_late)
     is_weak = now.lower < cutoff
     if not plan.lists_held_out:

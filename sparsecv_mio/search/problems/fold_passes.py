@@ -1,4 +1,4 @@
-"""Local search for supports in all folds at once, with squared-error loss (:mod:`.first_supports`).
+"""Local search for supports in all folds at once, with squared-error loss (:mod:`.local_search`).
 
 The supports of a fold depend on its training rows alone, so that their held-out losses are estimates of the held-out
 losses of the optima. The full data is searched together with the folds, as one more fold that holds no row out.
@@ -15,8 +15,8 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.problems.first_supports import FoldPaths, FoldSearch, LocalSearches, search_passes
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
+from sparsecv_mio.search.problems.local_search import FoldPaths, FoldSearch, LocalSearches, search_passes
 from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
 from sparsecv_mio.search.state.cells import ALL_ROWS, NO_COLUMN, fill_support
 from sparsecv_mio.search.state.pairs import Grid

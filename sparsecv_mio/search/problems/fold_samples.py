@@ -18,9 +18,9 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.problems.first_supports import SAMPLED, FoldSearch, largest_searched_size, pool_supports
 from sparsecv_mio.search.problems.fold_passes import bound_objectives
 from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
+from sparsecv_mio.search.problems.local_search import SAMPLED, FoldSearch, largest_searched_size, pool_supports
 from sparsecv_mio.search.problems.protocol import SupportsFound
 from sparsecv_mio.search.state.cells import make_support_table
 from sparsecv_mio.search.state.pairs import Grid

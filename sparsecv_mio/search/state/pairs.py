@@ -238,24 +238,27 @@ class Aim(NamedTuple):
     cutoff: float
 
 
-def choose_aim(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
-    """Return the likely winner to be decided, then the others to be raised to the cutoff; None once all is proved.
+def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: float) -> Aim | None:
+    """Return the pair with the best estimate, to solve it, then others, to exclude them; None once all are certified.
 
     Parameters
     ----------
     now : PairBounds
+        Bounds of all pairs.
     gap : float
-    still_open : (G, T, K) or (G, T) bool array
-        Cells that may be worked on, or pairs with such cells.
+        Relative gap of the certified choice.
+    workable : (G, T) bool array
+        Pairs with subproblems that may be worked on.
+    open_share : float
+        Share of the gap that the pair with the best estimate may leave open before others come first.
     """
-    workable = np.asarray(still_open if still_open.ndim == 2 else still_open.any(axis=2))
     if now.is_certified(gap):
         return None
     winner = likely_winner(now)
     cutoff = now.upper[winner] * (1.0 - gap)
     others = (now.lower < cutoff) & workable
     others[winner] = False
-    nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
+    nearly_closed = now.upper[winner] * (1.0 - open_share * gap) <= now.lower[winner] < np.inf
     if workable[winner] and not (nearly_closed and others.any()):
         return Aim(winner, np.inf)
     if not others.any():

@@ -21,9 +21,9 @@ from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems import first_supports
-from sparsecv_mio.search.problems.first_supports import FoldSearch
+from sparsecv_mio.search.problems import local_search
 from sparsecv_mio.search.problems.fold_passes import FoldPasses, bound_objectives
+from sparsecv_mio.search.problems.local_search import FoldSearch
 from sparsecv_mio.search.problems.protocol import FoldsSearched, Problems
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.state.attempts import DONE
@@ -94,7 +94,7 @@ def optimum(state: GridState, g: int, t: int, fold: int) -> tuple[float, tuple[i
 @BY_ROWS
 def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
-        monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
     state = new_state()
     steps = every_pass(state)
     assert [step.n_passes for step in steps] == list(range(len(steps))) and len(steps) >= 3
@@ -119,7 +119,7 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
 @BY_ROWS
 def test_estimates_leave_the_full_data_and_bounds_alone(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
-        monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
     state, source = new_state(), FoldSearches()
     (step,) = source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool), are_estimates=True)
     found = source.run(step, problems_of(state), is_never_expired)
@@ -131,7 +131,7 @@ def test_estimates_leave_the_full_data_and_bounds_alone(by_rows: bool, monkeypat
 @BY_ROWS
 def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
-        monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
     state, source = new_state(), FoldSearches()
     problems, everywhere = problems_of(state), np.ones(state.context.shape[:2], dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)

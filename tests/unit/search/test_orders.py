@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from engines import ENGINES, Place, by_size, planned
+from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, planned
 from judge import wrong
 from stops import SetWhenAsked
 from zoo import RandomProblem, random_problem
@@ -31,10 +31,18 @@ ORDERS: dict[str, list[Place]] = {
     "by size": by_size(1),
     "by size, columns counted as many": [(plan, "SMALL", 0)],
     "by size, more nodes": by_size(64),
-    "by size, the weakest first": by_size(1, choice_share=0.0),
+    "by size, the weakest first": [*by_size(1), ALWAYS_WEAKEST],
     **{f"together, {name}": places for name, places in ENGINES.items()},
 }
 KINDS = pytest.mark.parametrize("order", ORDERS)
+
+
+REACHED = {  # orders, and a source with a count of work that shows that the order takes the path of its name
+    "together, pairs left out": ("support fits", "problems"),
+    "together, pairs left out, left-out folds": ("left-out trees", "problems"),
+    "by size": ("enclosures", "problems"),
+    "by size, the weakest first": ("weighted trees", "nodes"),
+}
 
 
 def case_of(seed: int) -> RandomProblem:
@@ -55,6 +63,20 @@ def test_the_answer_is_that_of_enumeration(order: str, turn: int, monkeypatch: p
         )  # fmt: skip
         assert record.status == "proved", seed
         assert [*wrong(case, record, found[0])] == [], seed
+
+
+@pytest.mark.parametrize("order", REACHED)
+def test_the_named_path_is_taken(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, ORDERS[order])
+    (source, count), done = REACHED[order], 0
+    for seed in range(4):
+        case = case_of(100 + seed)
+        record = cross_validate(
+            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
+            method="rounds", gap=1e-4, threads=1,
+        )  # fmt: skip
+        done += sum(getattr(work, count) for work in record.work.sources if work.source == source)
+    assert done > 0
 
 
 @pytest.mark.parametrize("order", [name for name in ORDERS if "left-out folds" not in name])  # of a loss that is tiny

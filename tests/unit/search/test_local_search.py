@@ -13,17 +13,17 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
-from sparsecv_mio.search.problems import first_supports as fold_searches
-from sparsecv_mio.search.problems import first_supports as module
-from sparsecv_mio.search.problems.first_supports import (
+from sparsecv_mio.search.problems import local_search as fold_searches
+from sparsecv_mio.search.problems import local_search as module
+from sparsecv_mio.search.problems.local_search import (
     FoldSearch,
     LocalSearches,
     WorkingSets,
     columns_to_add,
-    first_supports,
     make_fold_search,
     make_seed_table,
     residuals,
+    search_all_passes,
 )
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, Moment
@@ -195,7 +195,7 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
     results = []
     for most in (1200, 0):
         monkeypatch.setattr(module, "EXACT_COLUMNS", most)
-        last = {paths.fold: paths for paths in first_supports(data, FOLDS, grid, threads=2)}
+        last = {paths.fold: paths for paths in search_all_passes(data, FOLDS, grid, threads=2)}
         results.append(last)
     ratio = np.array([results[1][fold].objective / results[0][fold].objective for fold in range(3)])
     assert np.mean(np.abs(ratio - 1.0) < 1e-7) > 0.9 and np.all(ratio < 1.05)
@@ -206,7 +206,7 @@ def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> 
     data, grid = random_data(7), Grid.of([0.01, 1.0], [1, 4, 30], 60)
     monkeypatch.setattr(module, "EXACT_COLUMNS", most)
     dataset = data.dataset
-    for paths in first_supports(data, FOLDS, grid):
+    for paths in search_all_passes(data, FOLDS, grid):
         for g, t in np.ndindex(2, 3):
             support = data.columns[paths.support(g, t)].tolist()
             fit = objective.fit(dataset.X, dataset.y, support, grid.gammas[g], rows=FOLDS.train_rows(paths.fold))
@@ -218,7 +218,7 @@ def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> 
 def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
     monkeypatch.setattr(fold_searches, "STORE_BYTES", 8 * 216)
-    for paths in first_supports(data, FOLDS, grid):
+    for paths in search_all_passes(data, FOLDS, grid):
         assert [len(paths.support(0, t)) for t in range(3)] == [1, 6, 6]
 
 
@@ -226,7 +226,7 @@ def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.
 def test_a_stop_at_once_still_gives_every_fold_an_answer(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
     monkeypatch.setattr(module, "EXACT_COLUMNS", most)
-    found = list(first_supports(data, FOLDS, grid, until=Moment(lambda: True), seeds=[np.array([3, 50])]))
+    found = list(search_all_passes(data, FOLDS, grid, until=Moment(lambda: True), seeds=[np.array([3, 50])]))
     assert [paths.fold for paths in found] == [0, 1, 2]
     for paths in found:
         assert np.all(np.isfinite(paths.held_out))

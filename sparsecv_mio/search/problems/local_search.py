@@ -1,6 +1,6 @@
 """Initial supports: a good support for every fold, gamma and tau in seconds, before any proof.
 
-    for paths in first_supports(data, folds, grid, threads=2, until=deadline):
+    for paths in search_all_passes(data, folds, grid, threads=2, until=deadline):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
 Every fold soon has quick supports: forward selection through all sizes at the middle gamma, refitted at every other
@@ -716,7 +716,7 @@ def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
         yield list(range(lo, min(lo + size, folds.k)))
 
 
-def first_supports(
+def search_all_passes(
     data: StandardData,
     folds: FoldPlan,
     grid: Grid,
@@ -749,10 +749,12 @@ def first_supports(
     FoldPaths
         Paths, several times per fold; a later one is never worse in `objective`.
 
-    Notes ----- O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200
-    columns, or Gram matrices of all folds beyond 512 MB, the search uses the rows on working sets of columns
-    (`WorkingSets`): O(n q) a residual. Supports are stored by size: beyond `sqrt(2^26 / (G k))` columns (668 for 15
-    gammas and 10 folds) the largest of these sizes serves every larger tau.
+    Notes
+    -----
+    O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200 columns, or
+    Gram matrices of all folds beyond 512 MB, the search uses the rows on working sets of columns (`WorkingSets`):
+    O(n q) a residual. Supports are stored by size: beyond `sqrt(2^26 / (G k))` columns (668 for 15 gammas and 10
+    folds) the largest of these sizes serves every larger tau.
     """
     searches = LocalSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
     for improved_paths in search_passes(searches, seeds):

@@ -13,7 +13,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.search.problems.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.problems.local_search import FoldPaths, search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 
 
@@ -31,7 +31,7 @@ def last_paths(
     """The last answer of every fold; none is worse than the one before, all are supports of tau columns."""
     grid = Grid.of(list(gammas), list(taus), data.dataset.p)
     found: dict[int, FoldPaths] = {}
-    for paths in first_supports(data, folds, grid, **more):  # type: ignore[arg-type]
+    for paths in search_all_passes(data, folds, grid, **more):  # type: ignore[arg-type]
         before = found.get(paths.fold)
         assert before is None or np.all(paths.objective <= before.objective)
         assert np.all(np.isfinite(paths.objective)) and np.all(np.isfinite(paths.held_out))
