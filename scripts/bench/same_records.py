@@ -235,6 +235,8 @@ def main() -> int:
     parser.add_argument("--ignore", nargs="*", default=[], metavar="FIELD", help="fields of the record not to compare")
     parser.add_argument("--out", help="Markdown file for the table")
     asked = parser.parse_args()
+    if asked.random and (asked.quick or asked.only):
+        parser.error("--random: draws its own runs; leave out --quick and --only")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # with the two processes
     measured = []
     for one in measured_runs(asked):

@@ -47,7 +47,7 @@ def print_plan(console: Console, record: Record) -> None:
     layout.say(console, "settings of the search plan that differ from their defaults", "bold")
     layout.print_table(console, ("setting", "value", "reason"), rows, text=("setting", "value", "reason"))
     off = [setting.name for setting in record.work.plan if setting.setting is False]
-    layout.say(console, f"switched off: {', '.join(off)} (for the reasons see work.plan in the record)", "dim")
+    layout.say(console, f"settings that are off, or that no order of this search reads: {', '.join(off)}", "dim")
 
 
 def _value_in_words(setting: PlanSetting) -> str:

@@ -195,7 +195,7 @@ def compile_first(
     if _is_stored(needs.purpose):
         _compiled.add(needs.purpose)
         return 0.0
-    begin, words = time.monotonic(), f"{COMPILING}: about {needs.seconds:.0f} s"
+    begin, words = time.monotonic(), f"{COMPILING}: up to about {needs.seconds:.0f} s"
     if _under_way:
         pass  # announced by the purpose whose tiny run this is
     elif progress is not None:

@@ -280,7 +280,7 @@ class GridSearch(Watched):
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return make_trace_line(self.state, self.n_trees)
+        return make_trace_line(self.state, self.n_trees) | {"stage": self.signals.phase}
 
     def checkpoint(self) -> Archive:
         """Return the content of a checkpoint."""

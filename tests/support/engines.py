@@ -26,13 +26,7 @@ def by_size(nodes: int, **settings: Any) -> list[Place]:
     """The order of many columns, whatever the columns, with first trees of so many nodes."""
     limits = dict.fromkeys(("first_node_limit", "look_nodes", "first_weighted_nodes"), nodes)
     given = {"small_sizes": ()} | limits | settings
-    return [
-        (plan, "SMALL", 0),
-        planned(
-            orders=("first supports", "by size"), first_full_nodes=0, relaxes_full_data=True, relaxed_stride=1,
-            encloses_folds=True, grows_weighted_trees=True, **given,
-        ),
-    ]  # fmt: skip
+    return [(plan, "SMALL", 0), (plan, "_uses_size_order", lambda context: True), planned(**given)]
 
 
 ALWAYS_WEAKEST: Place = (  # the pairs with the smallest bounds come first once an upper bound is known

@@ -17,7 +17,7 @@ from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import StepClock, find_open_gammas
-from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.search.state.attempts import DONE, LAST_TRY
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
@@ -108,7 +108,7 @@ class FullDataTrees:
 
     def step(
         self, state: GridState, pair: Pair, cutoff: float = np.inf, node_limit: int = UNLIMITED, n_threads: int = 1,
-        tries: int = DONE - 1,
+        tries: int = LAST_TRY,
     ) -> Step:  # fmt: skip
         """Return the tree at a pair; by default it has no limit and solves the model.
 
