@@ -12,7 +12,7 @@ from rich.console import Console
 from sparsecv_mio.data.dataset import Dataset
 
 WIDTHS = (30, 40, 60, 80, 200)
-NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")  # a list of numbers may be folded
 
 
 def data() -> Dataset:
@@ -30,7 +30,7 @@ def printed(printer: Callable[[Console], None], width: int) -> str:
 
 def numbers(text: str) -> list[str]:
     """Numbers of a text whose lines were folded at blanks: what a wrap must not change."""
-    return sorted(number.rstrip(".,") for number in NUMBER.findall(text))
+    return sorted(NUMBER.findall(text))
 
 
 def check(printer: Callable[[Console], None]) -> None:
