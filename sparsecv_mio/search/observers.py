@@ -2,11 +2,11 @@
 
 A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) closes. The first line describes
 the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds",
-"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...], "stage"}`. Pairs
-are sorted by gamma, then by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null. `estimates`
-contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is certified
-among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null. `stage` describes the
-last step that began.
+"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...], "stage"}`. Pairs are
+sorted by gamma, then by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null.
+`estimates` contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is
+certified among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null.
+`stage` describes the last step that began.
 
 A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
 `gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is
