@@ -7,12 +7,7 @@ import pytest
 from drawn_search import drawn
 from runs import change_plan, new_run, to_end
 
-<<<<<<< HEAD
 from sparsecv_mio.search.problems.fold_samples import FoldSample
-=======
-from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
-from sparsecv_mio.search.problems.local_search import SAMPLED
->>>>>>> 537e0de2 (Put every number of the orders into the plan, and test both sides)
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.trees.subsets import is_never_expired
