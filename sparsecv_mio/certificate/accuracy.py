@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     pass
@@ -181,14 +181,62 @@ def class_quality(
     right = np.where(truth > 0.0, chance, 1.0 - chance)
     with np.errstate(divide="ignore"):
         loss = float(np.average(-np.log(right), weights=w))
-    is_positive = chance > 0.5 if threshold is None else chance >= threshold
+    is_positive = predict_positive(chance, threshold)
     accuracy, brier = (float(np.average(x, weights=w)) for x in (is_positive == (truth > 0.0), (chance - truth) ** 2))
     return ClassQuality(loss, accuracy, _auc(truth, chance, w), brier, threshold)
 
 
+TIED_LOG_ODDS = 1e-10  # difference of log odds up to which rounding may separate equal predictions
+
+
+def _tie_width(chance: FloatArray) -> FloatArray:
+    """Return the difference of probabilities that corresponds to `TIED_LOG_ODDS`, or to rounding near 1."""
+    return TIED_LOG_ODDS * chance * (1.0 - chance) + 4.0 * np.finfo(float).eps * chance
+
+
+def predict_positive(chance: FloatArray, threshold: float | None = None) -> BoolArray:
+    """Return True for rows whose predicted class is 1.
+
+    Parameters
+    ----------
+    chance : array
+        Probabilities of class 1.
+    threshold : float, optional
+        Probability from which on class 1 is predicted; above 0.5 by default, where rounding does not count.
+
+    Examples
+    --------
+    >>> predict_positive(np.array([0.4, 0.5, 0.5 + 1e-16, 0.6])).tolist()
+    [False, False, False, True]
+    """
+    half = np.array(0.5)
+    return np.asarray(chance > half + _tie_width(half) if threshold is None else chance >= threshold)
+
+
+def rank_probabilities(chance: FloatArray) -> IntArray:
+    """Return the rank of each probability, from 0; probabilities that differ by rounding have the same rank.
+
+    Parameters
+    ----------
+    chance : (n,) array
+        Probabilities.
+
+    Examples
+    --------
+    >>> rank_probabilities(np.array([0.5, 0.2, 0.5 + 1e-15, 1e-20, 1e-18])).tolist()
+    [3, 2, 3, 0, 1]
+    """
+    order = np.argsort(chance, kind="stable")
+    ascending = chance[order]
+    is_larger = np.diff(ascending) > _tie_width(ascending[1:])
+    ranks = np.zeros(len(chance), dtype=np.int64)
+    ranks[order[1:]] = np.cumsum(is_larger)
+    return ranks
+
+
 def _auc(truth: FloatArray, chance: FloatArray, w: FloatArray) -> float:
     """Return the area under the ROC curve: how often a positive row has the larger probability; ties count half."""
-    _, place = np.unique(chance, return_inverse=True)
+    place = rank_probabilities(chance)
     ones = np.bincount(place, w * (truth > 0.0))
     zeros = np.bincount(place, w * (truth <= 0.0))
     pairs = float(ones.sum() * zeros.sum())

@@ -399,8 +399,10 @@ def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: fl
     columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
     if classes is None:
         return columns
+    from sparsecv_mio.certificate.accuracy import predict_positive
+
     names, chances = {True: classes.positive, False: classes.negative}, columns["prediction"]
-    is_positive = [chance > 0.5 if threshold is None else chance >= threshold for chance in chances]
+    is_positive = predict_positive(table[:, 0], threshold).tolist()
     named = [
         None if math.isnan(chance) else names[positive] for chance, positive in zip(chances, is_positive, strict=True)
     ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality
+from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality, predict_positive, rank_probabilities
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, apply_weights_and_folds, folds_again, has_weights
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
@@ -92,7 +92,8 @@ class PredictedClasses:
         >>> [rate.tolist() for rate in rows.roc()]
         [[0.0, 0.0, 1.0], [0.0, 0.5, 1.0]]
         """
-        _, place = np.unique(-self.chance, return_inverse=True)
+        ranks = rank_probabilities(self.chance)
+        place = ranks.max(initial=0) - ranks
         ones, zeros = (np.bincount(place, self.weights * (self.y == value)) for value in (1.0, 0.0))
         rates = [np.append(0.0, np.cumsum(count)) / max(float(count.sum()), np.finfo(float).tiny)
                  for count in (zeros, ones)]  # fmt: skip
@@ -203,7 +204,7 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
     ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
     ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc(rows)}", zorder=3)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="by chance")
-    half = rows.chance > 0.5
+    half = predict_positive(rows.chance)
     at = [float(np.average(half[rows.y == value], weights=rows.weights[rows.y == value])) for value in (0.0, 1.0)
           if (rows.y == value).any()]  # fmt: skip
     if len(at) == 2:
