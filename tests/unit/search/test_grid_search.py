@@ -203,7 +203,7 @@ def test_a_search_of_counts_carried_on_at_any_turn_repeats_itself(seed: int) -> 
     for _ in whole.turns():
         stored.append(whole.checkpoint())
     expected = ended(whole)
-    for archive in stored[:: max(len(stored) // 6, 1)]:
+    for archive in stored[:: max(len(stored) // 3, 1)]:
         for one, other in zip(ended(begun(archive)), expected, strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -69,18 +69,18 @@ def test_true_errors_lie_within_the_bounds(loss: ConjugateLoss, regularizer: Reg
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_stepwise_equals_naive(loss: ConjugateLoss, regularizer: Regularizer, direction: Direction) -> None:
-    for seed in (1, 2):
-        X, y, V, v = data(seed)
-        problem = make_problem(X, y, loss, regularizer)
-        fast = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, ties="first"))
-        slow = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, bounds=False))
-        assert fast.selected.tolist() == slow.selected.tolist()
-        assert fast.errors == slow.errors == true_errors(problem, fast.selected, V, v) or fast.selected.size == 0
-        assert [s.errors for s in fast.steps] == [s.errors for s in slow.steps]
-        assert fast.trainings <= slow.trainings == slow.candidates
-        loose = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12))
-        assert loose.steps[0].errors == fast.steps[0].errors and loose.trainings <= loose.candidates
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_stepwise_equals_naive(loss: ConjugateLoss, regularizer: Regularizer, direction: Direction, seed: int) -> None:
+    X, y, V, v = data(seed)
+    problem = make_problem(X, y, loss, regularizer)
+    fast = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, ties="first"))
+    slow = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, bounds=False))
+    assert fast.selected.tolist() == slow.selected.tolist()
+    assert fast.errors == slow.errors == true_errors(problem, fast.selected, V, v) or fast.selected.size == 0
+    assert [s.errors for s in fast.steps] == [s.errors for s in slow.steps]
+    assert fast.trainings <= slow.trainings == slow.candidates
+    loose = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12))
+    assert loose.steps[0].errors == fast.steps[0].errors and loose.trainings <= loose.candidates
 
 
 def test_errors_of_intervals_are_those_of_the_worst_and_the_best_sign() -> None:
