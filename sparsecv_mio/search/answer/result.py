@@ -65,20 +65,20 @@ def advice(
     tau: int,
     reached: Mapping[int, float],
 ) -> Advice:
-    """Return which options would make the proof complete.
+    """Return options with which the proof may be completed.
 
     Parameters
     ----------
     request : SearchRequest
-        The grid.
+        Request, with the grid.
     limit : float or None
-        Seconds that the search had.
+        Time limit of the search in seconds.
     region : Region or None
-        Where the best pair is proved.
+        Part of the grid in which the best pair is certified.
     gamma, tau : float, int
-        The reported pair, which a smaller grid has to hold.
+        Reported pair, which a smaller grid must contain.
     reached : mapping of int to float
-        By tau, the seconds after which every pair up to it was proved.
+        Seconds after which all pairs up to a size were certified, by size.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def advice(
     ('1:8', '1,10')
     """
     taus = gammas = None
-    # what is proved by a pair outside of a part is not proved by the part alone
+    # a proof that uses a pair outside of a part of the grid is no proof for this part
     if region is not None and region.up_to_tau is not None and max(tau, region.tau) <= region.up_to_tau:
         taus = text_of_taus(size for size in request.taus if size <= region.up_to_tau)
     if region is not None and region.from_gamma is not None and min(gamma, region.gamma) >= region.from_gamma:
@@ -98,18 +98,18 @@ def advice(
 
 
 def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]) -> float | None:
-    """Return a limit within which the whole grid may be proved, to one digit; None where nothing tells.
+    """Return a time limit within which the whole grid may be certified, to one digit; None if no forecast is possible.
 
-    The logarithm of the seconds is taken to grow with tau as it did over the later half of the taus that were proved.
+    The forecast extrapolates the logarithm of the seconds from the larger half of the certified sizes.
 
     Parameters
     ----------
     limit : float or None
-        Seconds that the search had.
+        Time limit of the search in seconds.
     largest : int
-        The largest tau.
+        Largest tau of the grid.
     reached : mapping of int to float
-        See `advice`.
+        Seconds by size, see `advice`.
 
     Examples
     --------
@@ -132,10 +132,10 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 
 DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are removed; please report this"
 UNWEIGHED = "the time limit ended before stability was computed; the model is that of the minimum CV error"
-LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
-OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
+LITTLE_WORK = 1 << 25  # numbers that fits read in a fifth of a second
+OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # work of a fit: of a row and column by QR, of a row by Newton; rows
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
-LATEST = 0.5, 1.5  # seconds after `GRACE`, in which some fits may end that steps do not reach; where these are few
+LATEST = 0.5, 1.5  # seconds after `GRACE` in which fits that steps do not reach may end; the second for little work
 
 
 def refit_numbers(data: StandardData, size: int) -> int:
@@ -144,6 +144,7 @@ def refit_numbers(data: StandardData, size: int) -> int:
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     size : int
         Number of columns.
     """
@@ -157,6 +158,7 @@ def takes_long(data: StandardData, size: int) -> bool:
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     size : int
         Number of columns.
     """
@@ -172,7 +174,7 @@ def column_names(data: StandardData, columns: IntArray) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _AllRowsFit:
-    """Fit of one support on all rows, in standard coordinates; `blurred` where its coefficients lack digits."""
+    """Fit of one support on all rows, in standard coordinates; `blurred` is True if its coefficients lack digits."""
 
     support: IntArray
     beta: FloatArray
@@ -183,7 +185,7 @@ class _AllRowsFit:
     blurred: bool = False
 
     def convert_to_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
-        """Objective, coefficients and intercept: in twice the precision where the fit has too few digits."""
+        """Return objective, coefficients and intercept; computed in twice the precision if the fit lacks digits."""
         if not self.blurred:
             return self.objective * data.loss_unit, *data.coefficients(
                 self.support, self.beta, self.v_mean, self.r_mean
@@ -199,7 +201,7 @@ class _AllRowsFit:
 
 
 def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
-    """Fit by QR of the rows; of many rows from their moments if these are stored and accurate enough."""
+    """Fit by QR of the rows, or, with many rows, from stored moments if these are accurate enough."""
     if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
         from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
@@ -217,9 +219,9 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
 
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
-    """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
+    """Fit in double precision; f at any coefficients is an upper bound on the optimum, however accurate they are."""
     if not data.loss.is_quadratic:
-        from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # loads what squares need not
+        from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # squared-error loss does not need this import
 
         theta, level, value = fit_glm_quickly(data, slice(0, data.n), support, gamma)
         return _AllRowsFit(support, theta, value, MOMENTS_RTOL * value, np.zeros(data.q), level)
@@ -243,20 +245,22 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
 def all_rows_fit(
     data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
 ) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
-    """Refit the best of a cell's supports on all rows, in units of the file; `quick` if the time is over.
+    """Return the fit of the best known support of a size on all rows, in units of the file.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     gamma : float
+        Ridge weight.
     problem : SparseProblem or None
-        All rows at gamma, if their moments are stored.
+        Problem of all rows at gamma, if their moments are stored.
     cell : BestSubset
         Supports of one size, with their bounds.
     gap : float
-        At which the fit counts as proved.
+        Relative gap at which the support counts as optimal.
     quick : bool
-        One fit in double precision.
+        True for a single fit in double precision, after a time limit.
     """
     unit = data.loss_unit
     supports = _supports_to_fit(data, cell)
@@ -288,7 +292,7 @@ def all_rows_fit(
 def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
     """Return the supports of a cell, each once and ascending; the first is the best one known."""
     best = np.asarray(cell.support, dtype=np.int64)
-    if not (cell.complete or data.restrictions.side_constraints):  # a limit may leave fewer columns
+    if not (cell.complete or data.restrictions.side_constraints):  # after a limit the support may have fewer columns
         best = fill_support(best, min(data.choice.n_columns(cell.tau), data.q), np.arange(data.q))
     supports = [best, *(cell.candidates[:MOST_REFITTED] if cell.complete else ())]
     distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
@@ -296,7 +300,7 @@ def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
 
 
 def _first_copies(data: StandardData, support: IntArray) -> IntArray:
-    """Return a support with the first of equal columns in the place of a later one, as the folds have it."""
+    """Return a support in which a duplicate column is replaced by the first equal column, as in the folds."""
     if data.restrictions.side_constraints or len(data.forced):
         return support
     chosen = set(support.tolist())
@@ -317,9 +321,11 @@ def with_supports_of_folds(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     gamma : float
+        Ridge weight.
     cell : BestSubset
-        What is known of the size on all rows.
+        Known supports of the size on all rows, with bounds.
     supports : sequence of int arrays
         Distinct supports of the folds at the pair.
     counts : sequence of int
@@ -413,7 +419,7 @@ class _Reported:
         check_cells(self.cells)
 
     def _sum(self) -> None:
-        """Take the sums over folds, and the pair to report."""
+        """Compute the sums over folds and the pair to report."""
         self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.pair = self.bounds.reported_pair(self.gap, self.grid.gammas, self.grid.taus)
         self.proved = self.bounds.is_certified(self.gap)
@@ -422,10 +428,10 @@ class _Reported:
         self.decided = self.bounds.n_solved_folds
 
     def score(self, pair: tuple[int, int]) -> bool:
-        """Fit the rows where errors of a pair are those of moments, or of normal equations, which may have lost digits.
+        """Compute the held-out losses of a pair from the rows in folds that are not solved; return True if any changed.
 
-        For at most `GRACE` in all, or while it is `LITTLE_WORK` whatever the clock says; return whether that was done,
-        as another pair may then be the one to report.
+        Losses from moments or from normal equations may lack digits. Another pair may have to be reported afterwards.
+        The fits of all pairs together end after `GRACE` seconds, but not before `LITTLE_WORK`.
         """
         if pair in self.by_rows:
             return False
@@ -444,7 +450,7 @@ class _Reported:
             if np.isfinite(slip):
                 losses[fold], values[fold] = loss, made.objective
         scored = np.flatnonzero(np.isfinite(losses))
-        if len(scored):  # at once, as folds that are held as a sum are then no more
+        if len(scored):  # all folds together, because a stored sum is replaced by their values
             cells.rescore((*pair, scored), losses[scored], values[scored])
             self._sum()
         return bool(len(scored))
@@ -460,20 +466,20 @@ class _Reported:
         return self._has_taken_long()
 
     def _is_grace_over(self) -> bool:
-        """Whether the limit has come, and what is done after it has had its time."""
+        """Return True if the limit has passed and the work after the limit has used its time."""
         return self.deadline.is_over() and self._has_taken_long()
 
     def _is_too_late(self) -> bool:
-        """Whether what is done after the limit has taken `LATEST`: longer where it is little work and yet goes on."""
+        """Return True if the work after the limit has taken the longer time `LATEST`."""
         latest = LATEST[0] if self._has_taken_long() else LATEST[1]
         return self.deadline.is_over() and time.monotonic() > self.until + latest
 
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
-        """Score folds by a few steps from the fits of their supports on all rows, where that is possible.
+        """Compute held-out losses of folds by a few Newton steps from the full-data fits of their supports.
 
-        The supports that most folds show come first, until the time after the limit is over.
+        The supports of most folds come first. The work ends when the time after the limit is over.
         """
-        from sparsecv_mio.trees.smooth_rows import (  # loads what squares need not
+        from sparsecv_mio.trees.smooth_rows import (  # squared-error loss does not need this import
             fit_rows_in_place,
             held_out_losses_at_fits,
         )
@@ -500,7 +506,7 @@ class _Reported:
         return bool(self.decided[g, t] < self.folds.k)
 
     def standard_error(self, g: int, t: int) -> float | None:
-        """Return the standard error of h over folds; None where it has none, or is not known yet."""
+        """Return the standard error of h over folds; None if it is undefined or not yet known."""
         errors, scored, of_sum = self.cells.nominal[g, t], self.scored, self.cells.standard_error(g, t)
         if of_sum is not None:
             return of_sum * self.unit if scored.has_standard_error and np.isfinite(of_sum) else None
@@ -514,7 +520,7 @@ class _Reported:
         return OneSe(rule.standard_error, bool(rule.missing.any())), rule.pair
 
     def table(self, proved: bool) -> tuple[TableRow, ...]:
-        """One row per (gamma, tau); whether the grid is `proved` tells pairs that are excluded from open ones."""
+        """Return a row for each pair; `proved` is True if the choice is certified, so that other pairs are excluded."""
         words = statuses(self.lower, self.upper, self.decided == self.folds.k, self.gap, proved).tolist()
         return tuple(
             TableRow(
@@ -564,16 +570,16 @@ class _Reported:
         }
 
     def training_gap(self, g: int, t: int, on_all_rows: float) -> float | None:
-        """Return within which share of the least training objective the models of all folds of a pair are.
+        """Return a bound on the relative excess of the training objectives of a pair over their minima, over all folds.
 
-        None where every fold is decided, where of some nothing is known, and where fitting them to their rows, which
-        tells their objectives to the last digits, takes long.
+        The bound is None if every fold is solved, if a fold has no lower bound, or if fits of the rows would take long.
 
         Parameters
         ----------
         g, t : int
+            Indices of gamma and tau.
         on_all_rows : float
-            Lower bound of the objective of the pair on all rows.
+            Lower bound on the objective of the pair on all rows.
         """
         cells, worst, until = self.cells, 0.0, time.monotonic() + GRACE
         size = self.data.choice.n_columns(int(self.grid.taus[t]))
@@ -598,10 +604,10 @@ class _Reported:
         return worst if math.isfinite(worst) else None
 
     def _floors(self, g: int, t: int, on_all_rows: float) -> FloatArray:
-        """(K,) lower bounds of the training objectives of a pair, 0 or less where nothing is known.
+        """(K,) lower bounds on the training objectives of a pair; 0 or less if none is known.
 
-        None is smaller than at a smaller gamma or with more columns, nor than all rows have, less the held-out error of
-        the fold's best models.
+        A bound at a smaller gamma or a larger size is valid here too. So is the bound of the full data, less the largest
+        held-out loss of the fold.
         """
         data = self.data
         spread = np.average((data.dataset.y - data.y_center) ** 2, weights=data.dataset.row_weights) / self.unit
@@ -611,7 +617,7 @@ class _Reported:
         return np.where(self.folds.scores_all_left_out, np.maximum(floors, loss), floors)
 
     def chosen_folds(self, g: int, t: int) -> parts.ChosenFolds:
-        """Support and held-out error of every fold of a pair."""
+        """Return the support and the held-out loss of every fold of a pair."""
         numbers = self.cells.support[g, t]
         distinct = np.unique(numbers)
         supports = tuple(self.data.features_of(self.cells.pool.supports[number]) for number in distinct.tolist())
@@ -624,7 +630,7 @@ class _Reported:
 
 
 def _choose_pair(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
-    """Return what a rule or a weight chose, and the pair; one that a limit left open is scored by its rows."""
+    """Return the choices of the one-standard-error rule and of a weight, and the pair to report, scored by the rows."""
     while True:
         while known.score(known.pair):
             pass
@@ -671,7 +677,7 @@ def build_record(
     of_grid = reported.grid_numbers(table)
     is_least = at == reported.pair
     answer = of_grid if is_least else reported.pair_numbers(*at)
-    whole = proved or request.method_used == Method.DESCENT  # which has no further statement
+    whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(support))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
@@ -679,8 +685,8 @@ def build_record(
     if not is_least:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
-        told = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
-        more |= {"advice": told, "loosest": find_loosest_pair(table), "so_far": _certified_so_far(reported, table)}
+        options = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
+        more |= {"advice": options, "loosest": find_loosest_pair(table), "so_far": _certified_so_far(reported, table)}
     record = Record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
