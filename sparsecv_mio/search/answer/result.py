@@ -606,7 +606,7 @@ class _Reported:
     def _floors(self, g: int, t: int, on_all_rows: float) -> FloatArray:
         """(K,) lower bounds on the training objectives of a pair; 0 or less if none is known.
 
-        A bound at a smaller gamma or a larger size is valid here too. So is the bound of the full data, less the largest
+        A bound at a smaller gamma or a larger size is valid here too. So is the full-data bound, less the largest
         held-out loss of the fold.
         """
         data = self.data
