@@ -102,7 +102,7 @@ class RowMaker:
         gammas, taus : sequences
             Grid of the search.
         signals : Signals, optional
-            Signals by which the search reports its progress; nobody listens by default.
+            Signals by which the search reports its progress; without listeners by default.
         """
         data, folds = self.context.data, self.context.folds
         threads = self.context.threads
@@ -147,7 +147,7 @@ def search(running: RunningSearch, context: Context) -> Record:
     state, running.reported = reported.state, snapshot
     nodes = state.counts.nodes
     record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
-    spent = state.counts.nodes - nodes  # nodes on the full data at the reported pair
+    spent = state.counts.nodes - nodes  # nodes of the full data at the reported pair
     return replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
 
 

@@ -61,24 +61,26 @@ def recheck_snapshot(snapshot: Snapshot) -> Snapshot:
 
 
 def _shuffled_subproblems(snapshot: Snapshot, until: float) -> Iterator[Where]:
-    """Yield decided cells: those of the pair to report, then the others, both as a fixed seed shuffles them.
+    """Yield solved subproblems in random order from a fixed seed: those of the pair to report, then the others.
 
-    Where few or none of the others are decided, looking for them ends at a moment of `time.monotonic`.
+    If few others are solved, the search for them ends at the moment `until` of `time.monotonic`.
     """
     context, decided = snapshot.context, snapshot.cells.decided
     rng, grid = np.random.default_rng(0), context.grid
     bounds = pair_bounds(snapshot.cells, grid.gammas, grid.taus)
     g, t = bounds.reported_pair(context.gap, grid.gammas, grid.taus)
-    for fold in rng.permutation(np.flatnonzero(decided[g, t])):  # no list: of many folds that takes more than X
+    for fold in rng.permutation(
+        np.flatnonzero(decided[g, t])
+    ):  # no list, which would take more memory than X if there are many folds
         if decided[g, t, fold]:
             yield g, t, int(fold)
-    step = max(CHUNK_ELEMENTS // 16, 1)  # places take more than numbers
-    for first in range(0, decided.size, step):  # cells that come twice are few
+    step = max(CHUNK_ELEMENTS // 16, 1)  # indices take more memory than numbers
+    for first in range(0, decided.size, step):  # few subproblems are drawn twice
         drawn = rng.integers(decided.size, size=min(step, decided.size - first))
         places = np.unravel_index(drawn, decided.shape)
         for place in np.transpose(places)[np.asarray(decided[places])]:
             g, t, fold = place.tolist()
-            if decided[g, t, fold]:  # those of withdrawn folds are not any more
+            if decided[g, t, fold]:  # a withdrawn fold has none
                 yield g, t, fold
         if time.monotonic() > until:
             return
@@ -96,7 +98,7 @@ class _Recheck:
 
     @cached_property
     def design(self) -> RidgeDesign:
-        """All columns that may be in a support; some copies of them, so made only where they are few numbers."""
+        """Design of all columns that may be in a support. It copies columns, so it is built only for small data."""
         return RidgeDesign.from_restrictions(*self._how, self.data.restrictions)
 
     def objection(self, where: Where) -> str:
@@ -124,13 +126,13 @@ class _Recheck:
         return f"{named}: the features {rival} fit better than the reported best subset" if rival else ""
 
     def _support_columns(self, columns: IntArray) -> RidgeDesign:
-        """Return the columns of a support; folds mostly share theirs."""
+        """Return the design of a support; the last one is stored, because most folds have the same support."""
         if self._last is None or not np.array_equal(self._last.columns, columns):
             self._last = RidgeDesign(*self._how, columns, tuple(self.data.free))
         return self._last
 
     def _objection_of_rows(self, where: Where, columns: IntArray) -> str:
-        """Say what a refit by the definition of the loss has against a decided cell."""
+        """Return the objection of a refit by the definition of the loss; empty if there is none."""
         g, t, fold = where
         folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
         rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
@@ -148,7 +150,10 @@ class _Recheck:
         return f"{named}: the search bounds the held-out loss by [{low:.9g}, {high:.9g}], a refit gives {error:.9g}"
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
-        """Name a support one column away that fits the training rows better; empty where none does, or costs much."""
+        """Return the names of a support that differs in one column and fits better; empty if there is none.
+
+        The result is empty too if the comparison would take long.
+        """
         if self.data.restrictions.side_constraints or self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
             return ""
         support = tuple(np.searchsorted(self.design.columns, columns).tolist())

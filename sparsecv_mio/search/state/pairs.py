@@ -44,23 +44,25 @@ from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The requested pairs (gamma, tau): both ascending, without repeats. No tau includes adjusted columns."""
+    """The requested gammas and taus, both ascending and without repeats. No tau includes adjusted columns."""
 
     gammas: FloatArray
     taus: IntArray
 
     @classmethod
     def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int, restrictions: Restrictions = NONE) -> Grid:
-        """Check and freeze the grid.
+        """Return a checked grid.
 
         Parameters
         ----------
         gammas : sequence of float
+            Ridge weights.
         taus : sequence of int
+            Sizes.
         p : int
             Number of features of the data.
         restrictions : Restrictions, optional
-            By the names of the data.
+            Restrictions that name features of the data.
 
         Raises
         ------
@@ -91,21 +93,22 @@ class Grid:
         all_features: bool = False,
         loss: Loss = DEFAULT_LOSS,
     ) -> Grid:
-        """Return the requested grid, given in words or numbers; the sizes of the data decide the defaults.
+        """Return the requested grid, given as text or numbers; its defaults depend on the numbers of rows and columns.
 
         Parameters
         ----------
         dataset : Dataset
+            Data set.
         folds : FoldPlan or None
-            None where all rows are fitted.
+            Folds; None if models are fitted to all rows.
         gammas, taus
-            As for `parse_gammas` and `parse_taus`.
+            Requested grid, in the forms of `parse_gammas` and `parse_taus`.
         restrictions : Restrictions
-            By the names of the data.
+            Restrictions that name features of the data.
         all_features : bool
-            As for `parse_taus`.
+            Argument of `parse_taus`.
         loss : Loss
-            As for `parse_gammas`.
+            Loss of the model.
         """
         shape = restrictions.n_selectable_features(dataset.p), least_rows(dataset, folds)
         sizes = parse_taus(taus, *shape, restrictions=restrictions, all_features=all_features)
@@ -120,17 +123,20 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class PairBounds:
-    """Sums over folds by (gamma, tau): `lower <= sum_j h_j <= upper`.
+    """Bounds on the sum of held-out losses over the folds of each pair: `lower <= sum_j h_j <= upper`.
 
     Attributes
     ----------
     lower, upper : (G, T) arrays
+        Bounds.
     nominal : (G, T) array
-        Values at the supports of the subproblems: the sum itself if all folds are solved, else an estimate.
-    best : gamma, tau
-        The least upper sum; of pairs alike to rounding the one with the smallest tau, then the largest gamma. Where no
-        upper sum is known, the least `nominal`.
+        Sums of the held-out losses of the best known supports: exact if all folds are solved, else estimates.
+    best : tuple of (int, int)
+        Indices of gamma and tau of the pair with the smallest upper bound. Of pairs that are equal up to rounding, it
+        is the one with the smallest tau, then the largest gamma. If no upper bound is known, it is the pair with the
+        smallest `nominal`.
     cells : CellTable
+        Table of subproblems.
     """
 
     lower: FloatArray
@@ -140,78 +146,79 @@ class PairBounds:
     cells: CellTable
 
     def restrict(self, part: BoolArray, gammas: FloatArray, taus: IntArray) -> PairBounds:
-        """Bounds of the grid without the pairs (G, T) outside of a part: nothing of these may be chosen.
+        """Return the bounds of a part of the grid; no pair outside of the part can be chosen.
 
         Parameters
         ----------
         part : (G, T) bool array
-            At least one pair.
+            Pairs of the part, at least one.
         gammas, taus : arrays
-            The whole grid.
+            Whole grid.
 
         Returns
         -------
         PairBounds
-            With inf for all three numbers of the pairs left out.
+            Bounds in which all three numbers of the other pairs are inf.
         """
         lower, upper, nominal = (np.where(part, array, np.inf) for array in (self.lower, self.upper, self.nominal))
         return PairBounds(lower, upper, nominal, _best(upper, nominal, self.cells, gammas, taus), self.cells)
 
     @property
     def floor(self) -> float:
-        """Certified lower bound of the smallest h over the grid."""
+        """Certified lower bound on the smallest sum of the grid."""
         return float(self.lower.min())
 
     @property
     def ceiling(self) -> float:
-        """Certified upper bound of the best pair's h."""
+        """Certified upper bound on the sum of the best pair."""
         return float(self.upper[self.best])
 
     @property
     def n_solved_folds(self) -> IntArray:
-        """(G, T): folds decided."""
+        """(G, T): number of solved folds."""
         return np.asarray(self.cells.decided.sum(axis=2))
 
     @property
     def clipped_estimates(self) -> FloatArray:
-        """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
+        """(G, T): `nominal`, replaced by the nearer bound if it lies outside of the bounds."""
         return np.asarray(np.clip(self.nominal, self.lower, self.upper))
 
     @property
     def complete_estimates(self) -> FloatArray:
-        """(G, T): `clipped_estimates`, inf for pairs that are not scored in every fold."""
+        """(G, T): `clipped_estimates`; inf for pairs without a held-out loss in every fold."""
         return np.where(np.isfinite(self.nominal), self.clipped_estimates, np.inf)
 
     @cached_property
     def allowances(self) -> tuple[float, float]:
-        """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
+        """Tie width and rounding allowance of the certificate: those of the pair with the smallest lower bound.
 
-        With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
+        If all its folds are solved, then `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
         """
         g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
         tie, rounding = self.cells.allowances(g, t)
-        # what the difference of the sums may lose: ties can make the upper one much the larger; where a cell of the
-        # pair is open the upper one may be any number
+        # rounding of the difference of the sums: ties may make the upper sum much larger than the lower one, and the
+        # upper sum of a pair with an open fold may be any number
         closed = bool(self.cells.decided[g, t].all()) and np.isfinite(self.ceiling)
         size = self.ceiling if closed else float(self.lower[g, t])
         alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
         return tie, rounding + alike + 1e-14 * size
 
     def is_certified(self, gap: float) -> bool:
-        """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
+        """Return True if `upper - lower <= gap * upper + tie_width + allowance`."""
         tie, allowance = self.allowances
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
 
     def reported_pair(self, gap: float, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
-        """Return the pair to report: `best` where it is proved, else the one with the least CV error found.
+        """Return the pair to report: `best` if the choice is certified, else the pair with the smallest CV error found.
 
-        Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
+        Of pairs whose CV errors agree to `TIE_RTOL`, it is the one with the smallest tau, then the largest gamma.
 
         Parameters
         ----------
         gap : float
+            Relative gap of the certified choice.
         gammas, taus : arrays
-            The grid.
+            Grid.
         """
         if self.is_certified(gap):
             return self.best
@@ -263,19 +270,20 @@ def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: flo
         return Aim(winner, np.inf)
     if not others.any():
         return None
-    # the pair furthest below the cutoff holds the lower bound of the whole grid; of several the one with the largest
-    # gamma, whose trees are the smallest
+    # the pair furthest below the cutoff has the lower bound of the whole grid; trees are smallest at the largest gamma
     last, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf)[::-1])), others.shape)
     return Aim((len(others) - 1 - int(last), int(t)), float(cutoff))
 
 
 def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Where]:
-    """Return the open cells of the pair aimed at, those first that promise to raise its lower bound most.
+    """Return the open subproblems of the pair to work on, in the order of the expected rise of their lower bounds.
 
     Parameters
     ----------
     cells : CellTable
+        Table of subproblems.
     aim : Aim
+        Pair and cutoff.
     still_open : (K,) bool array
         Folds of the pair that may be worked on.
     """
@@ -293,8 +301,9 @@ def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int,
     Parameters
     ----------
     among : (G, T) bool array
+        Pairs to choose from.
     gammas, taus : arrays
-        The grid.
+        Grid.
     """
     rows, cols = np.nonzero(among)
     pick = np.lexsort((-gammas[rows], taus[cols]))[0]
@@ -302,24 +311,27 @@ def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int,
 
 
 def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: float, proved: bool) -> NDArray[np.str_]:
-    """Return what is known of every pair: `decided`, `excluded` or `open`.
+    """Return the status of every pair: `decided`, `excluded` or `open`.
 
-    A pair is excluded where another one is at least as good, up to the gap: its upper bound is above the least one, its
-    lower bound at least `1 - gap` times that. Where the whole grid is proved this is so of every pair with a larger
-    upper bound, ties and rounding included.
+    A pair is excluded if another pair is at least as good up to the gap: its upper bound exceeds the smallest upper
+    bound, and its lower bound is at least `1 - gap` times that smallest bound. If the choice on the grid is certified,
+    every pair with a larger upper bound is excluded, with ties and rounding taken into account.
 
     Parameters
     ----------
     lower, upper : (G, T) arrays
+        Bounds.
     decided : (G, T) bool array
-        Whether every fold of the pair is.
+        True for pairs whose folds are all solved.
     gap : float
+        Relative gap of the certified choice.
     proved : bool
-        Whether the whole grid is proved to the gap.
+        True if the choice on the grid is certified.
 
     Returns
     -------
     (G, T) array of str
+        Status of each pair.
 
     Examples
     --------
@@ -333,13 +345,14 @@ def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: floa
 
 
 def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBounds:
-    """Sum the cells over folds. O(G T K).
+    """Return the sums of the bounds of subproblems over folds. O(G T K).
 
     Parameters
     ----------
     cells : CellTable
+        Table of subproblems.
     gammas, taus : arrays
-        The grid.
+        Grid.
     """
     lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
     return PairBounds(lower, upper, nominal, _best(upper, nominal, cells, gammas, taus), cells)
@@ -348,7 +361,7 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBou
 def _best(
     upper: FloatArray, nominal: FloatArray, cells: CellTable, gammas: FloatArray, taus: IntArray
 ) -> tuple[int, int]:
-    """Return the pair with the least upper sum, see `PairBounds.best`."""
+    """Return the pair with the smallest upper bound, see `PairBounds.best`."""
     least = upper.min()
     if not np.isfinite(least):
         place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
@@ -356,7 +369,7 @@ def _best(
     alike = upper <= least * (1.0 + 1e-15)
     near = np.argwhere(~alike & (upper <= least * (1.0 + CROSSING_RTOL)) & cells.decided.all(axis=2))
     if len(near):
-        # one CV error, computed by different engines: its upper bounds differ by rounding errors
+        # pairs with the same CV error may have upper bounds that differ by rounding
         bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
         for g, t in near.tolist():
             alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
@@ -370,9 +383,9 @@ class ProvedPart:
     Attributes
     ----------
     taus, gammas : int
-        How many of the smallest taus, and of the largest gammas; one of the two may be 0.
+        Number of the smallest taus, and of the largest gammas; one of the two may be 0.
     bounds : PairBounds
-        Of the pairs in the part.
+        Bounds of the pairs in the part.
     """
 
     taus: int
@@ -381,20 +394,21 @@ class ProvedPart:
 
 
 def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray) -> ProvedPart | None:
-    """Return a part of the grid in which the best pair is proved: as many taus as possible, then as many gammas.
+    """Return the part of the grid in which the choice is certified: as many taus as possible, then as many gammas.
 
     Parameters
     ----------
     now : PairBounds
-        Of the whole grid.
+        Bounds of the whole grid.
     gap : float
+        Relative gap of the certified choice.
     gammas, taus : arrays
-        The grid, ascending.
+        Grid, ascending.
 
     Returns
     -------
     ProvedPart or None
-        None where there is none.
+        Part; None if there is no such part.
 
     Notes
     -----
