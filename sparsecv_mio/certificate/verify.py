@@ -62,7 +62,6 @@ from sparsecv_mio.certificate.support_values import make_values
 from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.objective import varying_columns
@@ -159,8 +158,7 @@ def _rows_and_folds(
         dataset, folds = weighted_again(record.data, dataset), None
     elif has_weights(record.data, dataset):
         dataset, folds = apply_weights_and_folds(record.data, info, dataset, folds)
-    dataset, read = _recover_fitted_data(record.data, dataset)
-    if not _check_data(checks, record.data, dataset, read):
+    if not _check_data(checks, record.data, dataset):
         return None
     if info is None:
         return dataset, None
@@ -217,25 +215,14 @@ def _check_optima(
         check_by_enumeration(checks, record, afresh.design, afresh.truth)
 
 
-def _recover_fitted_data(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:
-    """Return the data, rounded as by pandas 2 if the record has these numbers, and a note on this."""
-    same = all(getattr(data, name) == getattr(dataset, name) for name in ("n", "p", "target", "names"))
-    if not same or data.fingerprint == dataset.fingerprint:
-        return dataset, ""
-    read = read_by_pandas_2(dataset, data.fingerprint)
-    if read is None:
-        return dataset, ""
-    how = "pandas.read_csv(..., float_precision='round_trip') reads all numbers exactly"
-    return read[0], f", of the numbers as pandas 2 reads them ({read[1]}; {how})"
-
-
-def _check_data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> bool:
+def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     for name in ("n", "p", "target", "names", "weights", "class_weight"):
         checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     checks.mark_recomputed_fields("data.fingerprint")
     said, found = data.fingerprint, dataset.fingerprint
     digests = f"record {said[:19]}..., data {found[:19]}..."
-    checks.require(said == found, "data.fingerprint", f"the data are not those of the record ({digests})")
+    why = f"the data are not those of the record ({digests}); a frame that pandas 2 read may be rounded: give the frame"
+    checks.require(said == found, "data.fingerprint", why)
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
@@ -244,7 +231,7 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = ""
     for name, allowed in words.items():
         checks.require(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.mark_bounded_fields("schema")
-    return checks.end_part(f"data: size, names, fingerprint{read}")
+    return checks.end_part("data: size, names, fingerprint")
 
 
 def _check_restrictions(

@@ -47,12 +47,11 @@ if TYPE_CHECKING:
 
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as in exports
-NO_LEVEL = "none"  # the code that is most often a word: no garage, no treatment
-STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # numbers used as missing-value codes, also with a minus sign
-
-ISOLATED_CODES = frozenset(
-    {-888.0, -88.0, -9.0, -8.0, -7.0, -1.0, 9.0, 88.0, 888.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99}
-)
+NINES = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0})  # missing-value codes, also with a minus sign
+CODES = frozenset({
+    *NINES, *(-nines for nines in NINES),
+    -888.0, -88.0, -9.0, -8.0, -7.0, -1.0, 9.0, 88.0, 888.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99,
+})  # fmt: skip
 
 
 def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
@@ -103,7 +102,14 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
         Line of the cell in a text file.
     """
     fault = Fault(column, row, value, line, missing=is_missing(value))
-    return BadInput(f"column {fault.words()}: {fault.remedy()}")
+    if fault.missing:
+        advice = "fill the cell, or remove the row or the column"
+    elif not isinstance(value, str):
+        advice = "replace it by a finite number or remove the row"
+    else:
+        kind = reading_options.describe_unreadable_text(value)
+        advice = f"{kind}, or drop the column" if kind else "encode it as numbers or drop the column"
+    return BadInput(f"column {fault.words()}: {advice}")
 
 
 @dataclass
@@ -111,7 +117,7 @@ class Fault:
     """The first invalid cell of a column (`row`, from 1, and `line` in the file) and the number of such cells.
 
     `levels` are the distinct texts of these cells, up to one more than a feature may have. `missing` states that the
-    cells are empty. If the missing-value code may be a word, `as_word` gives the option that reads it as a word.
+    cells are empty.
     """
 
     column: str
@@ -119,33 +125,13 @@ class Fault:
     value: object
     line: int | None = None
     count: int = 1
-    levels: set[str] = field(default_factory=set)
+    levels: dict[str, None] = field(default_factory=dict)
     missing: bool = False
-    as_word: str = ""
 
     def add(self, value: object) -> None:
         """Record another invalid cell of the column."""
         if isinstance(value, str) and len(self.levels) <= MOST_LEVELS:
-            self.levels.add(value)
-
-    def is_row_name(self, rows: int) -> bool:
-        """Return True if the column only names its rows, with a distinct text in nearly every row."""
-        plain = (
-            isinstance(self.value, str)
-            and not self.missing
-            and not reading_options.describe_unreadable_text(self.value)
-        )
-        return plain and not self.is_mainly_numeric(rows) and is_name_like(len(self.levels), self.count)
-
-    def has_classes(self, rows: int) -> bool:
-        """Return True if the column has more than two text values, none of which can be read as a number."""
-        return (
-            isinstance(self.value, str)
-            and not self.missing
-            and len(self.levels) > 2
-            and not self.is_mainly_numeric(rows)
-            and not any(map(reading_options.describe_unreadable_text, self.levels))
-        )
+            self.levels[value] = None
 
     def words(self) -> str:
         """Return a description of the cell and its content."""
@@ -159,62 +145,6 @@ class Fault:
             return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
         return f"{self.column!r} holds {value} in {where}"
 
-    def is_mainly_numeric(self, rows: int) -> bool:
-        """Return True if text values occur in fewer than half of the rows, so the column is mainly numeric."""
-        return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
-
-    def remedy(self, rows: int = 0) -> str:
-        """Return advice on how to correct the file by hand."""
-        if (
-            isinstance(self.value, str)
-            and not self.missing
-            and (kind := reading_options.describe_unreadable_text(self.value))
-        ):
-            return f"{kind}, or drop the column"
-        if self.is_mainly_numeric(rows):
-            many = self.count > 1
-            return f"{self.count:,} of {rows:,} cells {'are text: correct them' if many else 'is text: correct it'}"
-        if self.missing and (self.value is None or isinstance(self.value, str)):
-            return "fill the cell, or remove the row or the column"
-        if isinstance(self.value, str):
-            return "encode it as numbers or drop the column"
-        return "replace it by a finite number or remove the row"
-
-    def remedy_of_new(self, many: int = 1) -> str:
-        """Return advice for new rows in which `many` cells of the column have the same fault."""
-        if isinstance(self.value, str) and not self.missing:
-            advice = reading_options.describe_unreadable_text(self.value).partition(' with dates="days"')[
-                0
-            ]  # no option for new rows
-            return advice or "give numbers"
-        return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
-
-    def option(self, target: str, rows: int = 0, classes_by: str = 'loss="logistic"') -> str:
-        """Return the keyword that imputes or encodes the column, or an empty text.
-
-        `classes_by` is the keyword that makes a target of two text values two classes.
-        """
-        if self.missing:
-            cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
-            return f"{self.as_word}, else {cures}" if self.as_word else cures
-        if not isinstance(self.value, str) or reading_options.describe_unreadable_text(self.value):
-            return ""
-        if self.is_mainly_numeric(rows):
-            return self._missing_value_option()
-        if len(self.levels) > MOST_LEVELS:
-            return ""
-        classes = self.column == target and len(self.levels) == 2
-        return 'encode="onehot"' + (f", or as two classes with {classes_by}" if classes else "")
-
-    def _missing_value_option(self) -> str:
-        """Return the keyword that declares the texts to be missing-value codes; empty if they may be values."""
-        if not may_be_codes(self.levels, self.count):
-            return ""
-        words = sorted(level.strip() for level in self.levels)
-        doubtful = [word for word in words if word.lower() not in MISSING_MARKS and any(map(str.isalnum, word))]
-        sure = f" if {doubtful[0]!r} marks a missing value" if doubtful else ""
-        return f'na_values="{",".join(words)}" and na="drop"{sure}'
-
 
 MORE_CLASSES = (
     "a target of more than two classes is not supported; give numbers, keep the rows of two classes for "
@@ -226,29 +156,29 @@ MORE_CLASSES = (
 class Faults:
     """The invalid cells of a table: for each column the first empty cell and the first cell that is not a number.
 
-    `subjects` is the column that names subjects with several rows each, if there is one. `marks` describes the number
-    format of each column. `settled` is True for new rows of a model, which need all columns of the model and have no
-    options for cells. `classes_by` is the keyword that makes a target of two text values two classes. `lines` returns
-    the lines of a file in which rows end.
+    `way` is the number format in which the cells are read; `is_decimal_sure` states that other cells show its decimal
+    mark to be one. `subjects` is the column that names subjects with several
+    rows each, if there is one. `settled` is True for new rows of a model, which need all columns of the model and have
+    no options for cells. `classes_by` is the keyword that makes a target of two text values two classes. `lines`
+    returns the lines of a file in which rows end.
     """
 
     target: str
-    found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
-    rows: int = 0
-    marks: Mapping[str, reading_options.Marks] = field(default_factory=dict)
+    way: reading_options.Way
+    rows: int
     settled: bool = False
+    lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
     subjects: str = ""
     classes_by: str = 'loss="logistic"'
-    lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
+    is_decimal_sure: bool = False
+    found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
 
-    def add(self, column: str, row: int, value: object, empty: bool = False, as_word: str = "") -> None:
+    def add(self, column: str, row: int, value: object, empty: bool = False) -> None:
         """Record an invalid cell: its row, from 1, its content, and whether it is empty or a missing-value code."""
-        if isinstance(value, str) and not empty and column in self.marks:
-            self.marks[column].text(value)
         if (column, empty) in self.found:
             self.found[column, empty].count += 1
         else:
-            self.found[column, empty] = Fault(column, row, value, missing=empty, as_word=as_word)
+            self.found[column, empty] = Fault(column, row, value, missing=empty)
         self.found[column, empty].add(value)
 
     def raise_if_any(self) -> None:
@@ -260,11 +190,14 @@ class Faults:
             at = self.lines({fault.row for fault in faults})
             faults = [replace(fault, line=at[fault.row]) for fault in faults]
         if len(faults) == 1:
-            raise BadInput(f"column {faults[0].words()}: {self._single_fault_advice(faults[0])}")
+            raise BadInput(f"column {faults[0].words()}: {self._advice(faults[0])}")
         columns = list(dict.fromkeys(fault.column for fault in faults))
         named, others = columns[:MOST_NAMED], columns[MOST_NAMED:]
         more = f", and {several(len(others), 'more column')}" if others else ""
-        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults if fault.column in named]
+        parts = [
+            f"{fault.words()} ({several(fault.count, 'cell')}; {self._advice(fault)})"
+            for fault in faults if fault.column in named
+        ]  # fmt: skip
         advice = (
             "" if self.settled or self.lines is None else "; `sparsecv inspect` proposes options for the whole file"
         )
@@ -273,85 +206,53 @@ class Faults:
             f"{', '.join(parts)}{more}{advice}"
         )
 
-    def _single_fault_advice(self, one: Fault) -> str:
-        written = self._written(one)
-        if written:
-            return written if "give the options" in written else f"read it with {written}"
+    def _advice(self, one: Fault) -> str:
+        """Return what to do about the invalid cells of a column."""
+        is_target, value = one.column == self.target, one.value
+        if one.missing:
+            if self.settled:
+                return "fill the cell, or leave the row out"
+            if one.count == self.rows and not is_target:
+                return f"it is empty in every row; give {drop_keyword(one.column)}"
+            as_word = "" if value != "none" else ", or keep_default_na=False if it is a text value"
+            return f'give na="drop"{"" if is_target else " or na=" + json.dumps("mean")}{as_word}'
+        if not isinstance(value, str):
+            return "replace it by a finite number, or leave the row out"
+        ways = reading_options.possible_formats(one.levels, self.way, self.is_decimal_sure)
+        if len(ways) == 2:
+            text = next(text for text in one.levels if any(map(str.isdigit, text)))
+            return f"{text.strip()!r} is {reading_options.describe_readings(text, self.way, ways)}"
+        if ways:
+            return f"give {ways[0].changed_keywords(self.way)}"
+        kind, drop = reading_options.describe_unreadable_text(value), "" if is_target else ", or drop the column"
         if self.settled:
-            return one.remedy_of_new()
-        if self._is_void(one):
-            return f"it is empty in every row; give {drop_keyword(one.column)}"
-        if one.column == self.target and one.has_classes(self.rows):
+            return kind.partition(" with dates=")[0] or "give numbers"
+        if kind:
+            return f"{kind}{drop}"
+        if 2 * one.count < self.rows:
+            cells = "cells are text: correct them" if one.count > 1 else "cells is text: correct it"
+            codes = self._codes(one)
+            return f"{one.count:,} of {self.rows:,} {cells}{drop}{f'; or give {codes}' if codes else ''}"
+        if is_target and len(one.levels) > 2:
             return MORE_CLASSES
-        option = one.option(self.target, self.rows, self.classes_by)
-        drop = self._drop_keyword(one)
-        named = (
-            f"nearly every row has a different value, so it names the rows and is not a feature; drop it with {drop}"
-            if drop
-            else ""
-        )
-        remedy = self._held_out(one) or named or one.remedy(self.rows)
-        marks = self.marks.get(one.column)
-        if (
-            marks is not None
-            and marks.against
-            and isinstance(one.value, str)
-            and reading_options.has_number_format(one.value)
-        ):
-            remedy = (
-                f"no choice of separators reads both it and {marks.against[:20]!r}: write all numbers in one form, or "
-                "drop the column"
-            )
-        if one.column == self.target:
-            remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
-        return remedy + (f"; or read it with {option}" if option else "")
+        if one.column == self.subjects:
+            spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
+            return f"several rows for each value; give folds={spec} to hold them out together"
+        names_rows = is_name_like(len(one.levels), one.count) and not is_target
+        options = [drop_keyword(one.column)] if names_rows else []
+        why = "nearly every row has a different value, so it names the rows and is not a feature; " if options else ""
+        options += ['encode="onehot"'] if len(one.levels) <= MOST_LEVELS else []
+        options += [f"{self.classes_by} for two classes"] if is_target and len(one.levels) == 2 else []
+        return f"{why}give {' or '.join(options)}{'' if names_rows else drop}"
 
-    def _cells(self, one: Fault) -> str:
-        cells = several(one.count, "cell")
-        if self.settled:
-            return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
-        if self._is_void(one):
-            return f"{cells}; {drop_keyword(one.column)}"
-        if one.column == self.target and one.has_classes(self.rows):
-            return f"{cells}; {MORE_CLASSES}"
-        cures = self._drop_keyword(one), one.option(self.target, self.rows, self.classes_by)
-        option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
-        if option:
-            return f"{cells}; {option}"
-        if (
-            isinstance(one.value, str)
-            and not one.missing
-            and (kind := reading_options.describe_unreadable_text(one.value))
-        ):
-            return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
-        return f"{cells}; correct the file" if one.column == self.target else f"{cells}; correct them, or drop it"
-
-    def _is_void(self, one: Fault) -> bool:
-        """Return True if a feature is empty in every row."""
-        return one.missing and one.count == self.rows and one.column != self.target
-
-    def _held_out(self, one: Fault) -> str:
-        """Return advice for a column that names subjects."""
-        if one.column != self.subjects or one.missing or not isinstance(one.value, str):
+    def _codes(self, one: Fault) -> str:
+        """Return the keywords that declare texts among numbers to be missing-value codes; empty if they are none."""
+        if not may_be_codes(one.levels, one.count):
             return ""
-        spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
-        return f"several rows for each value; give folds={spec} to hold them out together"
-
-    def _drop_keyword(self, one: Fault) -> str:
-        """Return the keyword that drops a column of names."""
-        feature = one.column not in (self.target, self.subjects)
-        return drop_keyword(one.column) if feature and one.is_row_name(self.rows) else ""
-
-    def _written(self, one: Fault) -> str:
-        """Return the keywords with which the text of a column is numeric; both readings if it is ambiguous."""
-        marks = self.marks.get(one.column)
-        if marks is None or not marks.ways or not isinstance(one.value, str) or one.missing:
-            return ""
-        ways = reading_options.ways_to_read(self.marks.values())
-        if len(ways) > 1:
-            doubts = reading_options.doubts(self.marks)
-            return doubts.get(one.column, next(iter(doubts.values())))
-        return ways[0].changed_keywords(marks.way) if ways else ""
+        words = sorted(level.strip() for level in one.levels)
+        doubtful = [word for word in words if word.lower() not in MISSING_MARKS and any(map(str.isalnum, word))]
+        sure = f" if {doubtful[0]!r} marks a missing value" if doubtful else ""
+        return f'na_values="{",".join(words)}" and na="drop"{sure}'
 
 
 def drop_keyword(*names: str) -> str:
@@ -377,10 +278,11 @@ def has_decimals(column: FloatArray) -> bool:
     )
 
 
-def find_missing_code(numbers: FloatArray) -> float | None:
-    """Return a number of nines, such as -999, that is farther from all others than their range, or None.
+def find_code(numbers: FloatArray) -> float | None:
+    """Return a number, such as -999 or 99.9, that may be a missing-value code, because all others are far from it.
 
-    For 99, which occurs more often as a normal value, the distance must be more than three times the range.
+    The distance must exceed the range of the other numbers; for 99, which occurs more often as a normal value, it must
+    exceed three times the range. These numbers are only named, never read as missing without a request.
 
     Parameters
     ----------
@@ -389,56 +291,30 @@ def find_missing_code(numbers: FloatArray) -> float | None:
 
     Examples
     --------
-    >>> find_missing_code(np.array([3.0, 5.0, -999.0, 4.0])), find_missing_code(np.array([3.0, 99.0, 50.0, 12.0]))
+    >>> find_code(np.array([3.0, 5.0, -999.0, 4.0])), find_code(np.array([3.0, 99.0, 50.0, 12.0]))
     (-999.0, None)
-    """
-    for value in (numbers.min(), numbers.max()) if numbers.size else ():
-        if abs(value) in STAND_INS:
-            others = numbers[numbers != value]
-            width = float(np.ptp(others)) if others.size > 2 else 0.0
-            if np.abs(others - value).min(initial=np.inf) > (3.0 if abs(value) < 100.0 else 1.0) * width > 0.0:
-                return float(value)
-    return None
-
-
-def find_isolated_code(numbers: FloatArray) -> float | None:
-    """Return a number such as -1, 9 or 99.9 that may be a code, because all other values are far from it, or None.
-
-    These numbers are also usual values, so they are only named, never read as missing without a request.
-
-    Parameters
-    ----------
-    numbers : (n,) array
-        Finite numbers.
-
-    Examples
-    --------
-    >>> find_isolated_code(np.array([1.0, 5.0, 9.0, 3.0])), find_isolated_code(np.array([-1.0, 0.0, 1.0, 1.0]))
+    >>> find_code(np.array([1.0, 5.0, 9.0, 3.0])), find_code(np.array([-1.0, 0.0, 1.0, 1.0]))
     (9.0, None)
     """
     for value in (numbers.min(), numbers.max()) if numbers.size else ():
-        if float(value) in ISOLATED_CODES:
+        if float(value) in CODES:
             others = numbers[numbers != value]
             width = float(np.ptp(others)) if others.size > 2 else 0.0
+            least = width * (3.0 if abs(value) == 99.0 else 1.0)
             distance = float(np.abs(others - value).min(initial=np.inf))
-            if width > 0.0 and (distance > width or (distance == width and abs(value) >= 9.0)):
+            if width > 0.0 and (distance > least or (distance == least and 9.0 <= abs(value) < 99.0)):
                 return float(value)
     return None
 
 
 def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
     """Return a sentence for every column that contains such a number."""
-    ends = np.array([X.min(axis=0), X.max(axis=0)])
-    suspected = np.isin(np.abs(ends), STAND_INS) | np.isin(ends, tuple(ISOLATED_CODES))
-    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected.any(axis=0)).tolist()} | {target: y}
-    values = {}
-    for name, cells in columns.items():
-        code = find_missing_code(cells)
-        values[name] = find_isolated_code(cells) if code is None else code
+    suspected = np.isin(np.array([X.min(axis=0), X.max(axis=0)]), tuple(CODES)).any(axis=0)
+    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected).tolist()} | {target: y}
     return tuple(
         f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
         f"give --na-values {value:g} (na_values in Python)"
-        for name, value in values.items()
+        for name, value in ((name, find_code(cells)) for name, cells in columns.items())
         if value is not None
     )
 
@@ -465,17 +341,6 @@ def is_name_like(levels: int, cells: int) -> bool:
     return levels > MOST_LEVELS or levels >= max(3, cells)
 
 
-def _number_in_text(text: str, way: reading_options.Way, marks: reading_options.Marks) -> float:
-    """Return the number of a cell, NaN if there is none; the cell becomes evidence of the number format."""
-    try:
-        number = reading_options.parse_number(text, *way)
-    except ValueError:
-        return math.nan
-    if not math.isnan(number):
-        marks.number(text)
-    return number
-
-
 @dataclass(frozen=True, eq=False)
 class RawColumn:
     """The cells of a column: its numbers and its other cells.
@@ -494,7 +359,7 @@ class RawColumn:
         Text by row, for cells that are neither numeric nor missing.
     marks : Marks
         Evidence of the number format in the text of the cells.
-    nothing : mapping of str to int
+    usual_codes : mapping of str to int
         Usual missing-value codes in the column, as written, with their numbers of cells; codes that the reading options
         name are not included.
     """
@@ -505,7 +370,7 @@ class RawColumn:
     others: dict[int, str]
     marks: reading_options.Marks
     absent: object = None
-    nothing: Mapping[str, int] = field(default_factory=dict)
+    usual_codes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_cells(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
@@ -516,7 +381,7 @@ class RawColumn:
         how : Reading
             Number format and missing-value codes.
         """
-        marks, (no_words, no_numbers) = reading_options.Marks(how.way), how.absent
+        spelled, (no_words, no_numbers) = dict[str, int](), how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         usual, nothing = MISSING_MARKS if how.keep_default_na else frozenset[str](), Counter[str]()
         for row, cell in enumerate(cells):
@@ -525,12 +390,14 @@ class RawColumn:
                 if isinstance(cell, str) and (mark := cell.strip()) and mark.lower() not in no_words:
                     nothing[mark] += 1
             elif isinstance(cell, str):
-                numbers[row] = _number_in_text(cell, how.way, marks)
-                if math.isnan(numbers[row]) and cell.strip().lower() in no_words:
+                with suppress(ValueError):
+                    numbers[row] = reading_options.parse_number(cell, *how.way)
+                if not math.isnan(numbers[row]):
+                    spelled.setdefault(cell, row + 1)
+                elif cell.strip().lower() in no_words:
                     empty[row] = True
-                elif math.isnan(numbers[row]):
+                else:
                     others[row] = cell.strip()
-                    marks.text(cell)
             elif isinstance(cell, Real | Decimal | np.bool_):
                 numbers[row] = float(cell)
                 empty[row] = bool(np.isnan(numbers[row]))
@@ -541,11 +408,12 @@ class RawColumn:
         if others and len(others) + np.sum(empty) == len(cells):
             with suppress(ValueError):  # if a cell is not a duration, all cells are text values
                 numbers[list(others)] = list(map(parse_duration, others.values()))
-                marks, others = reading_options.Marks(how.way), {}
-        absent = _text_of_nothing(cells[int(np.argmax(empty))]) if empty.any() else None
+                others = {}
         none = np.isin(numbers, list(no_numbers))
         numbers[none], empty[none] = np.nan, True
-        return cls(name, numbers, empty, others, marks, absent, nothing)
+        absent = cells[int(np.argmax(empty))] if empty.any() else None
+        marks = reading_options.Marks.from_texts(spelled, how.way)
+        return cls(name, numbers, empty, others, marks, absent if isinstance(absent, str) else None, nothing)
 
     @property
     def kind(self) -> str:
@@ -627,15 +495,6 @@ class RawColumn:
         return gaps
 
 
-def _text_of_nothing(cell: object) -> object:
-    """Return the missing-value code in a cell, or NaN if it is written so; None if the cell is empty."""
-    if not isinstance(cell, str) or not is_missing(cell):
-        return None
-    with suppress(ValueError):
-        return reading_options.parse_number(cell)
-    return cell
-
-
 @dataclass(frozen=True, eq=False)
 class RawTable:
     """The unprocessed columns of a table: features, an optional target, and other columns as arrays by name.
@@ -657,32 +516,14 @@ class RawTable:
         return {column.name: column.marks for column in self.columns}
 
     @property
+    def is_decimal_sure(self) -> bool:
+        """True if a number shows that the decimal mark is one."""
+        return any(column.marks.proof for column in self.columns)
+
+    @property
     def columns(self) -> list[RawColumn]:
         """The features, followed by the target if there is one."""
         return [*self.features, *([self.target] if self.target else [])]
-
-    def may_be_word(self, one: RawColumn) -> str:
-        """Return a usual missing-value code (`none` first) that only text columns contain, or an empty text."""
-        if not (one.nothing and one.others and one.is_words):
-            return ""
-        others = {mark.lower() for column in self.columns if not column.others for mark in column.nothing}
-        words = [mark for mark in one.nothing if mark.replace("/", "").isalpha() and mark.lower() not in others]
-        return min(words, key=lambda mark: mark.lower() != NO_LEVEL, default="")
-
-    def keeping(self, word: str, how: reading_options.Reading) -> reading_options.Reading:
-        """Return reading options under which a code, and `none` if it may be one, is a word; other codes are not."""
-        words = {word.lower(), *({NO_LEVEL} & {self.may_be_word(column).lower() for column in self.columns})}
-        marks = {mark.lower(): mark for column in self.columns for mark in column.nothing if mark.lower() not in words}
-        return replace(how, keep_default_na=False, na_values=(*how.na_values, *marks.values()))
-
-    def doubt(self, one: RawColumn, how: reading_options.Reading) -> str:
-        """Return a note on codes in a text column that count as missing but may be words, with the option."""
-        word = self.may_be_word(one)
-        if not word:
-            return ""
-        count, also = one.nothing[word], ",".join(self.keeping(word, how).na_values)
-        option = f"--no-keep-default-na{f' --na-values {shlex.quote(also)}' if also else ''}"
-        return f"{word!r} in {several(count, 'cell')} counts as missing; if it is a text value, give {option}"
 
 
 def raw_table(
@@ -763,7 +604,7 @@ def impute_and_encode(table: RawTable, how: reading_options.Reading, wanted: rea
     _check_cells(table, how, wanted)
     if not wanted.sure:
         reading_options.check_marks(table.marks, how.sep)
-    doubts = [] if wanted.sure else _word_notes(table, how)
+    doubts = [] if wanted.sure else list(filter(None, map(describe_codes, table.columns)))
     whole, table = _complete_rows(table, how)
     if table.rows == 0 and len(whole):
         raise BadInput(
@@ -871,7 +712,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     columns = tuple(column.name for column in table.features)
     table, _ = numbered_dates(table, learnt.how, learnt.date_forms)
     goal = table.target.name if table.target else ""
-    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=True, lines=table.lines)
+    faults = Faults(goal, learnt.how.way, table.rows, True, table.lines, is_decimal_sure=table.is_decimal_sure)
     whole = np.ones(table.rows, dtype=bool)
     if learnt.how.na is Missing.DROP:
         whole, table = _complete_rows(table, learnt.how, targets=False)
@@ -931,13 +772,12 @@ def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
-    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.has_fixed_options, lines=table.lines)
-    faults.classes_by = wanted.classes_by
+    faults = Faults(goal, how.way, table.rows, wanted.has_fixed_options, table.lines, classes_by=wanted.classes_by)
+    faults.is_decimal_sure = table.is_decimal_sure
     for column in table.columns:
         if how.na is Missing.ERROR:
-            as_word = _as_word(column, table, how)
             for row in np.flatnonzero(column.empty).tolist():
-                faults.add(column.name, row + 1, column.absent, True, as_word)
+                faults.add(column.name, row + 1, column.absent, True)
         allowed = how.column_encoding(column.name) is not Encode.ERROR or (column is table.target and wanted.two_words)
         wrong: dict[int, object] = {} if allowed and column.is_words else {**column.others}
         wrong |= {row: float(column.numbers[row]) for row in np.flatnonzero(np.isinf(column.numbers)).tolist()}
@@ -946,11 +786,11 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
     if faults.found:
         _check_rows(table, how, wanted)
         if table.target is not None and table.target.is_words and len(table.target.levels()) > 2:
-            _check_column(table.target, how, True, "")  # no option of other columns helps with such a target
+            _check_column(table.target, how, True)  # no option of other columns helps with such a target
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
     for column in table.columns:
-        _check_column(column, how, column is table.target, _as_word(column, table, how))
+        _check_column(column, how, column is table.target)
 
 
 def rows_without_data(table: RawTable) -> dict[int, str]:
@@ -1026,17 +866,7 @@ def name_of_subjects(table: RawTable) -> str:
     return "" if subjects is None else subjects.column
 
 
-def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> str:
-    """Return the keywords that read a missing-value code of a text column as a word, or an empty text."""
-    word = table.may_be_word(one)
-    if not word:
-        return ""
-    also = ",".join(table.keeping(word, how).na_values)
-    more = f" and na_values={json.dumps(also, ensure_ascii=False)}" if also else ""
-    return f"keep_default_na=False{more} if {word!r} is a text value"
-
-
-def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_word: str) -> None:
+def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> None:
     if one.empty.all() and len(one.empty) and not goal:
         raise BadInput(f"column {one.name!r} is empty in every row: give {drop_keyword(one.name)}")
     if not one.others:
@@ -1046,7 +876,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
         words = several(len(levels), "text value") + (
             f" ({alike})" if (alike := one.describe_case_variants(levels)) else ""
         )
-        more = f"; or give {as_word}" if as_word else ""
+        more = "; or give keep_default_na=False if missing-value codes are text values" if one.usual_codes else ""
         advice = MORE_CLASSES if len(levels) > 2 else "give numbers, or two values for two classes"
         raise BadInput(f"target {one.name!r} has {words}; {advice}{more}")
     if len(levels) > MOST_LEVELS:
@@ -1113,10 +943,16 @@ def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
     return [f"{lost:,} of {len(kept):,} rows {why} dropped"]
 
 
-def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
-    """Return notes on missing cells of text columns whose missing-value codes may be words."""
-    said = ((column.name, table.doubt(column, how)) for column in table.columns)
-    return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
+def describe_codes(one: RawColumn) -> str:
+    """Return a note on usual missing-value codes in a column of text values, which may be text values too."""
+    counts = {code: count for code, count in one.usual_codes.items() if code.replace("/", "").isalpha()}
+    if not (counts and one.others and one.is_words):
+        return ""
+    codes = [f"{code!r} in {several(count, 'cell')}" for code, count in counts.items()]
+    return (
+        f"column {one.name!r}: {abbreviate_list(codes)} counted as missing; if such a code is a text value, give "
+        "--no-keep-default-na (keep_default_na in Python)"
+    )
 
 
 def absent_note(one: RawColumn) -> str:

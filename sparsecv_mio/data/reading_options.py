@@ -30,30 +30,11 @@ SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks with the same meani
 WORDS = {" ": "space", "'": "apostrophe"}
 
 _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
-_MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
+_OTHER_NUMBER = r"\d+(?:,\d+)+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d*)?|\d\d?(?::\d\d){1,2}(?:[.,]\d+)?(?: ?[aApP][mM])?"
+_SIGN = r"[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd%()\u2212-]|USD|EUR|GBP|CHF|JPY|\s"
 BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
-TEXTS = (  # texts that are neither words nor plain numbers, with advice
-    (BOUND, "values below or above a limit: replace each by a number, such as half of the limit"),
-    (re.compile(rf"[+-]?{_NUMBER}\s*%"), "numbers with a percent sign: remove the signs"),
-    (
-        re.compile(rf"[+-]?\s*{_MONEY}\s*[+-]?{_NUMBER}|[+-]?{_NUMBER}\s*{_MONEY}"),
-        "amounts with a currency sign: remove the signs",
-    ),
-    (
-        re.compile(rf"\(\s*{_MONEY}?\s*{_NUMBER}\s*\)|{_NUMBER}\s*[-\u2212]|[\u2212\u2013]\s*{_NUMBER}"),
-        "negative numbers without a leading minus sign: write it as -",
-    ),
-    (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: remove them"),
-    (
-        re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?"),
-        'dates: convert them to numbers of days with dates="days"',
-    ),
-    (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: convert them to numbers of hours"),
-    (
-        re.compile(rf"[+-]?(?:{_NUMBER}|\d+(?:,\d+)+(?:\.\d+)?)"),
-        "numbers with other separators than the rest: write all numbers in one form",
-    ),
-)  # fmt: skip
+DECORATED = re.compile(rf"(?:[<>\u2264\u2265~=+\u2013]|{_SIGN})*(?:{_NUMBER}|{_OTHER_NUMBER})(?:{_SIGN})*")
+DATE = re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?")
 
 
 class Way(NamedTuple):
@@ -72,11 +53,10 @@ class Way(NamedTuple):
         return " and ".join(changed)
 
 
-POINT, COMMA, COMMA_GROUPS, POINT_GROUPS = Way(".", None), Way(",", None), Way(".", ","), Way(",", ".")
+POINT = Way(".", None)
 WAYS = (
-    POINT, COMMA, COMMA_GROUPS, POINT_GROUPS, Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
+    POINT, Way(",", None), Way(".", ","), Way(",", "."), Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
 )  # fmt: skip
-BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # possible formats, by the mark before three digits
 
 
 @cache
@@ -121,81 +101,86 @@ def is_number(text: str, way: Way) -> bool:
     return True
 
 
-def has_number_format(text: str) -> bool:
-    """Return True if a text is a number in any format."""
-    return any(is_number(text, way) for way in WAYS)
-
-
 def describe_unreadable_text(text: str) -> str:
     """Return a description of a text that is neither a word nor a plain number, with advice; empty for a word.
 
     Examples
     --------
     >>> describe_unreadable_text("22%"), describe_unreadable_text("1st")
-    ('numbers with a percent sign: remove the signs', '')
+    ('numbers with signs or other separators: write plain numbers, such as -1234.5', '')
     """
-    text = text.strip()
-    return next((words for pattern, words in TEXTS if pattern.fullmatch(text)), "")
+    if DATE.fullmatch(text.strip()):
+        return 'dates: convert them to numbers of days with dates="days"'
+    is_decorated = DECORATED.fullmatch(text.strip())
+    return "numbers with signs or other separators: write plain numbers, such as -1234.5" if is_decorated else ""
 
 
-class Marks:
-    """Evidence in the cells of a column about its number format.
+def possible_formats(texts: Iterable[str], now: Way, is_decimal_sure: bool = False) -> list[Way]:
+    """Return the formats in which all texts are numbers: none, one, or two that read different numbers.
 
     Parameters
     ----------
-    way : Way
-        Format in which the cells are read.
+    texts : iterable of str
+        Texts that are not numbers now; a text without a digit is no number in any format and is left out.
+    now : Way
+        Format in which they are read; a given thousands separator admits no other formats.
+    is_decimal_sure : bool
+        True if other numbers of the table show that the decimal mark is one.
 
-    Attributes
-    ----------
-    grouped : str
-        First cell whose decimal mark could also group digits: `1.078`.
-    plain, large : bool
-        True if another cell is a nonzero integer without a mark; True if one of these has four digits or more.
-    proof : bool
-        True if a cell shows that the decimal mark is one: `1.07`, `0.576`.
-    odd : str
-        First cell that is not a number.
-    ways : tuple of Way
-        Formats in which all cells that are not numbers would be numbers.
-    against : str
-        Cell that is not a number in any format that the earlier cells allow.
+    Examples
+    --------
+    >>> possible_formats(["1,5", "k.A."], POINT), possible_formats(["1,078"], POINT)
+    ([Way(decimal=',', thousands=None)], [Way(decimal=',', thousands=None), Way(decimal='.', thousands=',')])
+    """
+    spelled = [text for text in texts if any(map(str.isdigit, text))]
+    fitting = [
+        way for way in {None: WAYS, NONE: WAYS[:2]}.get(now.thousands, ())
+        if (not is_decimal_sure or way.decimal == now.decimal)
+        and spelled and all(is_number(text, way) for text in spelled)
+    ]  # fmt: skip
+    values = [parse_number(spelled[0], *way) for way in fitting]
+    return fitting[:1] + [way for way, value in zip(fitting, values, strict=True) if value != values[0]][:1]
+
+
+def describe_readings(text: str, now: Way, ways: Sequence[Way]) -> str:
+    """Return the numbers that a text is in two formats, with the keywords for each, from the larger number on.
+
+    Examples
+    --------
+    >>> describe_readings("1.078", POINT, [POINT, Way(",", ".")])
+    '1078 with decimal="," and thousands="." and 1.078 with thousands="none"; give the options that apply'
+    """
+    read = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
+    options = [way.changed_keywords(now if way.thousands else now._replace(thousands=NONE)) for _, way in read]
+    each = [f"{value:.10g} with {keywords}" for (value, _), keywords in zip(read, options, strict=True)]
+    return f"{' and '.join(each)}; give the options that apply"
+
+
+class Marks(NamedTuple):
+    """Evidence in the numbers of a column that the decimal mark is one.
+
+    `grouped` is the first number whose mark could also group digits, such as `1.078`, and `row` its row from 1. `plain`
+    and `large` state whether another cell is a nonzero integer without a mark, and one of at least four digits. `proof`
+    states that a cell shows the mark to be a decimal mark: `1.07`, `0.576`.
     """
 
-    def __init__(self, way: Way) -> None:
-        self.way, self.grouped, self.odd, self.against = way, "", "", ""
-        self.plain = self.large = self.proof = False
-        self._mark = way.decimal
-        said = way.thousands is not None
-        self.ways: tuple[Way, ...] = () if said and way.thousands != NONE else WAYS[:2] if said else WAYS
-        self._group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
+    way: Way
+    grouped: str = ""
+    row: int = 0
+    plain: bool = False
+    large: bool = False
+    proof: bool = False
 
-    def number(self, text: str) -> None:
-        """Record a cell that is a number."""
-        if self.proof:
-            return
-        if self._mark in text:
-            if self._group.fullmatch(text):
-                self.grouped = self.grouped or text.strip()
-            else:
-                self.proof = True
-        elif not self.plain or (not self.large and len(text) > 3):
-            digits = text.strip().lstrip("+-").lstrip("0")
-            if digits.isdigit():
-                self.plain, self.large = True, self.large or len(digits) > 3
-
-    def text(self, text: str) -> None:
-        """Record a cell that is not a number."""
-        self.odd = self.odd or text.strip()
-        if self.ways:
-            self.ways = tuple(way for way in self.ways if is_number(text, way))
-            self.against = "" if self.ways or text.strip() == self.odd else text.strip()
-
-    def allows(self, way: Way) -> bool:
-        """Return True if the cells that are numbers now are numbers in another format as well."""
-        if way.decimal == self.way.decimal:
-            return True
-        return not self.proof and (not self.grouped or way.thousands == self.way.decimal)
+    @classmethod
+    def from_texts(cls, numbers: Mapping[str, int], way: Way) -> Marks:
+        """Return the evidence in texts that are numbers, each with the first row that holds it."""
+        group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
+        marked = [text for text in numbers if way.decimal in text]
+        grouped = next(filter(group.fullmatch, marked), "")
+        digits = [text.strip().lstrip("+-").lstrip("0") for text in numbers]
+        longest = max((len(text) for text in digits if text.isdigit()), default=0)
+        proof = not all(map(group.fullmatch, marked))
+        return cls(way, grouped.strip(), numbers.get(grouped, 0), longest > 0, longest > 3, proof)
 
     def is_ambiguous(self, evident: bool, semicolons: bool) -> bool:
         """Return True if the decimal mark may group digits.
@@ -216,56 +201,6 @@ class Marks:
         return self.plain or not evident
 
 
-def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
-    """Return the formats in which all columns that now hold numeric text are numbers.
-
-    Returns
-    -------
-    tuple of Way
-        No format, one, or two that read different numbers from the same text.
-    """
-    every = list(columns)
-    needy = [marks for marks in every if marks.odd and marks.ways]
-    if not needy:
-        return ()
-    agreed = [
-        way for way in WAYS if all(way in mark.ways for mark in needy) and all(mark.allows(way) for mark in every)
-    ]
-    second = next((way for way in agreed[1:] if _witness(every, (agreed[0], way))), None)
-    return tuple(agreed[:1]) if second is None else (agreed[0], second)
-
-
-def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
-    """Return a text that two formats read as different numbers, or an empty text."""
-    texts = (text for marks in columns for text in (marks.odd if marks.ways else "", marks.grouped) if text)
-    return next((text for text in texts if parse_number(text, *ways[0]) != parse_number(text, *ways[1])), "")
-
-
-def either(text: str, now: Way, ways: Sequence[Way]) -> str:
-    r"""Return a description of the two numbers that a text may be, with the keywords for each.
-
-    Parameters
-    ----------
-    text : str
-        Ambiguous text such as `1,078` or `1.078`.
-    now : Way
-        Format in which it is read.
-
-    Examples
-    --------
-    >>> either("1,078", POINT, (COMMA, COMMA_GROUPS))
-    '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none"; give the options that apply'
-    """
-    first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
-    options_said = [
-        way.changed_keywords(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])
-    ]
-    return (
-        f"{text!r} is {first[0]:.10g} with {options_said[0]} and {second[0]:.10g} with {options_said[1]}; give the "
-        "options that apply"
-    )
-
-
 def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
     """Return a description of each column whose numbers are ambiguous, by name.
 
@@ -274,32 +209,26 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
     sep : str, optional
         Separator of the cells, if it was given.
     """
-    every = columns.values()
-    evident, ways = any(marks.proof for marks in every), ways_to_read(every)
+    evident = any(marks.proof for marks in columns.values())
     sentences = dict[str, str]()
-    for name, marks_of in columns.items():
-        if len(ways) > 1 and (text := _witness([marks_of], ways)):
-            sentences[name] = either(text, marks_of.way, ways)
-        elif marks_of.is_ambiguous(evident, sep == ";"):
-            sentences[name] = either(marks_of.grouped, marks_of.way, BOTH[marks_of.way.decimal])
+    for name, marks in columns.items():
+        if marks.is_ambiguous(evident, sep == ";"):
+            mark = marks.way.decimal
+            ways = Way(mark, None), Way("," if mark == "." else ".", mark)
+            numbers = describe_readings(marks.grouped, marks.way, ways)
+            sentences[name] = f"{marks.grouped!r} in row {marks.row} is {numbers}"
     return sentences
 
 
 def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
-    """Raise `BadInput` if the numbers of a column are ambiguous.
+    """Raise `BadInput` that names the columns with ambiguous numbers, and the keywords for each format.
 
     Parameters
     ----------
     sep : str, optional
         Separator of the cells, if it was given.
-
-    Raises
-    ------
-    BadInput
-        If a column is ambiguous; the message names these columns and the keywords for each format.
     """
-    sentences = doubts(columns, sep)
-    if sentences:
+    if sentences := doubts(columns, sep):
         named = abbreviate_list([repr(name) for name in sentences])
         raise BadInput(f"{plural(len(sentences), 'column')} {named}: {next(iter(sentences.values()))}")
 
@@ -309,17 +238,12 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
 
     In such a file nothing shows whether points group digits; they are read as decimal marks, and this note is added.
     """
-    if any(marks.proof for marks in columns.values()):
+    names = [name for name, marks in columns.items() if marks.grouped and not marks.plain]
+    if not names or any(marks.proof or marks.way != POINT for marks in columns.values()):
         return ()
-    open_ones = {
-        name: marks for name, marks in columns.items() if marks.grouped and not marks.plain and marks.way == POINT
-    }
-    if not open_ones:
-        return ()
-    text = next(iter(open_ones.values())).grouped
-    named = abbreviate_list([repr(name) for name in open_ones])
+    text, named = columns[names[0]].grouped, abbreviate_list(list(map(repr, names)))
     return (
-        f"{plural(len(open_ones), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
+        f"{plural(len(names), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
         f"number; if it is {text.replace('.', '')}, give --decimal , --thousands . (decimal, thousands in Python)",
     )
 

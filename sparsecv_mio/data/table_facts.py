@@ -17,14 +17,14 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.cure import (
-    NO_LEVEL,
+    NINES,
     SURE_LEVELS,
     RawColumn,
     RawTable,
     Subjects,
     absent_note,
-    find_isolated_code,
-    find_missing_code,
+    describe_codes,
+    find_code,
     find_subjects,
     is_name_like,
     may_be_codes,
@@ -44,10 +44,12 @@ from sparsecv_mio.data.reading_options import (
     WORDS,
     Reading,
     Wanted,
+    both_readings,
+    describe_readings,
     doubts,
     feature_names,
     order_text,
-    ways_to_read,
+    possible_formats,
 )
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
@@ -61,7 +63,6 @@ from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale, Within
 
-OTHER_SEPARATORS = "numbers with other separators"  # begin of the description of such cells
 NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
 COPIES = 1.0 - ACCURATE_RTOL
 ROUNDED_COPIES = 1.0 - 1e-5  # correlation from which two columns differ by rounding, as kilograms and pounds to 0.1
@@ -219,9 +220,9 @@ def inspect_file(
     if features is not None and exposure is not None:
         features = [*(name for name in features if name != exposure), exposure]
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
-    table, how, words = _read_with_evident_options(path, wanted, how)
+    table, how, codes = _read_with_evident_options(path, wanted, how)
     _check_exposure(table, exposure)
-    inspection, how = _with_dates(table, how, partial(inspect_table, with_none=words, loss=loss, exposure=exposure))
+    inspection, how = _with_dates(table, how, partial(inspect_table, codes=codes, loss=loss, exposure=exposure))
     if features is not None:
         inspection = _propose_features(inspection, exposure)
     chosen = wanted.features is not None
@@ -240,46 +241,81 @@ def _check_exposure(table: RawTable, exposure: str | None) -> None:
 
 def _read_with_evident_options(
     path: str | Path, wanted: Wanted, how: Reading
-) -> tuple[RawTable, Reading, Collection[str]]:
+) -> tuple[RawTable, Reading, dict[str, str]]:
     """Return the table as the only possible number format reads it, without rows that hold no data.
 
     Returns
     -------
     table, how : RawTable and Reading
         Table and the options that read it.
-    with_none : collection of str
-        Text columns in which `none` is a word.
+    notes : dict of str to str
+        Notes on columns with proposed missing-value codes.
     """
-    table = read_raw(path, wanted, how)
-    ways = ways_to_read(table.marks.values())
-    if len(ways) == 1:
-        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
-        table = read_raw(path, wanted, how)
-    elif not ways and how.decimal == "." and not how.thousands and how.sep != ",":
-        table, how = _with_decimal_commas(table, path, wanted, how)
+    table, how = _with_number_format(read_raw(path, wanted, how), path, wanted, how)
     if rows := rows_without_data(table):
         how = replace(how, skip_lines=skipped_lines(table, how, rows))
         table = read_raw(path, wanted, how)
-    if with_none := _find_none_columns(table):
-        how = table.keeping(NO_LEVEL, how)
+    codes, notes = _find_codes(table)
+    usual = {code for column in table.columns for code in column.usual_codes}
+    with_none = [column for column in table.columns if "none" in map(str.lower, column.usual_codes)]
+    if with_none and all(column.others and column.is_words for column in with_none):
+        codes = [*sorted(code for code in usual if code.lower() != "none"), *codes]
+        how = replace(how, keep_default_na=False)
+        said = "'none' is a text value (--no-keep-default-na); without this option it counts as missing"
+        notes |= dict.fromkeys((column.name for column in with_none), said)
+    if codes or with_none:
+        how = replace(how, na_values=(*how.na_values, *codes))
         table = read_raw(path, wanted, how)
-    return table, how, with_none
+    return table, how, notes
 
 
-def _with_decimal_commas(
+def _with_number_format(
     table: RawTable, path: str | Path, wanted: Wanted, how: Reading
 ) -> tuple[RawTable, Reading]:  # fmt: skip
-    """Return the table read with decimal commas if this makes columns below a row of units numeric, else the table."""
-    if not any(column.kind.startswith(OTHER_SEPARATORS) for column in table.columns):
-        return table, how
-    decimal = replace(how, decimal=",")
-    tried = read_raw(path, wanted, decimal)
-    rows = rows_without_data(tried)
-    if not rows:
-        return table, how
-    tried = read_raw(path, wanted, replace(decimal, skip_lines=skipped_lines(tried, decimal, rows)))
-    numeric, before = (sum(not column.others for column in one.columns) for one in (tried, table))
-    return (read_raw(path, wanted, decimal), decimal) if numeric > before else (table, how)
+    """Return the table in the format in which most cells are numbers; unchanged if several formats read as many."""
+    ways = dict.fromkeys(
+        way for column in table.columns
+        for way in possible_formats(column.others.values(), how.way, table.is_decimal_sure)
+    )  # fmt: skip
+    options = [replace(how, decimal=way.decimal, thousands=way.thousands) for way in ways]
+    tables = [read_raw(path, wanted, option) for option in options]
+    counts = [sum(int(np.isfinite(column.numbers).sum()) for column in one.columns) for one in (table, *tables)]
+    best = counts.index(max(counts))
+    return (tables[best - 1], options[best - 1]) if best and counts.count(max(counts)) == 1 else (table, how)
+
+
+def _format_doubts(table: RawTable, how: Reading) -> dict[str, str]:
+    """Return a description of each column whose numbers, or texts, are numbers in two formats."""
+    sentences = doubts(table.marks, how.sep)
+    for column in table.columns:
+        ways = possible_formats(column.others.values(), how.way, table.is_decimal_sure)
+        if len(ways) == 2:
+            row, text = next((row, text) for row, text in column.others.items() if any(map(str.isdigit, text)))
+            sentences[column.name] = f"{text!r} in row {row + 1} is {describe_readings(text, how.way, ways)}"
+    return sentences
+
+
+def _find_codes(table: RawTable) -> tuple[list[str], dict[str, str]]:
+    """Return words among numbers, and numbers such as -999, that may be missing-value codes, and notes on columns."""
+    in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
+    numbers = {one.name: find_code(one.numbers[np.isfinite(one.numbers)]) for one in table.columns}
+    codes, notes = list[str](), dict[str, str]()
+    for one in table.columns:
+        texts, code, said = sorted(set(one.others.values())), numbers[one.name], list[str]()
+        if texts and (one.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(one.others))):
+            continue
+        if texts:
+            verb = "counts" if len(texts) == 1 else "count"
+            words = abbreviate_list([repr(text) for text in texts])
+            said.append(f"{words} in {several(len(one.others), 'row')} {verb} as missing (--na-values)")
+        is_elsewhere = any(code in other.numbers and numbers[other.name] != code for other in table.columns)
+        if code is not None and abs(code) in NINES and not is_elsewhere:
+            texts.append(f"{code:g}")
+            said.append(f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})")
+        codes += texts
+        if said:
+            notes[one.name] = "; ".join(said)
+    return list(dict.fromkeys(codes)), notes
 
 
 def _with_dates(
@@ -390,32 +426,25 @@ def _features_together(data: Dataset) -> int:
     return Restrictions(count=EVERY_FACTOR).resolve_names(data.names).n_selectable_features(data.p)
 
 
-def _find_none_columns(table: RawTable) -> list[str]:
-    """Return the text columns that contain `none`, if no numeric column does: there it is probably a word."""
-    return [column.name for column in table.columns if table.may_be_word(column).lower() == NO_LEVEL]
-
-
 def inspect_table(
-    table: RawTable, how: Reading, with_none: Collection[str] = (), loss: Loss | None = None,
+    table: RawTable, how: Reading, codes: Mapping[str, str] | None = None, loss: Loss | None = None,
     exposure: str | None = None,
 ) -> Inspection:  # fmt: skip
     """Return the facts about a table; O(n p^2) for the correlations of at most 2,000 columns.
 
     Parameters
     ----------
-    with_none : collection of str
-        Text columns in which `none` is a word under these options.
+    codes : mapping of str to str, optional
+        Notes on columns with missing-value codes that these options name.
     loss, exposure : optional
         Options as for `inspect_file`.
     """
-    unsaid = doubts(table.marks, how.sep)
+    unsaid = _format_doubts(table, how)
     order = None if table.target is None or unsaid else time_order(table.features, table.target)
     in_file = {column.name for column in table.columns}
     table, _ = numbered_dates(table, how)
-    table, how, cleared = _clear_absent_cells(table, how)
-    facts = _collect_facts(table, how, unsaid, with_none, cleared)
-    columns, how = _clear_numeric_codes(table.columns, how)
-    facts = _with_possible_drops(map(_without_codes, facts, columns, table.columns), in_file, exposure)
+    columns = table.columns
+    facts = _with_possible_drops(_collect_facts(table, unsaid, codes or {}), in_file, exposure)
     goal = None if table.target is None else columns[-1]
     features, subjects = _features_and_subjects(columns, facts, goal, exposure)
     dealt = subjects or order
@@ -444,61 +473,6 @@ def inspect_table(
         loss=loss,
         factors=_factors(features),
     )
-
-
-def _clear_absent_cells(table: RawTable, how: Reading) -> tuple[RawTable, Reading, dict[str, str]]:
-    """Return the table with marks, words and repeated texts among numbers as missing values.
-
-    Returns
-    -------
-    table : RawTable
-        Table.
-    how : Reading
-        Reading options that do this.
-    notes : dict of str to str
-        Notes on the changed columns.
-    """
-    in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
-    emptied, marks, notes = {}, set[str](), dict[str, str]()
-    for one in table.columns:
-        texts = set(one.others.values())
-        if texts and not one.is_words and not texts & in_texts and may_be_codes(texts, len(one.others)):
-            absent = one.empty.copy()
-            absent[list(one.others)] = True
-            emptied[one.name] = replace(one, empty=absent, others={})
-            marks |= texts
-            words = abbreviate_list([repr(text) for text in sorted(texts)])
-            verb = "counts" if len(texts) == 1 else "count"
-            notes[one.name] = f"{words} in {several(len(one.others), 'row')} {verb} as missing (--na-values)"
-    if not marks:
-        return table, how, notes
-    features = [emptied.get(one.name, one) for one in table.features]
-    target = table.target and emptied.get(table.target.name, table.target)
-    how = replace(how, na_values=(*how.na_values, *sorted(marks)))
-    return replace(table, features=features, target=target), how, notes
-
-
-def _clear_numeric_codes(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
-    """Return the columns with numeric missing-value codes emptied, and the options that name the codes."""
-    stand_for_nothing = _stand_ins(columns)
-    if not stand_for_nothing:
-        return columns, how
-    words = tuple(f"{value:g}" for value in stand_for_nothing)
-    emptied = [_clear_missing_codes(column, stand_for_nothing) for column in columns]
-    return emptied, replace(how, na_values=(*how.na_values, *words))
-
-
-def _without_codes(fact: ColumnFacts, column: RawColumn, before: RawColumn) -> ColumnFacts:
-    """Return the facts of a column whose numeric missing-value codes were emptied."""
-    missing = int(column.empty.sum())
-    if missing == int(before.empty.sum()):
-        return fact
-    code = find_missing_code(before.numbers[np.isfinite(before.numbers)])
-    suspected = [note for note in fact.notes if not note.startswith(f"{code:g} is far from all other values")]
-    note = f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})"
-    least, mean, largest, spread = _sizes(column, column.numbers[np.isfinite(column.numbers)])
-    return replace(fact, missing=missing, least=least, mean=mean, largest=largest, spread=spread,
-                   notes=(note, *suspected))  # fmt: skip
 
 
 def _with_possible_drops(
@@ -532,29 +506,21 @@ def _features_and_subjects(
     return [column for column in features if column.name != subjects.column], subjects
 
 
-def _collect_facts(
-    table: RawTable,
-    how: Reading,
-    unsaid: Mapping[str, str],
-    with_none: Collection[str],
-    cleared: Mapping[str, str],
-) -> list[ColumnFacts]:
+def _collect_facts(table: RawTable, unsaid: Mapping[str, str], codes: Mapping[str, str]) -> list[ColumnFacts]:
     """Return the facts of every column, in comparison with other columns and the target."""
     goal, columns = table.target, table.columns
     alike = _likenesses(columns)
     facts = [_facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, ""))
              for column in columns]  # fmt: skip
-    notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
-    notes |= dict.fromkeys(
-        with_none, ["'none' is a text value (--no-keep-default-na); without this option it counts as missing"]
-    )
-    for column in columns:
-        if column.is_words and (one := column.describe_case_variants(column.levels())):
-            notes[column.name] = [*notes.get(column.name, ()), one]
-    facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
+    unproved = both_readings(table.marks) != ()
+    for k, column in enumerate(columns):
+        notes = [describe_codes(column).removeprefix(f"column {column.name!r}: ")] if column.is_words else []
+        notes += [column.describe_case_variants(column.levels())] if column.is_words else []
+        notes += [note.partition(": ")[2] for note in both_readings({column.name: column.marks})] if unproved else []
+        facts[k] = replace(facts[k], notes=(*facts[k].notes, *filter(None, notes)))
     facts = [_mark_empty_column(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
     facts = _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
-    return [replace(fact, notes=(*fact.notes, *filter(None, [cleared.get(fact.name)]))) for fact in facts]
+    return [replace(fact, notes=(*fact.notes, *filter(None, [codes.get(fact.name)]))) for fact in facts]
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -613,9 +579,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     if unsaid:
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind_of_column(one, numbers)
-    notes += _other_reading(one)
-    value = find_missing_code(numbers)
-    if value is not None or (value := find_isolated_code(numbers)) is not None:
+    if (value := find_code(numbers)) is not None:
         notes.append(
             f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
         )
@@ -627,15 +591,6 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     least, mean, largest, spread = _sizes(one, numbers)
     empty = int(one.empty.sum())
     return ColumnFacts(one.name, kind, empty, least, mean, largest, spread, tuple(notes), drop and not goal)
-
-
-def _other_reading(one: RawColumn) -> list[str]:
-    """Return a note on the other numbers that a column holds if its marks group digits."""
-    marks, (mark, thousands) = one.marks, one.marks.way
-    if not marks.grouped or marks.proof or marks.plain or one.others or thousands:
-        return []
-    by = f"--decimal {',' if mark == '.' else '.'} --thousands {mark}"
-    return [f"three digits behind every {mark!r}: {marks.grouped} is {marks.grouped.replace(mark, '')} by {by}"]
 
 
 def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
@@ -753,22 +708,6 @@ def _drop_duplicate_columns(
         if not judged[-1].drop:
             stay.add(fact.name)
     return judged
-
-
-def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
-    """Return the numbers that are missing-value codes in every column that has them, such as -999."""
-    finite = [column.numbers[np.isfinite(column.numbers)] for column in columns]
-    ends = [find_missing_code(numbers) for numbers in finite]
-    return [
-        value for value in dict.fromkeys(end for end in ends if end is not None)
-        if all(end == value or value not in numbers for end, numbers in zip(ends, finite, strict=True))
-    ]  # fmt: skip
-
-
-def _clear_missing_codes(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
-    """Return a column in which cells with these numbers are missing."""
-    none = np.isin(one.numbers, nothing)
-    return replace(one, numbers=np.where(none, np.nan, one.numbers), empty=one.empty | none)
 
 
 def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:

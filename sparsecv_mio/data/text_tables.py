@@ -266,15 +266,14 @@ def _make_separator_error(mark: str, table: TextTable) -> BadInput:
 
 def _number_format(table: TextTable, first: int) -> str:
     """Return the keywords of the number format of a file if it differs from that of the options, after " and "."""
-    way, columns = table.how.way, dict[int, reading_options.Marks]()
+    way, columns = table.how.way, dict[int, list[str]]()
     with _open_rows(table) as rows:
         for _, row in islice(rows, first, FIRST_ROWS):
-            if not any(character.isdigit() for text in row for character in text):
-                continue  # units or a second header
             for j, text in enumerate(row):
-                marks = columns.setdefault(j, reading_options.Marks(way))
-                (marks.number if reading_options.is_number(text, way) else marks.text)(text)
-    ways = reading_options.ways_to_read(columns.values())
+                if not reading_options.is_number(text, way):
+                    columns.setdefault(j, []).append(text)
+    texts = [text for column in columns.values() if reading_options.possible_formats(column, way) for text in column]
+    ways = reading_options.possible_formats(texts, way)
     return f" and {ways[0].changed_keywords(way)}" if len(ways) == 1 else ""
 
 
@@ -503,7 +502,8 @@ def _check_later_names(table: TextTable, header: list[str], wanted: reading_opti
 
 def _are_names(cells: list[str]) -> bool:
     """Return True if the cells of a line can be column names: all different, none empty or a number."""
-    return all(cells) and len(set(cells)) == len(cells) and not any(map(reading_options.has_number_format, cells))
+    are_numbers = any(reading_options.is_number(cell, way) for cell in cells for way in reading_options.WAYS)
+    return all(cells) and len(set(cells)) == len(cells) and not are_numbers
 
 
 @dataclass(frozen=True)
@@ -536,27 +536,21 @@ class _Stream:
         way = self.table.how.way
         if not self.marked or way.thousands:
             return {}
-        marks = {name: reading_options.Marks(way) for name in (*data.names, data.target)}
-        for name, column in zip(marks, (*data.X.T, data.y), strict=True):
-            marks[name].proof = cure.has_decimals(column[:FIRST_ROWS]) or cure.has_decimals(column)
-            if marks[name].proof and way.decimal == ".":
-                return {}
-        doubtful = self._doubtful(data, marks)
-        for block in self._blocks(dict.fromkeys(doubtful, pa.string())) if doubtful else ():
-            for name in sorted(doubtful):
-                for text in block[name].unique().to_pylist():
-                    marks[name].number(text)
-            settled = {name for name in doubtful if marks[name].proof}
-            doubtful -= settled
-            if not doubtful or (settled and way.decimal == "."):
-                break
-        return marks
-
-    def _doubtful(self, data: Dataset, marks: dict[str, reading_options.Marks]) -> set[str]:
-        """Return the columns whose decimal mark is uncertain and whose numbers are large enough for grouping."""
-        most = 1000.0 if self.table.how.way.decimal == "." else np.inf
-        columns = zip(marks, (*data.X.T, data.y), strict=True)
-        return {name for name, column in columns if not marks[name].proof and 1.0 < float(np.abs(column).max()) < most}
+        columns = dict(zip((*data.names, data.target), (*data.X.T, data.y), strict=True))
+        marks = {name: reading_options.Marks(way, proof=cure.has_decimals(column)) for name, column in columns.items()}
+        if way.decimal == "." and any(evidence.proof for evidence in marks.values()):
+            return {}
+        most = 1000.0 if way.decimal == "." else np.inf  # a number that may be grouped has three digits at most
+        texts: dict[str, dict[str, int]] = {
+            name: {} for name in columns if not marks[name].proof and 1.0 < float(np.abs(columns[name]).max()) < most
+        }
+        rows = 0
+        for block in self._blocks(dict.fromkeys(texts, pa.string())) if texts else ():
+            for name, seen in texts.items():
+                for row, text in enumerate(block[name].to_pylist(), start=rows + 1):
+                    seen.setdefault(text, row)
+            rows += block.num_rows
+        return marks | {name: reading_options.Marks.from_texts(seen, way) for name, seen in texts.items()}
 
     def raw(self) -> cure.RawTable:
         """Return the columns of any table; `BadInput` names a line that is too short or too long."""

@@ -20,7 +20,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cure import KEPT, drop_keyword, fill_value, has_decimals
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, is_number, parse_number
+from sparsecv_mio.data.reading_options import POINT, Marks, Way, check_marks, is_number, parse_number
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
@@ -123,9 +123,9 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
         column = np.asarray(data.aux[name])
         way = POINT if data.reading is None else data.reading.how.way
         cells = column.tolist()
-        written = _marks(cells, way)
-        if written.is_ambiguous(False, False) and not any(map(has_decimals, (*data.X.T, data.y))):
-            raise BadInput(f"column {name!r}: {either(written.grouped, way, BOTH[way.decimal])}")
+        marks = _marks(cells, way)
+        if marks.grouped:
+            check_marks({name: marks, "": Marks(way, proof=any(map(has_decimals, (*data.X.T, data.y))))})
         if data.reading is None:
             return column
         return np.array([parse_number(v, *way) if isinstance(v, str) and is_number(v, way) else v for v in cells])
@@ -133,21 +133,19 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
         raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight a line")
-    marks = [line[0] for line in lines[len(lines) - data.n :]]
-    if (written := _marks(marks, POINT)).is_ambiguous(False, False):
-        text = written.grouped
+    weights = [line[0] for line in lines[len(lines) - data.n :]]
+    if (marks := _marks(weights, POINT)).is_ambiguous(False, False):
+        text = marks.grouped
         raise BadInput(
             f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it as one of the two"
         )
-    return np.array(marks)
+    return np.array(weights)
 
 
 def _marks(cells: Iterable[Any], way: Way) -> Marks:
     """Return the evidence of the number format in the text of weights."""
-    marks = Marks(way)
-    for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and is_number(cell, way)):
-        marks.number(text)
-    return marks
+    rows = {cell: row for row, cell in enumerate(cells, start=1) if isinstance(cell, str) and is_number(cell, way)}
+    return Marks.from_texts(rows, way)
 
 
 def weighted(

@@ -321,7 +321,7 @@ def test_empty_cells_of_new_rows_have_a_cure_that_predict_knows(
     capsys.readouterr()
     for content, said in (
         ("a,b\n1,2\n3,\n", "column 'b' is empty in row 2"),
-        ("a,b\n1,\n3,\n,4\n", "(2 cells; fill them, or leave these rows out), 'a' is empty in row 3"),
+        ("a,b\n1,\n3,\n,4\n", "(2 cells; fill the cell, or leave the row out), 'a' is empty in row 3"),
         ("a,b\n1,x\n", "'b' holds text 'x' in row 1"),
     ):
         data.write_text(content)
@@ -700,7 +700,7 @@ def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path
     assert run(["predict", answer, str(data)]) == 0
     capsys.readouterr()
     assert run(["predict", answer, str(new)]) == 2
-    assert "'1.125' is 1125 with" in capsys.readouterr().err
+    assert "'1.125' in row 1 is 1125 with" in capsys.readouterr().err
 
 
 def test_rows_are_numbered_as_in_the_file_next_to_dropped_rows(tmp_path: Path, capsys: Said) -> None:

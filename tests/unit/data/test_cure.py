@@ -350,7 +350,7 @@ def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Pat
             how: dict[str, Any] = {"na": na, "encode": "onehot"}
             data = [read_kind(empty, kind, tmp_path, **how), read_kind(marked, kind, tmp_path, na_values=given, **how)]
             assert data[0].names == data[1].names and (data[0].X == data[1].X).all() and (data[0].y == data[1].y).all()
-    with pytest.raises(BadInput, match="'a' is empty in row 2|column 'a' is empty in row 2"):
+    with pytest.raises(BadInput, match="^column 'a' (is empty|has the missing-value code '-999.0') in row 2"):
         read_kind(marked.drop(columns="b"), kind, tmp_path, na_values=-999)
     for wrong in ([None], object(), {"a": [1]}.values()):
         with pytest.raises(BadInput, match="^na_values: .* is not a list of texts and numbers$"):
@@ -390,19 +390,19 @@ def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
     frame = none_as_level()
     data = read_kind(frame, kind, tmp_path, na="mean", encode="onehot")
     assert data.reading is not None and data.reading.notes[:2] == (
-        "column 'garage': 'none' in 4 cells counts as missing; if it is a text value, give --no-keep-default-na "
-        "--na-values 'NA,?' (keep_default_na in Python)",
-        "column 'alley': 'NA' in 4 cells counts as missing; if it is a text value, give --no-keep-default-na "
-        "--na-values '?' (keep_default_na in Python)",
+        "column 'garage': 'none' in 4 cells counted as missing; if such a code is a text value, give "
+        "--no-keep-default-na (keep_default_na in Python)",
+        "column 'alley': 'NA' in 4 cells counted as missing; if such a code is a text value, give "
+        "--no-keep-default-na (keep_default_na in Python)",
     )
     said = read_kind(frame, kind, tmp_path, na="mean", encode="onehot", na_values="none,NA").reading
-    assert said is not None and not any("counts as missing" in note for note in said.notes)
+    assert said is not None and not any("counted as missing" in note for note in said.notes)
     with pytest.raises(BadInput) as found:
         read_kind(frame[["garage", "y"]], kind, tmp_path)
-    words = 'keep_default_na=False if \'none\' is a text value, else na="drop" or na="mean"'
-    assert words in str(found.value) and '(4 cells; encode="onehot")' in str(found.value)
+    words = 'give na="drop" or na="mean", or keep_default_na=False if it is a text value'
+    assert words in str(found.value) and '(4 cells; give encode="onehot", or drop' in str(found.value)
     with pytest.raises(
-        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: correct it; or .*na_values=\"\?\" and na="
+        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: correct it, or .*na_values=\"\?\" and na="
     ):
         read_kind(frame[["area", "y"]], kind, tmp_path, keep_default_na=False, encode="onehot")
 
@@ -412,7 +412,8 @@ def test_a_target_of_two_words_may_have_none(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.csv", index=False)
     how: dict[str, Any] = {"na": "drop", "encode": "onehot", "two_words": True, "features": ["area"]}
     with pytest.raises(
-        BadInput, match="^target 'y' has 1 text value; .*; or give keep_default_na=False if 'none' is a text value$"
+        BadInput,
+        match="^target 'y' has 1 text value; .*; or give keep_default_na=False if missing-value codes are text values$",
     ):
         read_dataset(tmp_path / "t.csv", "y", **how)
     assert read_dataset(tmp_path / "t.csv", "y", keep_default_na=False, **how).y.tolist() == [1.0, 0.0] * 4
@@ -431,16 +432,16 @@ def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Datas
 
 
 def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
-    for rows, more in ((60, ""), (20, '; or read it with encode="onehot"')):
+    for rows, more in ((60, ""), (20, ' or encode="onehot"')):
         lines = [f"P{k:03},{k % 7},{k}\n" for k in range(rows)]
         (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))
         with pytest.raises(BadInput) as found:
             read_dataset(tmp_path / "d.csv", "y")
         names = "nearly every row has a different value, so it names the rows and is not a feature"
-        words = f'{names}; drop it with drop=["patient"]'
+        words = f'{names}; give drop=["patient"]'
         assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}{more}"
     (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
-    with pytest.raises(BadInput, match=r"\(20 cells; drop=\[\"patient\"\] or encode=\"onehot\"\), 'x' holds text"):
+    with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\] or encode=\"onehot\"\), 'x' holds text"):
         read_dataset(tmp_path / "d.csv", "y")
 
 

@@ -156,10 +156,11 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("a,b,c,d,y\n1,u,,1,1\nNA,v,2,1,2\n,u,inf,1,3\n")
     expected = (
-        "3 columns have cells that are not numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
-        "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has the missing-value code 'NA' in "
-        'row 2 (line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; correct them, or '
-        "drop it); `sparsecv inspect` proposes options for the whole file"
+        "3 columns have cells that are not numbers: 'b' holds text 'u' in row 1 (line 2) "
+        '(3 cells; give encode="onehot", or drop the column), '
+        "'c' is empty in row 1 (line 2) (1 cell; give na=\"drop\" or na=\"mean\"), 'a' has the missing-value code 'NA' "
+        'in row 2 (line 3) (2 cells; give na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; replace '
+        "it by a finite number, or leave the row out); `sparsecv inspect` proposes options for the whole file"
     )
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y")

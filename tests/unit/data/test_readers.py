@@ -34,7 +34,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     path.write_text("no parquet at all")
     refused("cannot be read as Parquet", path, "y")
     parquet.write_table(pa.table({"a": ["u", "v"], "y": [1.0, 2.0]}), path)
-    refused("column 'a' holds text 'u' in row 1: encode it as numbers or drop the column; or read it with", path, "y")
+    refused("column 'a' holds text 'u' in row 1: give encode=\"onehot\"", path, "y")
     parquet.write_table(pa.table({"a": [1, 2, None, 4], "y": [1.0, 2.0, 3.0, 4.0]}), path, row_group_size=2)
     refused("column 'a' is empty in row 3", path, "y")
     parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)
@@ -164,8 +164,8 @@ def test_the_advice_for_a_text_target_is_a_parameter_of_the_function_that_gives_
     frame = pd.DataFrame({"x": np.arange(12.0), "ill": ["no", "yes", "no"] * 4})
     frame.to_csv(data, index=False)
     for source in (data, frame):
-        with pytest.raises(BadInput, match=r"as two classes with two_words=True$"):
+        with pytest.raises(BadInput, match=r"or two_words=True for two classes$"):
             read_dataset(source, "ill")
-        with pytest.raises(BadInput, match=r'as two classes with loss="logistic"$'):
+        with pytest.raises(BadInput, match=r'or loss="logistic" for two classes$'):
             solve(source, "ill")
         assert read_dataset(source, "ill", two_words=True).y.tolist() == [0.0, 1.0, 0.0] * 4

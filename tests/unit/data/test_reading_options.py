@@ -118,7 +118,7 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
     ),
 }  # fmt: skip
 # text, options, what the one line says
-OTHER = "other separators than the rest"
+OTHER = "numbers with signs or other separators: write plain numbers, such as -1234.5"
 REFUSED: dict[str, tuple[str, str, str]] = {
     "1,078 and 576": (table(US), "", "'1,078' is 1078 with --thousands , and 1.078 with"),
     "1,078 and 576, read as decimals": (table(US), "--decimal ,", "give the options that apply"),
@@ -131,31 +131,31 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     ),
     "the target as decimals": (table(PLAIN, target=US), "--decimal ,", "column 'y': "),
     "encoded": (table(US), "--encode onehot", "give the options that apply"),
-    "encoded though clear": (table(US2, MONEY), "--encode onehot", "read it with --thousands ,"),
+    "encoded though clear": (table(US2, MONEY), "--encode onehot", "give --thousands ,"),
     "both marks at once": (table(lambda v: US(v) if v > 3000 else f"{v / 7:.1f}".replace(".", ",")), "--thousands ,",
-                           "numbers with other separators than the rest"),
-    "1,078 and 1,5, undecided": (table(lambda v: US(v) if v > 3000 else "1,5"), "", "read it with --decimal ,"),
+                           OTHER),
+    "1,078 and 1,5, undecided": (table(lambda v: US(v) if v > 3000 else "1,5"), "", "give --decimal ,"),
     "1,5 and a word": (table(lambda v: "k.A." if v < 500 else f"{v / 10:.1f}".replace(".", ",")), "",
-                       "and 'k.A.': write all numbers in one form"),
+                       "give --decimal ,"),
     "groups of two": (table(lambda v: f"{v:.0f}"[:-2] + "," + f"{v:.0f}"[-2:]), "--thousands ,", OTHER),
     "groups of Indian lakhs": (table(lambda v: f"12,{v / 100:02.0f},{v:04.0f}"[:9]), "", OTHER),
     "a leading zero": (table(lambda v: f"0,{v:04.0f}"[:5]), "--thousands ,", OTHER),
-    "percent": (table(lambda v: f"{v / 100:.0f}%"), "", "remove the signs"),
-    "percent encoded": (table(lambda v: f"{v % 7:.0f}%"), "--encode onehot", "remove the signs"),
-    "percent in the target": (table(PLAIN, target=lambda v: f"{v:.0f}%"), "", "sign: remove the signs"),
-    "dollars": (table(lambda v: f"${v:,.0f}"), "", "remove the signs"),
-    "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", "remove the signs"),
-    "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", "remove the signs"),
-    "pounds among numbers": (table(lambda v: f"\u00a3{v:.0f}" if v > 3000 else f"{v:.0f}"), "", "remove the signs"),
-    "below a limit": (table(lambda v: "<500" if v < 500 else f"{v:.0f}"), "--encode onehot", "half of the limit"),
-    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", "values below or above a limit"),
-    "parentheses": (table(lambda v: f"({-v:,.0f})" if v < 0 else f"{v:,.0f}", MONEY), "--thousands ,", "write it as -"),
-    "a minus behind": (table(lambda v: f"{-v:.0f}-" if v < 0 else f"{v:.0f}", MONEY), "", "write it as -"),
-    "a long minus": (table(lambda v: f"{v:.0f}".replace("-", "\u2212"), MONEY), "", "write it as -"),
-    "underscores": (table(lambda v: f"{v:_.0f}"), "", "underscores"),
+    "percent": (table(lambda v: f"{v / 100:.0f}%"), "", OTHER),
+    "percent encoded": (table(lambda v: f"{v % 7:.0f}%"), "--encode onehot", OTHER),
+    "percent in the target": (table(PLAIN, target=lambda v: f"{v:.0f}%"), "", OTHER),
+    "dollars": (table(lambda v: f"${v:,.0f}"), "", OTHER),
+    "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", OTHER),
+    "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", OTHER),
+    "pounds among numbers": (table(lambda v: f"\u00a3{v:.0f}" if v > 3000 else f"{v:.0f}"), "", OTHER),
+    "below a limit": (table(lambda v: "<500" if v < 500 else f"{v:.0f}"), "--encode onehot", OTHER),
+    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", OTHER),
+    "parentheses": (table(lambda v: f"({-v:,.0f})" if v < 0 else f"{v:,.0f}", MONEY), "--thousands ,", OTHER),
+    "a minus behind": (table(lambda v: f"{-v:.0f}-" if v < 0 else f"{v:.0f}", MONEY), "", OTHER),
+    "a long minus": (table(lambda v: f"{v:.0f}".replace("-", "\u2212"), MONEY), "", OTHER),
+    OTHER: (table(lambda v: f"{v:_.0f}"), "", OTHER),
     "dates": (table(lambda v: f"2024-01-{v % 28 + 1:02.0f}"), "--encode onehot", "numbers of days"),
     "dates with points": (table(lambda v: f"{v % 28 + 1:02.0f}.01.2024"), "", "numbers of days"),
-    "times": (table(lambda v: f"12:{v % 60:02.0f}"), "--encode onehot", "numbers of hours"),
+    "times": (table(lambda v: f"12:{v % 60:02.0f}"), "--encode onehot", OTHER),
     "NA words of another kind": (table(lambda v: "unknown" if v < 500 else f"{v:.0f}"), "", "cells are text"),
     "an empty column, as it is": (table(lambda v: ""), "", "it is empty in every row; give --drop b"),
     "an empty column and an empty cell": (
@@ -252,7 +252,7 @@ def test_both_readings_are_named_and_each_is_to_be_had(tmp_path: Path) -> None:
     assert list(found.doubts) == ["a"] and not any("decimal" in option for option in found.options)
     path.write_text("a;y\n1.078;1\n576;2\n")
     first, second = "--decimal , and --thousands .", "--thousands none"
-    assert f"'1.078' is 1078 with {first} and 1.078 with {second}" in message_of(path, sep=";")
+    assert f"'1.078' in row 1 is 1078 with {first} and 1.078 with {second}" in message_of(path, sep=";")
     first, second = "--thousands .", "--decimal . and --thousands none"
     assert f"'1.078' is 1078 with {first} and 1.078 with {second}" in message_of(path, sep=";", decimal=",")
     path.write_text("a;b;y\n1,078;2,25;1\n2,576;2,5;2\n")
@@ -266,7 +266,7 @@ def test_new_rows_are_read_as_the_first_were(tmp_path: Path) -> None:
     assert read_rows(path, ["age", "b"], "y", learnt).data.X[:, 1].tolist() == [1078.0, 576.0]
     plain = read_dataset(stored(tmp_path, table(PLAIN)), "y").reading
     path = stored(tmp_path, "age,b\n30,1.078\n31,576\n")
-    with pytest.raises(BadInput, match=r"^column 'b': '1.078' is 1078 with .* and 1.078 with thousands=\"none\""):
+    with pytest.raises(BadInput, match=r"^column 'b': '1.078' in row 1 is 1078 .* and 1.078 with thousands=\"none\""):
         read_rows(path, ["age", "b"], "y", plain)
     said = Applied(Reading.from_keywords(thousands="none"), ("age", "b"))
     assert read_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]
@@ -282,11 +282,11 @@ def test_large_files_are_looked_at_by_the_text_of_few_columns(tmp_path: Path, mo
     path = stored(tmp_path, "\n".join(["a|y", *rows, ""]))
     assert read_dataset(path, "y", sep="|").n == 899  # a point in every cell: the target alone is whole
     path = stored(tmp_path, "\n".join(["a|y", *rows, "576|1", ""]))
-    assert "column 'a': '2.002' is 2002" in message_of(path, sep="|")
+    assert "column 'a': '2.002' in row 1 is 2002" in message_of(path, sep="|")
     path = stored(tmp_path, "\n".join(["a|y", *rows, "576|1", "3.25|1", ""]))
     assert read_dataset(path, "y", sep="|").X.max() == 576.0
     path = stored(tmp_path, "\n".join(["a|y", *rows, ""]).replace("|", ";"))
-    assert "column 'a': '2.002' is 2002" in message_of(path, sep=";")
+    assert "column 'a': '2.002' in row 1 is 2002" in message_of(path, sep=";")
 
 
 def test_frames(tmp_path: Path) -> None:
@@ -312,9 +312,9 @@ def test_numbers_that_stand_for_nothing_are_named(tmp_path: Path, value: int) ->
 
 def test_a_target_is_not_to_be_dropped(tmp_path: Path) -> None:
     path = stored(tmp_path, table(PLAIN, target=lambda v: f"{v:.0f}%"))
-    assert message_of(path).endswith("remove the signs")
+    assert message_of(path).endswith(OTHER)
     facts = {one.name: one for one in inspect_file(path, "y", Reading(), None).columns}
-    assert (facts["y"].kind, facts["y"].notes) == ("numbers with a percent sign", ("remove the signs",))
+    assert (facts["y"].kind, facts["y"].notes) == tuple(OTHER.split(": ")[:1]) + ((OTHER.split(": ")[1],),)
 
 
 def test_words_stay_words(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ BAD_TABLES = [
     ("a,y\n1,2\n3,\n", "y", "column 'y' is empty in row 2 (line 3)"),
     ("a,y\n1,2\n,3\n", "y", "column 'a' is empty in row 2 (line 3)"),
     ("a,y\n1,2\nNA,3\n", "y", "column 'a' has the missing-value code 'NA' in row 2"),
-    ("a,y\n1,nan\n2,3\n", "y", "column 'y' holds nan in row 1 (line 2)"),
+    ("a,y\n1,nan\n2,3\n", "y", "column 'y' has the missing-value code 'nan' in row 1 (line 2)"),
     ("a,y\n1,2\n\n-inf,3\n", "y", "column 'a' holds -inf in row 2 (line 4)"),
     ("a,y\n1e999,2\n2,3\n", "y", "column 'a' holds inf in row 1"),
     ("a,y\n1_0,2\n2,3\n", "y", "column 'a' holds text '1_0'"),

@@ -140,7 +140,9 @@ def test_weights_come_from_a_column_or_a_file(tmp_path: Path) -> None:
 def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     file, place = tmp_path / "d.csv", tmp_path / "w.csv"
     file.write_text("a;w;y\n1;1.376;5\n4;576;6\n7;12;9\n")
-    with pytest.raises(BadInput, match=r"^column 'w': '1.376' is 1376 with .* and 1.376 with thousands=\"none\""):
+    with pytest.raises(
+        BadInput, match=r"^column 'w': '1.376' in row 1 is 1376 with .* and 1.376 with thousands=\"none\""
+    ):
         weights_of(read_dataset(file, "y", aux=["w"], drop=["w"], sep=";"), "w")
     for said, first in (({"thousands": "none"}, 1.376), ({"decimal": ",", "thousands": "."}, 1376.0)):
         data = read_dataset(file, "y", aux=["w"], drop=["w"], sep=";", **said)
