@@ -1,1 +1,1 @@
-"""Kernels compiled with numba: functions of plain arrays that import nothing else of the package."""
+"""Kernels, which are functions of plain arrays compiled with numba; they import nothing else of the package."""

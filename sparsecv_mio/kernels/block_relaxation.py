@@ -1,18 +1,20 @@
-"""Bounds of a node by a block-diagonal part of M, for columns that come in groups of nearly collinear ones.
+"""Bounds of a node by a block-diagonal part of M, for columns that form groups of nearly collinear ones.
 
-With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md, section 9)
+Let M be the Gram matrix plus the penalty, W a block-diagonal matrix with `G = M - W` positive semidefinite, b any
+vector and `g = c - G b`. Then, for every support S of the node (docs/theory/bounds.md, section 9),
 
     f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
 
-The maximum is a knapsack over the blocks: for every block and every number of columns, the best value over all subsets.
-With blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
+The maximum is a knapsack problem over the blocks, with the best value of every number of columns in every block. With
+blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
 
-The best b comes from the primal problem. With `H_S` the matrix that holds `(W_{S in B})^{-1}` on the columns of S,
+The b with the largest D comes from the primal problem. Let `H_S` be the matrix with `(W_{S in B})^{-1}` on the columns
+of S in each block B, and 0 elsewhere. The function
 
     phi(lambda) = yy - c' (H^{-1} + G)^{-1} c,        H = sum over S of lambda_S H_S,   lambda >= 0, sum lambda = 1
 
-has its minimum where D has its maximum, at `b = H g`. Supports enter the mixture when the knapsack finds them; their
-shares lambda_S are updated by Newton steps. Nothing needs to be exact, because every b gives a valid D.
+has its minimum where D has its maximum, at `b = H g`. A support S joins the mixture H when the knapsack finds it; the
+shares lambda_S are updated by Newton steps. No step needs to be exact, because every b gives a valid D.
 """
 
 from typing import NamedTuple

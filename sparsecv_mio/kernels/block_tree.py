@@ -1,8 +1,8 @@
-"""The best-first tree of one size whose nodes are bounded by blocks of columns.
+"""The best-first branch-and-bound tree of one size whose nodes are bounded by blocks of columns.
 
-The tree continues from the open nodes of a :mod:`sparsecv_mio.kernels.perspective_tree`. A node is closed by
-:mod:`sparsecv_mio.kernels.block_relaxation`, its children start from the supports of its mixture that they contain, and
-the last levels are scanned.
+The tree continues from the open nodes of a :mod:`sparsecv_mio.kernels.perspective_tree`. A node is closed by the bound
+of :mod:`sparsecv_mio.kernels.block_relaxation`, which is a mixture of supports. Its children start from those supports
+of the mixture that they contain. The last levels are scanned (:mod:`sparsecv_mio.kernels.last_levels`).
 """
 
 from typing import NamedTuple

@@ -1,23 +1,26 @@
 """The perspective relaxation with intervals of the coefficients and clusters of columns (theory section 4).
 
-Normal form: `M = G + I`, G positive semidefinite. The supports have k columns, with at least one column of each of some
-disjoint clusters, and coefficients `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
+In normal form, `M = G + I` with G positive semidefinite. The supports S have k columns, with at least one column of
+each of some disjoint clusters, and coefficients `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c
+- G b0`
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
-with the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others.
-There may be further disjoint sets of columns with a maximum number of columns in a support; of each set only that many
-of the largest h count. h is `g^2` inside of the interval and linear beyond.
+with the maximum over those supports: the largest h_j of every cluster, and the largest of all others up to k in total.
+Further disjoint sets may limit how many of their columns a support has; of each such set only the largest h_j, up to
+its limit, enter the maximum. As a function of g_j, h_j is `g_j^2` as long as the interval does not bind, and linear
+beyond.
 
-The point is found by accelerated proximal gradient. In the proximal map of step s the weight of a column is
-`|v| / r - s`. If its interval binds, with M the bound on its side, the weight is `|v| / M - s (r^2 + M^2) / (2 M^2)`.
-Weights are clipped to [0, 1]. The number r is common to all columns, with two exceptions: in a cluster it is at most
-the r for which the weights sum to 1, and in a set with a maximum it is at least the r for which they sum to the
-maximum.
+The point b0 is found by accelerated proximal gradient steps. Let v be the point after a gradient step, and s the length
+of the proximal step. A common number r gives column j the weight `|v_j| / r - s`. If its interval binds, with u the
+bound on its side, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are clipped to [0, 1]. There are two
+exceptions to the common r: in a cluster it is at most the r for which the weights sum to 1, and in a set with a limit
+it is at least the r for which they sum to the limit.
 
-A *term* is a column, or several columns that enter together. Its h is the sum of theirs, and its columns share one
-weight, in which `|v|` is the length of v on them. Everything above then holds for terms, including k and clusters. For
-terms of several columns, the map uses only open (infinite) bounds of the intervals; any point gives a valid D.
+A *term* is a column, or several columns that enter together. Its h is the sum of those of its columns, and its columns
+share one weight, in which `|v|` is the length of v on them. All statements above then hold for terms, also with k and
+clusters counted in terms. For terms of several columns, the proximal step uses only the infinite bounds of the
+intervals; any point b0 gives a valid D.
 """
 
 from typing import NamedTuple

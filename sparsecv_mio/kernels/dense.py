@@ -1,4 +1,4 @@
-"""Small dense linear algebra on one support, for use inside other kernels."""
+"""Small dense linear algebra on the columns of one support, for use inside other kernels."""
 
 import numpy as np
 

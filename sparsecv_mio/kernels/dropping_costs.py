@@ -1,10 +1,12 @@
 """Lower bounds on the cost of dropping columns from the ridge fit of a node, by number of columns (theory section 4).
 
-A support that drops m of the free columns F of a node has
+A is the set of columns of the node and F its free columns, beta is the ridge fit on A with objective f(A), M_A is the
+Gram matrix plus the penalty and `V = M_A^{-1}`. A support that drops m columns of F has
 
-    f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over F
+    f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over j in F
 
-for every diagonal w >= 0 under M_A. The bound determines the sizes that stay alive at the node.
+for every diagonal w >= 0 with `M_A - diag(w)` positive semidefinite. The bound determines for which sizes the node
+remains open.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
-"""Relaxation, incumbent, screening, reduction and held-out error bounds of one fold, for every size.
+"""Bounds on the held-out error of one fold for every size: relaxation, incumbent, screening and reduction.
 
-The columns of M are scaled to `M_jj = 1`. For each size k, the relaxation of all columns is solved and its point is
-rounded to a support. The dual point screens columns: included columns are minimised out, dropped ones are removed, w is
-sharpened on the rest, and these steps are repeated while they help. The remaining problem bounds the predictions and
-the sum of squares (docs/theory/bounds.md, sections 3 to 5). If one support is left, the result is exact.
+The columns of M are scaled to `M_jj = 1`. For each size k, the relaxation of all columns is solved, and its solution is
+rounded to a support. The dual point screens columns: columns in every near-optimal support are minimised out, columns
+in none are removed, the diagonal w of the relaxation is improved for the remaining columns, and these steps are
+repeated while they help. The remaining problem bounds the predictions and the sum of squared held-out errors
+(docs/theory/bounds.md, sections 3 to 5). If one support remains, the result is exact.
 """
 
 from typing import NamedTuple

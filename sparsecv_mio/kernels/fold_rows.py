@@ -1,12 +1,13 @@
-"""Bounds of the predictions of a fold's held-out rows: the exact conic spread (docs/theory/bounds.md, section 4).
+"""Bounds on the predictions of the held-out rows of a fold, by the conic bound of docs/theory/bounds.md, section 4.
 
-With F, D and the normal form of :mod:`sparsecv_mio.kernels.level_sets`, for every t > 0 and every b
+Let x be a held-out row, and F, D and the normal form be those of :mod:`sparsecv_mio.kernels.level_sets`. For every t >
+0 and every b
 
     x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar.
 
-At the best b and t, b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic: while the partition of the
-columns (z = 1, fractional, z = 0) stays the same, both equations are solved by one factorisation of its matrix K:
-`b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
+At the best b and t, b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic. In each piece, some columns
+have z = 1, some z = 0 and some a fractional z, and one factorisation of the matrix K of the piece solves both
+equations: `b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
 """
 
 from typing import NamedTuple

@@ -1,17 +1,19 @@
 """Leaps and bounds for a smooth convex loss: branch-and-bound that drops columns from fits, as the path tree does.
 
-A node has the columns A, of which the first I are in every support. Any point theta of the node bounds F at the fit of
-each of its supports S, by tangents of the losses (docs/theory/glm.md, section 13). With m the margins there,
-`s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
+A node has the columns A, of which the first ones are in every support. Any point theta bounds the objective F_S of each
+support S of the node from below, by tangents of the losses l (docs/theory/glm.md, section 13). Let v_i be the weight of
+row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` for column z_j, and `c_j = G_j^2 / (4
+ridge_j)`. Then
 
     F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j.
 
-The columns without ridge include the intercept; their coefficients a_j at fits of interest lie in a range. At the fit
-of A and for S = A the bound is F_A. So Newton's method continues until the bound is above the level, or F at the point
-is not. A free column is dropped for good if no support with it is up to the level. The other free columns are sorted by
-falling cost of dropping in Newton's quadratic, and the t-th child includes the first t of them and drops the next one.
+The columns without ridge include the intercept. Their coefficients a_j are known to lie in a range at all fits whose
+objective is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the fit
+of A therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
 
-With very many columns no Hessian is factored; the relaxation of a node then starts at its point.
+A free column is dropped for good if all supports with it exceed the cutoff. The other free columns are sorted by the
+cost of dropping them in Newton's quadratic, the largest first. The t-th child includes the first t of them and drops
+the next one. With very many columns no Hessian is factorised; the relaxation of a node then starts at its point theta.
 """
 
 from typing import NamedTuple

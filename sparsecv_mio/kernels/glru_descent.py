@@ -1,8 +1,10 @@
-"""Cyclic coordinate descent on a weighted least-squares model with an elastic-net or L1 penalty.
+"""Cyclic coordinate descent for a weighted least-squares problem with an elastic-net or L1 penalty.
+
+The problem is the quadratic model of a loss at the coefficients w: row x_i has the slope -a_i and the curvature h_i.
 
 m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^2 / 2 + l1 |u_j|]
 
-`v = X (u - w)` is updated with every step.
+The products `v = X (u - w)` are updated with every step.
 """
 
 from typing import NamedTuple

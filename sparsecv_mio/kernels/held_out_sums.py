@@ -1,4 +1,4 @@
-"""Held-out sums of squares: of given supports by refits from moments, and of a whole fold as an interval."""
+"""Sums of squared held-out errors: of given supports by refits from moments, or of a whole fold as an interval."""
 
 from typing import NamedTuple
 

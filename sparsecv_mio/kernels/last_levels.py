@@ -1,17 +1,18 @@
-"""Scans of the last levels of a tree, by exact gains of up to three further columns.
+"""Scans of the last levels of a branch-and-bound tree, by exact gains of up to three further columns.
 
-With `G = M_FF - M_FI M_II^{-1} M_IF`, `e = c_F - M_FI M_II^{-1} c_I` and d the diagonal of G, adding column j lowers
-f(I) by exactly `e_j^2 / d_j`, adding j and k by `(e_j^2 d_k - 2 e_j e_k G_jk + e_k^2 d_j) / (d_j d_k - G_jk^2)`.
+Let I be the included and F the free columns of a node. With `G = M_FF - M_FI M_II^{-1} M_IF`, `e = c_F - M_FI M_II^{-1}
+c_I` and d the diagonal of G, adding column j lowers f(I) by exactly `e_j^2 / d_j`. Adding j and k lowers it by `(e_j^2
+d_k - 2 e_j e_k G_jk + e_k^2 d_j) / (d_j d_k - G_jk^2)`.
 
-With three columns left to choose, a first test finds the columns that can be the most useful of three that lower f far
-enough. Let `h_j = e_j / sqrt(d_j)` and H be the correlations of the free columns, given those of I. A set S of free
-columns lowers f by `h_S' H_SS^{-1} h_S`. For three columns the off-diagonal part of `H_SS` has trace zero, so no
+With three columns left to choose, a first test finds the columns that can have the largest gain in a set of three that
+lowers f enough. Let `h_j = e_j / sqrt(d_j)` and H be the correlations of the free columns, given those of I. A set S of
+free columns lowers f by `h_S' H_SS^{-1} h_S`. For three columns the off-diagonal part of `H_SS` has trace zero, so no
 eigenvalue of it is below `-sqrt(2/3)` times its length, and
 
     gain of S  <=  (h_i^2 + h_j^2 + h_k^2) / (1 - sqrt(4/3 (H_ij^2 + H_ik^2 + H_jk^2)))
 
-if the divisor is positive: columns with small gains need strong correlations. The remaining columns are evaluated
-exactly.
+if the divisor is positive: columns with small gains need strong correlations. For the columns found, all such sets of
+three are evaluated exactly.
 """
 
 from typing import NamedTuple

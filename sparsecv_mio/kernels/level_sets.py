@@ -1,7 +1,10 @@
-"""Range of a sum of squares over a level set: the conic bound and the ridge ball (docs/theory/bounds.md, 4 and 5).
+"""Minimum and maximum of a sum of squared held-out errors over a level set (docs/theory/bounds.md, sections 4 and 5).
 
-**Conic bound.** F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` in normal form
-(`M = G + I`, k of f columns), with the level set `{ b : F(b) <= ubar }`:
+A level set contains all coefficients b whose objective, or its relaxation, is at most a number ubar. The held-out rows
+are X and their targets u.
+
+**Conic bound.** F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` for k columns in normal
+form `M = G + I`, with the level set `{ b : F(b) <= ubar }`:
 
     F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
 
@@ -10,11 +13,11 @@ For every t > 0 and every b, which need not be optimal,
     ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
     ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
 
-for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`. For linear
-forms see :mod:`sparsecv_mio.kernels.fold_rows`.
+for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`.
+:mod:`sparsecv_mio.kernels.fold_rows` has the bound for single predictions.
 
-**Ridge ball.** With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b, so every
-candidate lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0`, whatever its size (theory section 2).
+**Ridge ball.** With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b. So every b with
+`f(b) <= ubar`, of any size, lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0` (theory section 2).
 """
 
 import numpy as np

@@ -1,16 +1,17 @@
-"""Initial supports of one fold for all sizes and gammas, by local search on a swept Gram matrix.
+"""Initial supports of one fold for all sizes and gammas, by local search with the sweep operator.
 
-Walks over the sizes add and drop columns; exchanges follow, and columns are excluded in turn. The best supports are
-stored by gamma and size. The tableau of a support S of s columns holds the result of the sweep operator on
-`M = Q + diag(penalty)`:
+The search adds and drops columns through all sizes, then exchanges columns, and then excludes single columns in turn.
+The best supports are stored by gamma and size. For a support S of s columns, the sweep operator on `M = Q +
+diag(penalty)`, with Q the Gram matrix and c the products of the columns with the target, gives
 
     T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
     g = c - M_.S beta          correlation of each column with the residual (0 on S)
     d_j = M_jj - M_jS V M_Sj   part of column j that S does not explain (0 on S)
 
-So adding j lowers f by `g_j^2 / d_j`, dropping i raises it by `beta_i^2 / V_ii`, and exchanging i for j changes it by
-`beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs O(s q), and evaluating
-all exchanges costs as much. Columns of S need no special case, because they stay unit vectors with g = d = 0.
+with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises it by `beta_i^2 / V_ii`. Exchanging i
+for j changes it by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs
+O(s q), as does the evaluation of all exchanges. Columns of S need no special case, because they remain unit vectors
+with g = d = 0.
 """
 
 from __future__ import annotations

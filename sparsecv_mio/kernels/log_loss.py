@@ -1,4 +1,4 @@
-"""The log loss of rows, `l(m) = log(1 + exp(-m))` of a margin m: values, slopes, curvatures and their rounding."""
+"""The log loss of rows, `l(m) = log(1 + exp(-m))` of a margin m: values, slopes, curvatures and rounding errors."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
 """The open nodes of a best-first tree of one size, with any bound: operations on nodes, and the supports found.
 
-Normal form, `M = G + I`. A node fixes columns in (INSIDE) and out (DROPPED). Open nodes are stored in a pool of rows
-and a binary heap, the smallest bound first, so that after a stop at any moment the smallest bound on the heap is a
-valid lower bound. With one or two columns left to choose, or three of not too many, a node is scanned
-(:mod:`sparsecv_mio.kernels.last_levels`), without a relaxation or further nodes.
+The problem has the normal form `M = G + I`. A node includes columns (INSIDE) and excludes columns (DROPPED). Open nodes
+are stored as rows of arrays and in a binary heap, the smallest bound first, so that after a stop at any moment the
+smallest bound in the heap is a valid lower bound. A node with one or two columns left to choose, or with three of few
+columns, is scanned (:mod:`sparsecv_mio.kernels.last_levels`), without a relaxation or further nodes.
 """
 
 from typing import NamedTuple

@@ -1,17 +1,19 @@
 """The perspective relaxation of one node, certified by its own dual, for one size or all (theory sections 1 and 4).
 
-Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = tau - |I|`,
+In normal form, `M = G + I` with G positive semidefinite. For a node with included columns I and free columns F, and `k
+= tau - |I|`,
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
-with `g = c - G b`. The right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
-The first method is semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes. If it
-stalls, projected Newton on z follows, which lowers the value from any start. If both stall, accelerated proximal
-gradient follows.
+with `g = c - G b` and Omega_k the squared k-support norm (:mod:`sparsecv_mio.kernels.k_support`). D(b) is a valid lower
+bound on the objective of every support of the node for every b, so the minimum need not be exact. Three methods compute
+it. The first one is semismooth Newton on the partition of the columns (z = 1, fractional, z = 0) that the proximal map
+proposes. If it stalls, projected Newton on z follows, which lowers the value from any initial point. If both stall,
+accelerated proximal gradient follows.
 
-A partition makes Newton's step a linear system: on the columns with z = 1 the relaxation is a ridge problem; on the
+A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem; on the
 fractional ones, with signs s and kappa the remaining part of k, its penalty is `(s'b)^2 / kappa`. If the partition is
-that of the solution, the point is the solution.
+that of the solution, the point after the step is the solution.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Data types that kernels share: problems, nodes, duplicate columns, rounding allowances and stored supports.
 
-Normal form: columns scaled so that `M = G + I`, G positive semidefinite. A support S has
-`f(S) = yy - c_S' M_S^{-1} c_S`.
+In normal form, columns are scaled so that `M = G + I` with G positive semidefinite. A support S has the objective `f(S)
+= yy - c_S' M_S^{-1} c_S`.
 """
 
 from typing import NamedTuple

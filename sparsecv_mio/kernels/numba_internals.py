@@ -1,7 +1,7 @@
-"""All that the package uses of private modules of numba: types of arguments, and compiled code as bytes.
+"""All uses of private modules of numba in the package: types of arguments, and compiled code as bytes.
 
-The oldest and the newest release of numba that pyproject.toml allows were tested. A release without one of these names
-makes the import fail; then numba's own cache is used.
+The oldest and the newest release of numba that pyproject.toml allows were tested. If a release does not have one of
+these names, the import fails, and numba's own cache is used.
 """
 
 from __future__ import annotations

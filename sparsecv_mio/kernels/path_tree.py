@@ -1,24 +1,26 @@
-"""The path tree: best subsets of every size in one branch-and-bound that drops columns (theory section 4).
+"""The path tree, a branch-and-bound tree that finds the best subsets of all sizes by dropping columns.
 
-Normal form: minimise `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, `M >= w I`.
+In normal form, it minimises `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, with `M - w I`
+positive semidefinite (theory section 4).
 
-A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only the free rows of
-both are stored. Dropping j costs exactly `beta_j^2 / V_jj` and leaves
+A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only the parts of beta
+and V on F are stored. Dropping j costs exactly `beta_j^2 / V_jj` and leaves
 
     beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
 
-The free columns of a node are sorted by falling cost. Its t-th child includes the first t of them, drops the next one
-and has the |F| - t - 1 others free. Updates drift with the condition number of M, which `keep` and `slack` of the trees
-cover.
+The free columns of a node are sorted by the cost of dropping them, the largest first. Its t-th child includes the first
+t of them, drops the next one and has the |F| - t - 1 others free. Rounding errors of repeated updates grow with the
+condition number of M; the allowances `keep` and `slack` of the trees include them.
 
 The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits a
 number of nodes and returns, so the caller handles time limits, progress and interrupts.
 
 `prove` is the same tree with known results. Its leaves prove that every support of size tau that it does not list has
 an objective of at least T. For every remaining set of columns A there is one chain of splits, which first includes the
-column that costs most to drop. A node is a leaf if for each size its ridge fit bounds all its supports, by f(A) and the
-m-th smallest cost, or by f(A) and the m smallest `weight beta^2`. The only supports without such a bound are the sets A
-themselves, which are listed. Nodes are written in preorder, a split as its column, a leaf as -1.
+column that costs most to drop. A node is a leaf if for each size its ridge fit gives a sufficient bound for all its
+supports. With m columns to drop, the bound is f(A) plus the m-th smallest cost, or f(A) plus the sum of the m smallest
+`weight beta^2`. The only supports without such a bound are the sets A themselves, which are listed. Nodes are written
+in preorder, a split as its column, a leaf as -1.
 """
 
 from typing import NamedTuple

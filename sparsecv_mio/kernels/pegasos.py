@@ -1,8 +1,8 @@
-"""PEGASOS and averaged least-squares SGD: the update, the score, and the tree of a cross-validation.
+"""PEGASOS and averaged least-squares SGD for TreeCV: the update of a model, its score, and the recursion over folds.
 
-A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0), `[w (p), sum of w (p), t]` for least squares (kind 1),
-t the number of rows learned. `a` is the lam of PEGASOS or the step of least squares. Random orders depend on (seed,
-first row, last row) only, so they are the same in every strategy and on every thread.
+A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0) and `[w (p), sum of w (p), t]` for least squares (kind
+1), where t is the number of rows learned. The argument `a` is the lam of PEGASOS or the step of least squares. A random
+order of rows depends on (seed, first row, last row) only, so it is the same in all strategies and on all threads.
 """
 
 from __future__ import annotations

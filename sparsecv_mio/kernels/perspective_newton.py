@@ -1,10 +1,10 @@
-"""Projected Newton steps for the relaxation as a smooth convex problem in z (docs/theory/bounds.md, section 2).
+"""Projected Newton steps for the perspective relaxation as a smooth problem in z (docs/theory/bounds.md, section 2).
 
 phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z = k, z = 1 on the included columns.
 
-With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, the Hessian `2 diag(g) P diag(g)` with
-`P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. All terms stay finite as z goes to 0; a step lowers phi from any
-start.
+Here Z = diag(z). Let b be the ridge fit for this z and `g = c - G b`. Then `b = Z g`, the gradient of phi is `-g_j^2`,
+and its Hessian is `2 diag(g) P diag(g)` with `P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. All terms remain
+finite as z tends to 0; a step lowers phi from any initial point.
 """
 
 from typing import NamedTuple

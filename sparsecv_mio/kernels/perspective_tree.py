@@ -1,7 +1,8 @@
 """Best-first branch-and-bound for one tau by the perspective relaxation (theory sections 1, 2 and 4).
 
-A node of the pool is closed by the dual value of its relaxation. The same dual point fixes free columns by the safe
-screening of section 2, and the node branches on the most fractional z.
+A node is closed by the dual value of its relaxation. By the safe screening of section 2, the same dual point shows
+which free columns are in every support, or in none, that is better than the incumbent. The node branches on the column
+whose z is most fractional.
 """
 
 from sparsecv_mio.kernels.dense import copy_vector

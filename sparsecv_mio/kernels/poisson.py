@@ -1,8 +1,8 @@
 """The Poisson loss of counts with log link, half the deviance of a row: `l(t) = exp(t) - y t - (y - y log y)`.
 
-t is the linear predictor. With `u = t - log y` and `mu = exp(t)` the loss is `y (exp(u) - 1 - u)`, which is accurate if
-mu is near y; for y = 0 it is mu. Second and third derivative are mu. :mod:`sparsecv_mio.problem.row_losses` is the
-counterpart in numpy.
+y is the rate of the row and t its linear predictor. With `u = t - log y` and `mu = exp(t)` the loss is `y (exp(u) - 1 -
+u)`, which is accurate if mu is near y; for y = 0 it is mu. The second and the third derivative are mu.
+:mod:`sparsecv_mio.problem.row_losses` computes the same loss with numpy.
 """
 
 import numpy as np

@@ -1,12 +1,12 @@
-"""Reduced problems, with some columns minimised out, and sharp diagonals under M (docs/theory/bounds.md, 2 and 3).
+"""Problems with some columns minimised out, and diagonals for tight relaxations (docs/theory/bounds.md, sections 2, 3).
 
-Every `w > 0` with `M - diag(w)` positive semidefinite gives a perspective relaxation, and a larger w a tighter one. The
-w of this module solves
+Every diagonal `w > 0` with `M - diag(w)` positive semidefinite gives a perspective relaxation, and a larger w a tighter
+one. The w of this module solves
 
     maximise   sharpness * sum_j log w_j + log det(M - diag(w)),
 
-which does not depend on the units of the columns; the larger the sharpness, the nearer w is to the largest
-`sum log w_j`.
+so that it does not depend on the units of the columns. For a larger number `sharpness`, `sum log w_j` is nearer to its
+maximum.
 """
 
 from typing import NamedTuple

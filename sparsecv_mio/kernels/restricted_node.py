@@ -1,17 +1,19 @@
 """Bounds of one node of a tree over supports with limits on groups of columns and signs of coefficients.
 
-In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node is (included I, free F), A = I + F. At
-most `room` free terms may be chosen, and at most `cap` of each group; a term is a column, or several that are chosen
-all or none. A coefficient may be constrained to be >= 0 (sign 1) or <= 0 (sign -1), or be free (0). Three statements
-hold for every support S of the node, with f(S) the minimum of the objective under the signs (theory section 10):
+In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node includes the terms I and may choose
+from the terms F; A = I + F. A term is a column, or several columns that enter together. At most `room` terms of F may
+be chosen, and at most `cap` of each group. A coefficient may be constrained to be >= 0 (sign 1) or <= 0 (sign -1), or
+be free (0). Three statements hold for every support S of the node, with f(S) the minimum of the objective with these
+signs (theory section 10):
 
-* with b the sign-constrained fit of all of A, and `V = M_A^{-1}`: dropping a term T costs at least
-  `b_T' V_TT^{-1} b_T`, so S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
+* with b the sign-constrained fit of all of A, and `V = M_A^{-1}`: dropping a term T costs at least `b_T' V_TT^{-1}
+  b_T`, so S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
 * for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
   `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
-* the second bound with a term included, or dropped, screens that term.
+* the second bound, computed with a term included or with the term excluded, screens that term.
 
-For terms of several columns, V_TT is inverted with more than its rounding added to the diagonal, which lowers the cost.
+For terms of several columns, a number larger than the rounding error of V_TT is added to its diagonal before it is
+inverted, which lowers the cost.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,7 @@
-"""Functions of the loss of a row, chosen by the code of the loss: a smooth convex l >= 0 of its margin.
+"""Functions of the loss of a row, a smooth convex function l >= 0 of its margin, selected by the number of the loss.
 
-docs/theory/glm.md, section 11, lists the requirements. Each loss has its own file, and one line for each function here.
+docs/theory/glm.md, section 11, lists the requirements on l. Each loss has its own file, and one line in each function
+of this module.
 """
 
 from typing import NamedTuple

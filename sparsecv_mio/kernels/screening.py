@@ -1,15 +1,16 @@
-"""Safe screening by a dual point, of the problem itself or of another one (theory sections 1 and 2).
+"""Safe screening: the columns that are in every, or in no, support within a cutoff (theory sections 1 and 2).
 
-Screening finds the columns that are in every, or in no, support within a cutoff. With `d_j = g_j^2 / w_j` at any point
-and D its own dual value, a support S of k columns has
+The dual point may be that of the problem itself or of another one. Let g be its correlations with the columns, `d_j =
+g_j^2 / w_j` with the diagonal w of the relaxation, and D the dual value at this point. A support S of k columns has
 
     f(S)  >=  D + (sum of the k largest d) - (sum of d over S).
 
-So a support without column i has `f >= D + d_i - d_(k+1)`, and one with it `f >= D + d_(k) - d_i`, where
-d_(1) >= d_(2) >= ... The result is valid for that k only: optima of two sizes need not be nested.
+With d_(1) >= d_(2) >= ... the sorted d, a support without column i has `f >= D + d_i - d_(k+1)`, and one with column i
+`f >= D + d_(k) - d_i`. The result is valid for this k only: the optimum of one size need not contain that of a smaller
+size.
 
-`room` is the distance from D up to which supports must be kept; the caller adds the rounding of D and of their f to it.
-The rule itself subtracts once and compares.
+Supports with f of at most D + `room` must be kept. The caller adds the rounding errors of D and f to `room`; the rule
+itself subtracts once and compares.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Initial supports for every size of one problem, by backward elimination, forward selection and swaps."""
+"""Initial supports for every size of one problem, by backward elimination, forward selection and exchanges."""
 
 import numpy as np
 
