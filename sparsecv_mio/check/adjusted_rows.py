@@ -44,7 +44,7 @@ class AdjustedDesign(ScaledDesign):
 
         `center` holds the coefficients of each unpenalised column, by which these columns are subtracted in all rows.
         """
-        need(self.n > len(left), "a fold has no training row")
+        need(self.n > len(left), "there is no training row")
         products = self.products
         if left:
             products = products - self.whole.gram(np.concatenate([self.beside[left], self.rows[left]], axis=1))
@@ -55,7 +55,7 @@ class AdjustedDesign(ScaledDesign):
         own, u = self._round_values(Q), self.kind.u
         need(
             not u or np.abs(own).max() <= 0.5,
-            "a column is too long on the training rows of a fold for fast mode; use --mode exact",
+            "the values of a column in the training rows are too large for fast mode; use --mode exact",
         )
         return BoundedMoments(own[:-1, :-1], own[:-1, -1], own[-1, -1], u, (share, beside, rows), 0 * u)
 
@@ -64,7 +64,7 @@ class AdjustedDesign(ScaledDesign):
         share, beside, every = m.center
         out = self._round_values(every[rows] - self.whole.product(beside[rows], share))
         sound = not self.kind.u or np.abs(out).max(initial=0.0) <= 1.0
-        need(sound, "held-out rows are too far from the training rows for fast mode; use --mode exact")
+        need(sound, "a held-out row is too far from the training rows for fast mode; use --mode exact")
         return out
 
     @cached_property
@@ -113,7 +113,7 @@ class DesignOfFolds(AdjustedDesign):
         table, holes = self.there.copy(), self.holes
         for j in np.flatnonzero(holes.any(axis=0)).tolist():
             there = sorted(table[i, j] for i in training if not holes[i, j])
-            need(there, "a column has no value in the training rows of a fold")
+            need(there, "a column has no value in the training rows")
             middle = there[(len(there) - 1) // 2] + there[len(there) // 2]
             table[holes[:, j], j] = middle / 2 if self.within["na"] == "median" else sum(there) / len(there)
         k = holes.shape[1] - len(self.powers)
@@ -131,7 +131,7 @@ class DesignOfFolds(AdjustedDesign):
     def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones, as these rows fill them, and their scales."""
         training = sorted({*range(self.n)} - {*left})
-        need(training, "a fold has no training row")
+        need(training, "there is no training row")
         beside, rows = self._fill_columns(training)
         m = self._eliminate_adjustment(self.whole.gram(np.concatenate([beside, rows], axis=1)[training]), beside, rows)
         if self.how == "none":
@@ -147,7 +147,7 @@ def _eliminate_columns(A: Array, k: int) -> tuple[Array, Array]:
     """
     A = A.copy()
     for j in range(k):
-        need(A[j, j] > 0, "the adjustment columns are linearly dependent on the training rows of a fold")
+        need(A[j, j] > 0, "in the training rows, the adjustment columns are linearly dependent")
         A[j] = A[j] / A[j, j]
         others = np.arange(len(A)) != j
         A[others] = A[others] - np.outer(A[others, j], A[j])

@@ -53,7 +53,7 @@ class ScaledDesign:
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic) -> None:
         self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
-        need(self.n < 1 << 24, "the data have too many rows for the error bounds")
+        need(self.n < 1 << 24, f"the data have {self.n} rows, too many for the checker")
         table = np.column_stack([X, y])
         self.Z, exponent = _scaled_columns(table, bool(kind.u), kind)
         self.gram, unit = self._products(self.Z), exponent
@@ -61,7 +61,7 @@ class ScaledDesign:
         spread = squares - self.gram[:-2, -1] ** 2 / self.n
         need(
             all((spread * 2 > squares).tolist()) or not kind.u,
-            "a column has too large a mean for fast mode; use --mode exact",
+            "the mean of a column is too large, compared with its spread, for fast mode; use --mode exact",
         )
         if intercept == "none":
             self.Z, exponent = _scaled_columns(table, False, kind)
@@ -87,7 +87,7 @@ class ScaledDesign:
     def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones; docs/proof-format.md derives the error bounds."""
         n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
-        need(count >= 1, "a fold has no training row")
+        need(count >= 1, "there is no training row")
         if left:
             gram = gram - self._products(self.Z[left])
         sums, stretch = gram[:-1, -1], math.isqrt(4 * n // count) + 1  # stretch: at least 2 sqrt(n / count)
@@ -116,8 +116,10 @@ def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[A
     exponent = np.frexp(np.abs(table - middle).max(0))[1].astype(np.int64)
     exponent += 1 + np.frexp(np.linalg.norm(np.ldexp(table - middle, -exponent), axis=0) * (1.0 + 2.0**-20))[1]
     moved = np.ldexp(table - middle, -exponent)
-    if not (np.isfinite(moved).all() and np.abs(exponent).max() < 511 and np.abs(moved).max(0).min() > 0.0):
-        raise Refused("a column is constant, or too large or too small for the checker")
+    sound = np.isfinite(moved).all(0) & (np.abs(exponent) < 511) & (np.abs(moved).max(0) > 0.0)
+    if not sound.all():
+        which = f"column {int(sound.argmin()) + 1} of the proof" if not sound[:-1].all() else "the target"
+        raise Refused(f"{which} is constant, or has values that are too large or too small for the checker")
     return moved if kind.u else kind.from_floats(table) * kind.from_floats(np.ldexp(1.0, -exponent)), exponent
 
 
@@ -350,18 +352,18 @@ def proved_block_part(
         in_blocks[np.ix_(some, some)] = own
     G = m.Q + pi - in_blocks
     off = m.error + 4 * u * (abs(m.Q) + abs(in_blocks)) + (penalty[1] + 4 * u) * pi
-    need_semidefinite(G, off, kind, "the matrix minus its blocks is not positive semidefinite")
+    need_semidefinite(G, off, kind, "M minus the blocks W is not positive semidefinite")
     least, inverse = 0 * m.c, list[Array]()
     for some, own in zip(blocks, W, strict=True):
         size = len(some)
-        need(all((np.asarray(own.diagonal(), dtype=np.float64) > 0.0).tolist()), "a block is not positive")
+        need(all((np.asarray(own.diagonal(), dtype=np.float64) > 0.0).tolist()), "a block of W is not positive")
         unit = np.ldexp(1.0, -(np.frexp(np.asarray(own.diagonal(), dtype=np.float64))[1] // 2))
         near = np.asarray(own, dtype=np.float64) * unit[:, None] * unit
         lowest = 0.5 * float(np.linalg.eigvalsh(near)[0])
-        need(lowest > 0.0, "a block is not positive")
+        need(lowest > 0.0, "a block of W is not positive")
         least[some] = kind.from_floats(lowest / unit**2)
         remainder = own - np.diag(least[some])
-        need_semidefinite(remainder, 4 * u * abs(own), kind, "a block is not positive")
+        need_semidefinite(remainder, 4 * u * abs(own), kind, "a block of W is not positive")
         inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
         pairs = inside[:, :, None] * inside[:, None, :]
         inverse_of = np.linalg.inv(near * pairs + np.eye(size) * (1 - inside)[:, None, :])

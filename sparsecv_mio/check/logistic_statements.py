@@ -139,12 +139,12 @@ class TwoClasses:
     kind, y_unit, within = Fractions(), Fraction(1), None
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str) -> None:
-        need(set(y.tolist()) <= {0.0, 1.0}, "logistic loss needs a target of 0 and 1")
-        need(intercept in ("fold", "none"), "logistic loss requires intercept fold or none")
+        need(set(y.tolist()) <= {0.0, 1.0}, "the target has values other than 0 and 1, which logistic loss requires")
+        need(intercept in ("fold", "none"), f"logistic loss requires the intercept fold or none, not {intercept!r}")
         self.intercept, (self.n, self.q) = intercept, X.shape
-        need(self.n < 1 << 24 and self.q < 1 << 16, "the data have too many rows or columns for the error bounds")
+        need(self.n < 1 << 24 and self.q < 1 << 16, f"{self.n} rows of {self.q} columns are too many for the checker")
         center = X.mean(0) if intercept == "fold" else np.zeros(self.q)
-        need(np.isfinite(center).all(), "the columns are too large")
+        need(np.isfinite(center).all(), "the mean of a column exceeds the range of floating-point numbers")
         whole = [_convert_to_integers(X[:, j], center[j]) for j in range(self.q)]
         sizes = [max(map(abs, column)) for column, _ in whole]
         bits = [size.bit_length() for size in sizes]
@@ -170,8 +170,8 @@ class TwoClasses:
         """Return all rows except the held-out ones."""
         training = np.setdiff1d(np.arange(self.n), left)
         rows = self._select_rows(training)
-        need(len(training) > 0, "a fold has no training row")
-        need(not rows.free or len(set(rows.sign.tolist())) == 2, "the training rows of a fold are all of one class")
+        need(len(training) > 0, "there is no training row")
+        need(not rows.free or len(set(rows.sign.tolist())) == 2, "all training rows are of one class")
         return rows
 
     def _select_rows(self, rows: Any) -> Training:
@@ -232,7 +232,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     slopes, costs = rows.sign * u, list[int]()
     need(
         u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()),
-        "the slopes of a dual point are out of range or do not sum to zero",
+        "the slopes of a dual point are not from 0 to 1, or do not balance the two classes",
     )
     for j in columns:
         g, pi = int((slopes * rows.Z[:, j]).sum()), penalty[j]
@@ -295,7 +295,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
         Support.
     """
     theta = _approximate_fit(rows, penalty, columns)
-    need(np.isfinite(theta).all(), "a fit exceeds the range of floating-point numbers")
+    need(np.isfinite(theta).all(), "the coefficients of a fit exceed the range of floating-point numbers")
     a, *b = [*([0] * (not rows.free)), *map(_scaled_float, theta.tolist())]
     best: EnclosedFit | None = None
     for _ in range(EXACT_STEPS):
@@ -374,7 +374,7 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
     """
     q = len(penalty)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
-    need("part" not in line, "a tree with logistic loss cannot have the field part")
+    need("part" not in line, "the field `part` of a tree is not supported with logistic loss")
     tree = read_tree(line, q, len(points), kind, units[0])
     bounds: dict[int, tuple[int, list[int]]] = {}
     for i, t in np.argwhere(tree.to_bound).tolist():

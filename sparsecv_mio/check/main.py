@@ -74,7 +74,7 @@ class Check:
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
         need(
             [*X.shape, len(y)] == [*size, size[0]],
-            "the numbers of rows and columns of the data differ from those of the proof",
+            f"the data have {len(y)} rows and {X.shape[1]} features, those of the proof {size[0]} and {size[1]}",
         )
         need(
             compute_digest(X, y, data["names"], data["target"]) == data["digest"],
@@ -82,7 +82,7 @@ class Check:
         )
         columns, adjust, terms = self._terms(X)
         sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
-        need(sound, "the scale or the intercept has an unknown value")
+        need(sound, f"the scale {head['scale']!r} or the intercept {head['intercept']!r} is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
         self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
         need(
@@ -90,7 +90,7 @@ class Check:
             "the grid needs at least one tau and one gamma, and every gamma must be positive",
         )
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
-        need(not self.of_loss or head["loss"] == "logistic", "the loss is unknown")
+        need(not self.of_loss or head["loss"] == "logistic", f"the loss {head.get('loss')!r} is unknown")
         table = X[:, columns], y, head["scale"], head["intercept"]
         self.design: Any = None
         if self.within is not None:
@@ -102,15 +102,13 @@ class Check:
         self.kind, folds_of = self.design.kind, LogisticFolds if self.of_loss else Folds
         self.check_tree: Any = check_logistic_tree if self.of_loss else partial(check_tree, terms=terms)
         units = integers(head["units"], -2000, 2000, "units")
-        need(len(units) == len(columns), "the number of units differs from the number of columns")
+        need(len(units) == len(columns), f"the head has {len(units)} units of columns, but {len(columns)} columns")
         self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
         left_out = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
         scored = left_out if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
-        need(all(len(set(rows)) == len(rows) for rows in (*left_out, *scored)), "a fold names a row twice")
-        need(
-            all(set(s) <= set(r) for s, r in zip(scored, left_out, strict=True)),
-            "a fold scores a row that it trains on",
-        )
+        for fold, (rows, some) in enumerate(zip(left_out, scored, strict=True), start=1):
+            need(len({*rows}) == len(rows) and len({*some}) == len(some), f"fold {fold} names a row twice")
+            need({*some} <= {*rows}, f"fold {fold} scores a row on which it trains")
         self.folds = folds_of(self.design, left_out, scored, terms)
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
@@ -122,11 +120,11 @@ class Check:
         adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
         self.within = head.get("within") if extended else None
         fills = self.within is not None and self._uses_fill_rule(self.within["na"], self.within["scale"])
-        need(fills or np.isfinite(X).all(), "the data have missing values")
+        need(fills or np.isfinite(X).all(), "the data have missing values, but the proof has no rule that fills them")
         varying = np.flatnonzero(np.fmax.reduce(X, axis=0) > np.fmin.reduce(X, axis=0)).tolist()
         need(
             columns == varying or extended and {*columns, *adjust} <= {*varying},
-            "the columns of the proof are not the columns of the data that vary",
+            "the columns of the proof differ from the columns of the data that are not constant",
         )
         need(
             columns and not {*columns} & {*adjust},
@@ -148,9 +146,9 @@ class Check:
         `own` is True if the training rows also give the scales of columns.
         """
         sound = na in (None, "mean", "median") and type(own) is bool and (na or own)
-        need(sound, "the rule for the training rows of a fold has an unknown value")
+        need(sound, f"the rule of imputation {na!r} or of scaling {own!r} is unknown")
         with_folds = self.head["intercept"] != "global" and "left" in self.head
-        need(with_folds, "fold-specific preprocessing needs folds, and intercept fold or none")
+        need(with_folds, "fold-specific preprocessing requires folds, and the intercept fold or none")
         return na is not None
 
     def take(self, line: dict[str, Any]) -> None:
@@ -180,15 +178,15 @@ class Check:
             cells.objective_lower_bound(cells.tree(line["tree"], -1)),
             support(line["support"], len(self.folds.terms)),
         )
-        need(len(mine) <= cells.tau, "a support is larger than tau")
-        need(line["upper"] is not None, "a best subset has no upper bound")
+        need(len(mine) <= cells.tau, f"the support has {len(mine)} terms, more than {name} allows")
+        need(line["upper"] is not None, f"the best subset of {name} has no upper bound")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
         ends = _proved_interval(line, least * self.units[0], upper * self.units[0], name)
         if "left" not in self.head:
             self.proved[pair] = ends
 
     def _pair(self, line: dict[str, Any]) -> None:
-        need("left" in self.head, "there is a line for a pair, but the proof has no folds")
+        need("left" in self.head, "the line is about a (tau, gamma) pair, but the proof has no folds")
         pair, cells, name = self._read_pair(line)
         for statement in line["parts"]:
             cells.add(statement)
@@ -226,10 +224,11 @@ class Check:
 
     def finish(self) -> Proved:
         """Check that every pair of the grid has a line, and check the claim."""
-        need(all(pair in self.proved for pair in self.grid), "a (tau, gamma) pair has no proof")
+        for g, t in self.grid:
+            need((g, t) in self.proved, f"tau {self.taus[t]}, gamma {self.gammas[g]!r} has no proof")
         need(
             len(self.claims) == ("left" in self.head),
-            "a proof with folds needs exactly one claim, and a proof without folds none",
+            f"the proof has {len(self.claims)} claims; it needs one with folds, and none without",
         )
         words, intervals = (
             self._describe_problem(),

@@ -194,7 +194,7 @@ def numbers(values: Any, count: int, what: str) -> list[float]:
 def support(values: Any, q: int) -> tuple[int, ...]:
     """Return ascending columns, or refuse."""
     columns = integers(values, 0, q, "a support")
-    need(all(a < b for a, b in pairwise(columns)), "a support is not in ascending order")
+    need(all(a < b for a, b in pairwise(columns)), f"the columns {values} of a support are not in ascending order")
     return tuple(columns)
 
 
@@ -206,7 +206,9 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
             while line := stream.readline(LONGEST_LINE):
                 size += len(line)
                 if size > PROOF_BYTES or not line.endswith(b"\n"):
-                    raise Unreadable(f"{path}: the proof exceeds the size limit, or it is cut off; write it again")
+                    raise Unreadable(
+                        f"{path}: the proof is cut off, or exceeds the size limit of the checker; write it again"
+                    )
                 statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is not a number"))
                 need(isinstance(statement, dict) and not ended, "a line is not a JSON object, or follows the end line")
                 ended = statement.get("kind") == "end"

@@ -20,7 +20,7 @@ from .bounded_fits import (
     proved_block_part,
     residual_bounds,
 )
-from .proof_file import Arithmetic, Array, integers, need, numbers, support
+from .proof_file import Arithmetic, Array, Refused, integers, need, numbers, support
 
 RIDGE = -1  # number of a leaf closed by its ridge fit; -2 - k refers to the k-th dual point
 NUMBERS_AT_ONCE = 1 << 16  # values in the matrices that are processed together, so that they stay in the cache
@@ -50,14 +50,14 @@ def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
     """
     leaves, open_nodes = list[tuple[int, int, int]](), [(0, (1 << q) - 1)]
     for node in nodes:
-        need(open_nodes, "a tree goes on after its last leaf")
+        need(open_nodes, "the tree has nodes after its last leaf")
         mine, free = open_nodes.pop()
         if node < 0:
             leaves.append((mine, free, node))
         else:
-            need(free & ~mine & 1 << node, "a tree branches on a column that is already fixed")
+            need(free & ~mine & 1 << node, f"the tree branches twice on column {node + 1}")
             open_nodes += [(mine, free ^ 1 << node), (mine | 1 << node, free)]
-    need(not open_nodes, "a tree ends before its last leaf")
+    need(not open_nodes, "the tree ends before its last leaf")
     return leaves
 
 
@@ -99,7 +99,7 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
         Divisor of the objectives in the proof.
     """
     first, last = integers(line["taus"], 0, q + 1, "the sizes of a tree")
-    need(first <= last, "the sizes of a tree are malformed")
+    need(first <= last, f"the sizes of the tree, {first} to {last}, are reversed")
     sizes = np.arange(first, last + 1)
     above = kind.from_floats(numbers(line["above"], len(sizes), "the thresholds of a tree")) / unit
     supports = [support(values, q) for values in line["listed"]]
@@ -107,7 +107,7 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
     need(
         len(listed_bits) == sum(map(len, listed.values())) == len(supports),
-        "a support is listed twice, or has the wrong size",
+        "the tree lists a support twice, or one whose size it does not cover",
     )
     nodes = integers(line["nodes"], -1 - points, q, "the nodes of a tree")
     least, most, named = zip(*read_leaves(nodes, q), strict=True)
@@ -145,7 +145,7 @@ def check_tree(
     q, single = len(m.c), len(terms) == len(m.c)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
     b = kind.from_floats(np.array(points).reshape(len(points), q))
-    need(single or "part" not in line, "a tree whose terms have several columns cannot have the field part")
+    need(single or "part" not in line, "the field `part` of a tree is not supported with terms of several columns")
     part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
     base, slopes = _bound_at_points(m, penalty, b, kind) if part_of is None else (b, b)
     if not single:
@@ -185,9 +185,9 @@ def point_of_line(point: Any, shift: Array) -> Array:
     integers([exponent], -1000, 1000, "a dual point")
     integers(columns, 0, len(shift), "a dual point")
     integers(values, -(1 << 53), 1 << 53, "a dual point")
-    need(len(columns) == len(values) == len(set(columns)), "a dual point is malformed")
+    need(len(columns) == len(values) == len(set(columns)), "a dual point names a column twice or lacks a value")
     out[columns] = np.ldexp(np.array(values, dtype=float), exponent + shift[columns])
-    need(np.abs(out).max(initial=0.0) < 1e100, "a dual point is too large")
+    need(np.abs(out).max(initial=0.0) < 1e100, "a dual point has a number above 1e100")
     return out
 
 
@@ -258,17 +258,18 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
     members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
-    need(sorted(j for some in members for j in some) == list(range(q)), "each column must be in exactly one block")
-    need(len(said["entries"]) == len(members), "the blocks are malformed")
+    need(sorted(j for some in members for j in some) == list(range(q)), "the blocks do not contain each column once")
+    need(len(said["entries"]) == len(members), "the tree has not one list of entries for each block")
     W = list[Array]()
     for some, entries in zip(members, said["entries"], strict=True):
         size = len(some)
-        need(1 <= size <= MOST_BLOCK_COLUMNS and len(entries) == size * (size + 1) // 2, "a block is malformed")
+        sound = 1 <= size <= MOST_BLOCK_COLUMNS and len(entries) == size * (size + 1) // 2
+        need(sound, f"a block of {size} columns with {len(entries)} entries is malformed")
         lower, whole = np.tril_indices(size), np.zeros((size, size))
         whole[lower] = np.array(integers(entries, -(1 << 53), 1 << 53, "the entries of a block"), dtype=float)
         whole = np.ldexp(whole, exponent - np.add.outer(shift[some], shift[some]))
         whole = whole + np.tril(whole, -1).T
-        need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block is too large")
+        need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block has a number above 1e100")
         W.append(kind.from_floats(whole) / units[0])
     return proved_block_part([np.array(some, dtype=np.int64) for some in members], W, m, penalty, kind)
 
@@ -330,12 +331,17 @@ class Folds:
             [set(rows) == set(scored_rows) for rows, scored_rows in zip(left, scored, strict=True)], dtype=bool
         )
         self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool) & (design.within is None)
-        self.moments = lru_cache(maxsize=len(left) + 1)(
-            lambda fold: design.exclude_rows([] if fold < 0 else left[fold])
-        )
+        self.moments = lru_cache(maxsize=len(left) + 1)(self._moments)
         self.penalty = lru_cache(maxsize=64)(lambda gamma, fold=-1: design.penalty(gamma, self.moments(fold)))
         self.columns = lru_cache(maxsize=64)(self._columns)
         self.about = lru_cache(maxsize=64)(lambda fold, rows: design.centre_rows(self.moments(fold), [*rows]))
+
+    def _moments(self, fold: int) -> Any:
+        """Return the moments of the training rows of a fold, or of all rows (-1); a refusal names the fold."""
+        try:
+            return self.design.exclude_rows([] if fold < 0 else self.left[fold])
+        except Refused as error:
+            raise Refused(f"fold {fold + 1}: {error}" if fold >= 0 else f"{error}") from None
 
     def _rows(self, which: list[tuple[int, list[int]]], sets: Array) -> tuple[Array, Array, Any]:
         """Return the columns of some rows about the centres of folds, their targets, and a bound on their errors."""
@@ -484,9 +490,9 @@ class FoldIntervals:
     def add(self, part: dict[str, Any]) -> None:
         """Check one statement of the proof about some folds, and use its intervals."""
         mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
-        need(len(set(mine)) == len(mine), "a statement names a fold twice")
+        need(len(set(mine)) == len(mine), "a statement of the pair names a fold twice")
         own = word == "own" or self.folds.design.within is None
-        need(own, "a tree on all rows gives no bound for folds with fold-specific preprocessing")
+        need(own, "with fold-specific preprocessing, a tree on all rows gives no bound for a fold")
         if word == "own":
             for fold, name in zip(mine, part["trees"], strict=True):
                 tree = self.tree(name, fold)
@@ -505,10 +511,11 @@ class FoldIntervals:
         tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
         need(
             tree.rows == rows and tree.gamma == self.gamma,
-            "a statement uses a tree with different rows or a different gamma",
+            f"tree {name} is not of the rows and the gamma of the statement that uses it",
         )
         need(
-            tree.first <= self.tau < tree.first + len(tree.above), "a statement uses a tree that does not cover its tau"
+            tree.first <= self.tau < tree.first + len(tree.above),
+            f"tree {name} covers {len(tree.above)} sizes from {tree.first}, but not the size {self.tau}",
         )
         return tree
 
@@ -519,11 +526,11 @@ class FoldIntervals:
 
     def _decide(self, mine: list[int], tree: ProvedTree, above: Array) -> None:
         """Bound h_N by the listed supports that may be optimal, if no other support can be."""
-        need(tree.listed[self.tau], "a statement by list uses a tree that lists no support of its tau")
+        need(tree.listed[self.tau], f"a statement by list uses a tree that lists no support of size {self.tau}")
         scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
         best = scores.upper.min(1)
         for fold, decided in zip(mine, (best < above).tolist(), strict=True):
-            need(decided, f"the supports listed by a tree do not solve fold {fold}")
+            need(decided, f"the supports that the tree lists do not solve fold {fold + 1}")
         optimal = ~(scores.lower > best[:, None]).astype(bool)
         low, high = np.where(optimal, scores.held_low, np.inf).min(1), np.where(optimal, scores.held_high, 0).max(1)
         self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)
@@ -532,9 +539,9 @@ class FoldIntervals:
         """Bound h_N from below by the loss of the fit without N on all rows, or by the error of a listed support."""
         folds, u = self.folds, self.folds.design.kind.u
         chosen = [support(values, len(folds.terms)) for values in part["supports"]]
-        need(all(len(columns) <= self.tau for columns in chosen), "a support is larger than tau")
+        need(all(len(columns) <= self.tau for columns in chosen), f"a support has more than tau = {self.tau} terms")
         which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
-        need(len(which) == len(mine), "a statement does not give one support for each of its folds")
+        need(len(which) == len(mine), f"a statement gives {len(which)} supports for {len(mine)} folds")
         upper, above, listed = 0 * self.low[mine], tree.above[self.tau - tree.first], tree.listed[self.tau]
         for size in {len(columns) for columns in chosen}:
             those = [i for i, columns in enumerate(chosen) if len(columns) == size]

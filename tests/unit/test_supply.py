@@ -168,7 +168,7 @@ def test_proofs_and_their_data_have_limits(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(check_reading, "LONGEST_LINE", 1000)
     monkeypatch.setattr(check_reading, "DATA_NUMBERS", 1000)
     (tmp_path / "long.proof").write_bytes(gzip.compress(b"[" + b"0," * 5000 + b"0]\n"))
-    with pytest.raises(check_reading.Unreadable, match="the proof exceeds the size limit"):
+    with pytest.raises(check_reading.Unreadable, match="the proof is cut off, or exceeds the size limit"):
         list(check_reading.lines_of_proof(str(tmp_path / "long.proof")))
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,y\n" + b"0,1\n" * 5000))
     with pytest.raises(check_reading.Unreadable, match="more than 1,000 numbers"):
