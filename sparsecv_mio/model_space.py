@@ -236,6 +236,21 @@ COLUMNS, FACTORS = "columns", "factors"  # units that count as one feature
 EVERY_FACTOR = ((FACTORS,),)  # keyword for all factors, before their columns are known
 
 
+def _similar_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first names that differ only after their last underscore, as levels of an encoder do; an example else.
+
+    Examples
+    --------
+    >>> _similar_names(["age", "onehotencoder__city_Bergen", "onehotencoder__city_Oslo"])
+    ('onehotencoder__city_Bergen', 'onehotencoder__city_Oslo')
+    """
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        by_stem.setdefault(name.rpartition("_")[0], []).append(name)
+    groups = (tuple(group) for stem, group in by_stem.items() if stem and len(group) > 1)
+    return next(groups, ("city_Bergen", "city_Oslo"))
+
+
 def parse_count_groups(given: Any) -> tuple[tuple[str, ...], ...]:
     """Return the groups of columns that count as one feature, from `columns`, `factors` or given groups.
 
@@ -571,7 +586,8 @@ class Restrictions:
         if self.count and not factors:
             raise BadInput(
                 "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
-                'this option out, or give encode="onehot" for a column of three or more text values'
+                'this option out, give encode="onehot" for a column of three or more text values, or list the columns '
+                f"of each factor in Python, [[{', '.join(map(repr, _similar_names(names)))}], ...]"
             )
         made = [sorted(_find_positions(columns, place, "count") - others) for columns in factors]
         seen: set[int] = set()

@@ -82,6 +82,19 @@ class VerifyReport:
         """True if there is no disagreement."""
         return not self.failures
 
+    @property
+    def verdict(self) -> str:
+        """One line on the outcome: whether the record holds, and what the verification could not prove."""
+        holds = "the record holds" if self.ok else "the record does not hold"
+        everything = ": its answer and its bounds are computed and proved again" if self.ok and not self.caveat else ""
+        return f"{holds}{everything}{f'; {self.caveat}' if self.caveat else ''}"
+
+    def __str__(self) -> str:
+        """Return the verdict and the disagreements, as `sparsecv verify --quiet` prints them."""
+        return "\n".join(
+            [self.verdict, *(f"disagrees: {failure.field}: {failure.message}" for failure in self.failures)]
+        )
+
     def raise_if_failed(self) -> None:
         """Raise `VerificationFailed` for the first failure; its message names the field."""
         if self.failures:

@@ -680,12 +680,8 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
 
 
 def _verdict(report: VerifyReport) -> Text:
-    caveat = f"; {report.caveat}" if report.caveat else ""
-    if report.failures:
-        return Text(f"the record does not hold{caveat}", "bold red")
-    if caveat:
-        return Text(f"the record holds{caveat}", "bold yellow")
-    return Text("the record holds: its answer and its bounds are computed and proved again", "bold green")
+    colour = "red" if report.failures else "yellow" if report.caveat else "green"
+    return Text(report.verdict, f"bold {colour}")
 
 
 def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:

@@ -546,8 +546,8 @@ def nested_cross_validate(
     if options.by_folds:
         name = f"{option_name(options.by_folds[0])} {Within.FOLDS}"
         raise BadInput(
-            f"nested: not supported with {name}; leave out {name} to keep nested, or give scikit-learn's "
-            "cross_val_predict an estimator with this setting, such as BestSubsetRidgeCV"
+            f"nested: not supported with {name}; leave out one of the two, or for numeric columns give scikit-learn's "
+            "cross_val_predict a BestSubsetRidgeCV with this setting"
         )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)

@@ -34,6 +34,26 @@ from sparsecv_mio.words import ClassWeight
 SCORING = "neg_log_loss"  # the certified score
 
 
+def _advise_one_spelling(labels: NDArray[Any]) -> str:
+    """Return advice where labels are two classes in several spellings; empty otherwise.
+
+    Examples
+    --------
+    >>> _advise_one_spelling(np.array(["Yes", "no", "yes "]))
+    " 'Yes' and 'yes ' differ in case or blanks only: give y.str.strip().str.lower()"
+    >>> _advise_one_spelling(np.array([0, 1, 2]))
+    ''
+    """
+    texts = [label for label in labels.tolist() if isinstance(label, str)]
+    spellings: dict[str, list[str]] = {}
+    for text in texts:
+        spellings.setdefault(text.strip().lower(), []).append(text)
+    if len(texts) < len(labels) or len(spellings) > 2:
+        return ""
+    alike = next(found for found in spellings.values() if len(found) > 1)
+    return f" {' and '.join(map(repr, alike))} differ in case or blanks only: give y.str.strip().str.lower()"
+
+
 class FittedClasses:
     """Attributes of a fitted classifier: the labels of the classes."""
 
@@ -152,7 +172,8 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
             kind = type_of_target(y, input_name="y")
-            raise BadInput(f"Only binary classification is supported. The type of the target is {kind}.")
+            words = f"Only binary classification is supported. The type of the target is {kind}."
+            raise BadInput(words + _advise_one_spelling(self.classes_))
         if len(self.classes_) < 2:
             raise BadInput(f"y has only one class, {self.classes_.tolist()[0]!r}; give rows of two classes")
         return codes.astype(np.float64)

@@ -280,6 +280,9 @@ def test_limits_parents_and_forcing_name_factors() -> None:
     assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
     with pytest.raises(BadInput, match="^count: the data have no factor with two or more columns.*; leave this option"):
         Restrictions(count="factors").resolve_names(["a", "b=c"])  # type: ignore[arg-type]
+    encoded = ["remainder__age", "onehot__city_A", "onehot__city_B"]
+    with pytest.raises(BadInput, match=r"in Python, \[\['onehot__city_A', 'onehot__city_B'\], \.\.\.\]$"):
+        Restrictions(count="factors").resolve_names(encoded)  # type: ignore[arg-type]
 
 
 def test_terms_have_every_column_once_that_may_be_in_a_model() -> None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, section_name
+from sparsecv_mio.certificate.checked_fields import (
+    READ,
+    RECOMPUTED,
+    Checks,
+    Failure,
+    VerifyReport,
+    field_paths,
+    section_name,
+)
 from sparsecv_mio.certificate.parts import ChosenFolds
 
 
@@ -71,3 +79,11 @@ def test_a_part_with_a_failure_is_not_verified() -> None:
     report = checks.report(ANSWER)
     assert (report.verified, report.failures[0].field, report.reread[0]) == (("second",), "gap", "gap (for once)")
     assert not any("gap" in names for _, names in report.fields) and not Checks().report().fields
+
+
+def test_a_report_prints_its_verdict_and_disagreements() -> None:
+    holds = VerifyReport(("data",), ("work",), ())
+    assert str(holds) == "the record holds: its answer and its bounds are computed and proved again"
+    assert str(replace(holds, caveat="optimality not verified")) == "the record holds; optimality not verified"
+    wrong = replace(holds, failures=(Failure("cv_error", "is 1, computed 2"),))
+    assert str(wrong).splitlines() == ["the record does not hold", "disagrees: cv_error: is 1, computed 2"]

@@ -82,3 +82,11 @@ def test_what_is_refused() -> None:
     groups = np.arange(80) // 40
     with pytest.raises(BadInput, match="are all of class"):
         BestSubsetLogisticCV(cv=GroupKFold(2)).fit(X, groups, groups=groups)
+
+
+def test_several_spellings_of_two_classes_are_named() -> None:
+    X = np.arange(24.0).reshape(8, 3) % 5
+    for labels, named in ((["yes", "Yes", "no", "no "] * 2, True), (["a", "b", "c", "a"] * 2, False)):
+        with pytest.raises(ValueError, match="Only binary classification is supported") as told:
+            BestSubsetLogisticCV(cv=2).fit(X, labels)
+        assert ("y.str.strip().str.lower()" in str(told.value)) == named
