@@ -44,7 +44,7 @@ class AdjustedDesign(ScaledDesign):
 
         `center` holds the coefficients of each unpenalised column, by which these columns are subtracted in all rows.
         """
-        need(self.n > len(left), "there is no training row")
+        need(self.n > len(left), "the training set is empty")
         products = self.products
         if left:
             products = products - self.whole.gram(np.concatenate([self.beside[left], self.rows[left]], axis=1))
@@ -131,7 +131,7 @@ class DesignOfFolds(AdjustedDesign):
     def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones, as these rows fill them, and their scales."""
         training = sorted({*range(self.n)} - {*left})
-        need(training, "there is no training row")
+        need(training, "the training set is empty")
         beside, rows = self._fill_columns(training)
         m = self._eliminate_adjustment(self.whole.gram(np.concatenate([beside, rows], axis=1)[training]), beside, rows)
         if self.how == "none":

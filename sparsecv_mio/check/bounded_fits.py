@@ -87,7 +87,7 @@ class ScaledDesign:
     def exclude_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows except the held-out ones; docs/proof-format.md derives the error bounds."""
         n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
-        need(count >= 1, "there is no training row")
+        need(count >= 1, "the training set is empty")
         if left:
             gram = gram - self._products(self.Z[left])
         sums, stretch = gram[:-1, -1], math.isqrt(4 * n // count) + 1  # stretch: at least 2 sqrt(n / count)

@@ -170,7 +170,7 @@ class TwoClasses:
         """Return all rows except the held-out ones."""
         training = np.setdiff1d(np.arange(self.n), left)
         rows = self._select_rows(training)
-        need(len(training) > 0, "there is no training row")
+        need(len(training) > 0, "the training set is empty")
         need(not rows.free or len(set(rows.sign.tolist())) == 2, "all training rows are of one class")
         return rows
 
