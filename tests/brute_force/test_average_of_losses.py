@@ -22,7 +22,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.objective import scales, varying_columns
-from sparsecv_mio.search.answer import glm_average
+from sparsecv_mio.search.answer.glm_average import SmoothAverageFits
 from sparsecv_mio.search.api import cross_validate
 
 Case = TwoClassCase | CountCase
@@ -195,16 +195,16 @@ def test_pairs_of_one_model_have_one_distance_with_single_rows_left_out() -> Non
 
 def test_without_time_for_the_losses_of_single_rows_there_is_no_average(monkeypatch: pytest.MonkeyPatch) -> None:
     data = problems.counts(3, 40, 3, {0: 0.5})
-    by_rows = glm_average.losses_of_single_rows
-    monkeypatch.setattr(glm_average, "losses_of_single_rows", lambda *asked: by_rows(*asked[:-1], lambda: True))
+    by_rows = SmoothAverageFits.losses_of_single_rows
+    monkeypatch.setattr(SmoothAverageFits, "losses_of_single_rows", lambda *asked: by_rows(*asked[:-1], lambda: True))
     record = cross_validate(data, "loo", gammas=[0.1, 1.0], taus=[1, 2], loss="poisson", model="average", threads=1)
     assert record.average is None and record.warnings[-1] == NOT_AVERAGED and verify(record, data).ok
 
 
 def test_without_time_there_is_no_average_of_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     data = problems.counts(3, 40, 3, {0: 0.5})
-    of_folds = glm_average.averages_of_folds
-    monkeypatch.setattr(glm_average, "averages_of_folds", lambda *asked: of_folds(*asked[:-1], lambda: True))
+    of_folds = SmoothAverageFits.averages_of_folds
+    monkeypatch.setattr(SmoothAverageFits, "averages_of_folds", lambda *asked: of_folds(*asked[:-1], lambda: True))
     how: dict[str, Any] = {"loss": "poisson", "model": "average", "own_error": True, "threads": 1}
     record = cross_validate(data, "loo", gammas=[0.1, 1.0], taus=[1, 2], **how)
     assert record.average is not None and record.average.within_folds is None and verify(record, data).ok

@@ -13,7 +13,7 @@ too small, because the weights depend on the held-out rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,21 +21,15 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record, WithinFolds
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.glm_objective import approximate_by_squares, weighted_losses
-from sparsecv_mio.problem.moment_fits import coefficients_of_sets
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
-from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
-    fits_of_all_rows,
-    fits_without_folds,
     row_moments,
-    squared_errors_of_all_columns,
-    training_moments,
 )
+from sparsecv_mio.search.answer.average_fits import AverageFits, Pairs, SquaredAverageFits
 from sparsecv_mio.search.answer.result import all_rows_fit, fitted_row
 from sparsecv_mio.search.problems.all_rows import solve_all_rows
 from sparsecv_mio.search.problems.local_search import FoldSearch, make_seed_table
@@ -45,12 +39,19 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
-from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
+from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept
 
 MOST_STORED = 50_000  # number of folds of pairs up to which the record stores supports of pairs without a weight
 
-Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
+
+def _make_fits(context: Context) -> AverageFits:
+    """Return the fits with the loss of a search."""
+    if context.data.loss.is_quadratic:
+        return SquaredAverageFits(context)
+    from sparsecv_mio.search.answer.glm_average import SmoothAverageFits  # loads kernels
+
+    return SmoothAverageFits(context)
 
 
 def held_out_losses(
@@ -71,73 +72,17 @@ def held_out_losses(
     over : callable
         Function that returns True to stop, with `OutOfTime`, while many folds are fitted.
     """
-    data, folds, gammas = context.data, context.folds, context.grid.gammas
+    data, folds, fits = context.data, context.folds, _make_fits(context)
     errors = np.zeros((len(pairs[0]), data.n))
     weights, single = data.dataset.row_weights, folds.sizes == 1
     first = folds.order[folds.starts[:-1]]
     heft = np.ones(data.n) if weights is None else weights
-    if data.loss.is_quadratic:
-        alone = cells.nominal[pairs][:, single]
-    else:
-        from sparsecv_mio.search.answer.glm_average import losses_of_single_rows  # loads kernels
-
-        alone = losses_of_single_rows(context, cells, pairs, np.flatnonzero(single), over)
+    alone = fits.losses_of_single_rows(cells, pairs, np.flatnonzero(single), over)
     np.add.at(errors.T, first[single], (alone / heft[first[single]]).T)
     several = np.flatnonzero(~single)
-    if len(several):
-        if data.loss.is_quadratic:
-            by_fold = _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several)
-        else:
-            from sparsecv_mio.search.answer.glm_average import losses_of_pairs  # loads kernels
-
-            by_fold = losses_of_pairs(context, cells, pairs, several)
-        for fold, losses in by_fold:
-            errors[:, folds.scored_rows(fold)] += losses / heft[folds.scored_rows(fold)]
+    for fold, losses in fits.losses_of_folds(cells, pairs, several) if len(several) else ():
+        errors[:, folds.scored_rows(fold)] += losses / heft[folds.scored_rows(fold)]
     return np.asarray(errors / np.maximum(np.bincount(folds.all_scored, minlength=data.n), 1))
-
-
-def _errors_by_moments(
-    data: StandardData, folds: FoldPlan, cells: CellTable, lams: FloatArray, pairs: Pairs, wanted: IntArray
-) -> Iterator[tuple[int, FloatArray]]:
-    """Yield folds with the (P, rows) weighted squares of their rows; all fits of one size are computed at once."""
-    numbers = cells.support[pairs]
-    used = np.unique(np.concatenate([cells.pool.supports[i] for i in np.unique(numbers).tolist()]))
-    narrow = data.only(used)
-    tables = {i: np.searchsorted(used, cells.pool.supports[i]) for i in np.unique(numbers).tolist()}
-    for fold, moments in training_moments(narrow, folds, wanted.tolist()):
-        problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
-        supports = [tables[i] for i in numbers[:, fold].tolist()]
-        V, r = problem.centre_rows(narrow, rows)
-        squares = (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
-        said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
-        wrong = ~(np.abs(sums - said) <= CROSSING_RTOL * said)
-        for p in np.flatnonzero(wrong).tolist():
-            fit = refit_squares(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
-            squares[p] = fit.residuals(narrow, rows) ** 2
-        yield fold, squares
-
-
-def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
-    """(P, q) coefficients of ridge fits by moments, NaN where the moments are singular.
-
-    Parameters
-    ----------
-    problem : SparseProblem
-        Problem with the moments.
-    supports : sequence of P int arrays
-        Supports to fit.
-    lams : (P,) array
-        Penalties of the fits.
-    """
-    sizes, beta = np.array([len(support) for support in supports]), np.zeros((len(supports), problem.q))
-    for size in np.unique(sizes[sizes > 0]).tolist():
-        which = np.flatnonzero(sizes == size)
-        S = np.array([supports[i] for i in which.tolist()])
-        try:
-            beta[which[:, None], S] = coefficients_of_sets(problem, S, lams[which, None] * problem.weight[S])
-        except np.linalg.LinAlgError:
-            beta[which[:, None], S] = np.nan
-    return beta
 
 
 def uses_all_columns(data: StandardData, grid: Grid) -> bool:
@@ -179,20 +124,11 @@ def compute_distances(
         distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not uses_all_columns(data, context.grid):
         return distances
-    whole, more = _losses_of_all_columns(context, expired), np.full(len(context.grid.gammas), np.inf)
+    whole, more = _make_fits(context).losses_of_all_columns(expired), np.full(len(context.grid.gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
     return np.append(distances, more)
-
-
-def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
-    """(G, n) held-out losses of rows of the fits of all columns; None if they are omitted."""
-    if context.data.loss.is_quadratic:
-        return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
-    from sparsecv_mio.search.answer.glm_average import losses_of_all_columns  # loads kernels
-
-    return losses_of_all_columns(context, expired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,27 +152,20 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         Places of the pairs among the distances.
     """
     context, fits_made = snapshot.context, {}
+    fits = _make_fits(context)
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
     for i in wanted[wanted < len(gammas) * len(taus)].tolist():
         g, t = divmod(i, len(taus))
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
-        # large squared-error fits are in double precision; those of other losses would end too early for `verify`
-        quick = data.loss.is_quadratic and data.n * data.choice.n_columns(int(taus[t])) ** 2 > EXACT_WORK
+        quick = fits.is_double_enough(int(taus[t]))
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
-    whole, every = wanted[wanted >= len(gammas) * len(taus)], np.arange(data.q)
-    features = data.features_of(every)
-    if not data.loss.is_quadratic:
-        for i in whole.tolist():
-            cell, gamma = BestSubset.from_bounds(data.choice.max_tau, every), float(gammas[i - len(gammas) * len(taus)])
-            _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap)
-            fits_made[i] = PairFit(features, coefficients, level, proved=True)
-    elif len(whole):
-        fits = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)])
-        for i, beta in zip(whole.tolist(), fits.beta, strict=True):
-            model = data.coefficients(every, beta, fits.v_mean, fits.r_mean)
-            fits_made[i] = PairFit(features, *model, proved=True)
+    whole = wanted[wanted >= len(gammas) * len(taus)]
+    features = data.features_of(np.arange(data.q))
+    models = fits.fits_of_all_columns(gammas[whole - len(gammas) * len(taus)])
+    for i, (coefficients, level) in zip(whole.tolist(), models, strict=True):
+        fits_made[i] = PairFit(features, coefficients, level, proved=True)
     return fits_made
 
 
@@ -529,7 +458,8 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means, fold_supports, total, heft = _averages_of_folds(context, pairs, supports, expired), [], 0.0, 0.0
+    means = _make_fits(context).averages_of_folds(pairs, supports, expired)
+    fold_supports, total, heft = list[tuple[str, ...]](), 0.0, 0.0
     if means is None:
         return record
     for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
@@ -550,46 +480,3 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     place_of = {names: place for place, names in enumerate(dict.fromkeys((*supports, *fold_supports)))}
     within = WithinFolds(tuple(place_of[names] for names in fold_supports), total / heft)
     return replace(record, average=replace(average, supports=tuple(place_of), within_folds=within))
-
-
-def _averages_of_folds(
-    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: Callable[[], bool]
-) -> tuple[FloatArray, FloatArray] | None:
-    """(K, p) coefficients and (K,) intercepts of the average without each fold; None if the time ran out."""
-    if context.data.loss.is_quadratic:
-        return _averages_by_moments(context, pairs, supports)
-    from sparsecv_mio.search.answer.glm_average import averages_of_folds  # loads kernels
-
-    return averages_of_folds(context, pairs, supports, expired)
-
-
-def _averages_by_moments(
-    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
-) -> tuple[FloatArray, FloatArray]:
-    data, folds, largest = context.data, context.folds, int(context.grid.taus[-1])
-    coefficients, intercepts = np.zeros((folds.k, data.dataset.p)), np.zeros(folds.k)
-    column = {name: j for j, name in enumerate(data.dataset.names)}
-    few, whole = ([pair for pair in pairs if (pair.tau > largest) is large] for large in (False, True))
-    weights, gammas = _weights_and_gammas(few)
-
-    def add_fit(fold: int, fit: tuple[dict[str, float], float], level: float = 0.0) -> None:
-        coefficients[fold, [column[name] for name in fit[0]]] += np.array(list(fit[0].values()))
-        intercepts[fold] += fit[1] - level
-
-    used = {column[name] for pair in few for place in pair.folds for name in supports[place]}.union(data.free)
-    narrow = data.only(np.searchsorted(data.columns, sorted(used)))
-    for fold, moments in training_moments(narrow, folds):
-        problem = moments.problem(narrow, 1.0)
-        chosen = [narrow.support_of(supports[pair.folds[fold]]) for pair in few]
-        beta = weights @ moment_coefficients(problem, chosen, gamma_to_lam(gammas))
-        add_fit(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
-    weights, gammas = _weights_and_gammas(whole)
-    for fold, fits in fits_without_folds(data, folds, gammas) if whole else ():
-        own = fits.own or data
-        _, level = own.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
-        add_fit(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
-    return coefficients, intercepts
-
-
-def _weights_and_gammas(pairs: Sequence[AveragedPair]) -> tuple[FloatArray, FloatArray]:
-    return np.array([pair.weight for pair in pairs]), np.array([pair.gamma for pair in pairs])
