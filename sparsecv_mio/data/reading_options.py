@@ -46,10 +46,9 @@ class Way(NamedTuple):
     def changed_keywords(self, now: Way) -> str:
         """Return the keywords that request this format instead of another one."""
         changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
-        if self.thousands is not None:
-            changed.append(f'thousands="{WORDS.get(self.thousands, self.thousands)}"')
-        elif now.thousands is not None:
-            changed.append(f'thousands="{NONE}"')
+        if self.thousands != now.thousands:
+            mark = self.thousands or NONE
+            changed.append(f'thousands="{WORDS.get(mark, mark)}"')
         return " and ".join(changed)
 
 

@@ -7,6 +7,8 @@ import gzip
 import io
 import math
 import re
+import shutil
+import weakref
 import zipfile
 import zlib
 from collections import Counter
@@ -16,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import IO, Any, TextIO
 
 import numpy as np
@@ -65,81 +68,26 @@ def _member(path: Path) -> str:
     return files[0]
 
 
-@contextmanager
-def open_text_table(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
-    """Yield an open text table.
-
-    Parameters
-    ----------
-    path : Path
-        Path of a file, plain or compressed by gzip or ZIP.
-    how : Reading
-        Options with the encoding, comments and separator.
-
-    Yields
-    ------
-    binary file
-        UTF-8 text with one line for every line of the file; blanks that separate cells are replaced by tabs.
-
-    Raises
-    ------
-    BadInput
-        If the file cannot be unpacked, is not text in that encoding, has an endless line, or does not fit into memory.
-    """
+def _unpack(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file compressed by gzip or ZIP, as long as it fits into memory."""
+    count = 0
     try:
-        with _unpack_file(path) as handle:
-            yield io.BufferedReader(_Pieces(_rewritten(handle, how, path))) if how.needs_rewriting else handle
+        with ExitStack() as stack:
+            if path.suffix.lower() == ".zip":
+                store = stack.enter_context(zipfile.ZipFile(path))
+                handle: Any = stack.enter_context(store.open(_member(path)))
+            else:
+                handle = stack.enter_context(gzip.open(path, "rb"))
+            while piece := handle.read(CHUNK_ELEMENTS):
+                count += len(piece)
+                check_unpacked_size(path, count)
+                yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}") from error
 
 
-@contextmanager
-def _unpack_file(path: Path) -> Iterator[IO[bytes]]:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        with gzip.open(path, "rb") as packed:
-            yield io.BufferedReader(_Pieces(_read_chunks(packed, path)), CHUNK_ELEMENTS)
-    elif suffix == ".zip":
-        member = _member(path)
-        with zipfile.ZipFile(path) as store, store.open(member) as inner:
-            check_unpacked_size(path, store.getinfo(member).file_size)
-            yield inner
-    else:
-        with path.open("rb") as handle:
-            yield handle
-
-
-class _Pieces(io.RawIOBase):
-    """A file object that reads consecutive pieces of bytes."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.pieces, self.rest = pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self.rest:
-            piece = next(self.pieces, None)
-            if piece is None:
-                return 0
-            self.rest = piece
-        size = min(len(buffer), len(self.rest))
-        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
-        return size
-
-
-def _read_chunks(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
-    """Yield the unpacked content of a compressed file, as long as it fits into memory."""
-    count = 0
-    while piece := packed.read(CHUNK_ELEMENTS):
-        count += len(piece)
-        check_unpacked_size(path, count)
-        yield piece
-
-
 def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, rewritten one by one."""
+    """Yield the lines of a file as UTF-8 text, without skipped lines, and with tabs for blanks that separate cells."""
     encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
     try:
         lines = _lines_of_text(io.TextIOWrapper(handle, encoding=encoding, newline=""), path)
@@ -166,11 +114,16 @@ MARKS: dict[str, tuple[str, str]] = {  # other separators: in words, and as an o
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text table: its file, the separator of its cells, and the reading options."""
+    """A text table: its file, the separator of its cells, and the reading options.
+
+    `text` is a file of plain UTF-8 text with the same lines: a temporary one, which is deleted with the table, if the
+    file must be unpacked or rewritten.
+    """
 
     path: Path
     delimiter: str
-    how: reading_options.Reading = reading_options.STRICT
+    how: reading_options.Reading
+    text: Path
 
     @classmethod
     def from_path(cls, path: Path, kind: str, how: reading_options.Reading = reading_options.STRICT) -> TextTable:
@@ -180,9 +133,35 @@ class TextTable:
         ----------
         kind : str
             Format such as `.csv`, which determines the default separator.
+
+        Raises
+        ------
+        BadInput
+            If the file cannot be unpacked, is not text in the encoding of the options, has an endless line, or does not
+            fit into memory.
         """
-        usual = "," if kind == ".csv" else "\t"
-        return cls(path, "\t" if how.sep == " " else how.sep or usual, how)
+        delimiter = "\t" if how.sep == " " else how.sep or ("," if kind == ".csv" else "\t")
+        is_packed = path.suffix.lower() in PACKED
+        if not is_packed and not how.needs_rewriting:
+            return cls(path, delimiter, how, path)
+        folder = Path(mkdtemp(prefix="sparsecv-"))
+        table, unpacked = cls(path, delimiter, how, folder / "text"), path
+        weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
+        if is_packed:
+            unpacked = folder / "unpacked" if how.needs_rewriting else table.text
+            with unpacked.open("wb") as out:
+                out.writelines(_unpack(path))
+        if how.needs_rewriting:
+            with unpacked.open("rb") as handle, table.text.open("wb") as out:
+                out.writelines(_rewritten(handle, how, path))
+        return table
+
+    def with_separator(self, mark: str) -> TextTable:
+        """Return the table with another separator; a decimal comma becomes a point if the comma separates cells."""
+        if mark == self.delimiter:
+            return self
+        decimal = "." if mark == self.how.decimal else self.how.decimal
+        return TextTable.from_path(self.path, ".csv", replace(self.how, sep=mark, decimal=decimal))
 
 
 def read_header(table: TextTable) -> tuple[list[str], int]:
@@ -229,8 +208,8 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
     """
     advice = list[str]()
     for mark in dict.fromkeys((table.delimiter, *MARKS)):
-        how = table.how if mark == table.delimiter else replace(table.how, sep=mark)
-        with _open_rows(TextTable(table.path, "\t" if mark == " " else mark, how)) as rows:
+        other = table.with_separator(mark)
+        with _open_rows(other) as rows:
             lines = list(islice(rows, FIRST_ROWS))
         shown = mark.join(lines[0][1])
         widths = [len(cells) for _, cells in lines]
@@ -247,8 +226,8 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
         else:
             continue
         skipped = table.how.skipping(range(first_line, last_line + 1))
-        given = "" if how is table.how else f' and sep="{MARKS[mark][1]}"'
-        given += _number_format(TextTable.from_path(table.path, ".csv", how), place + 1)
+        given = "" if other is table else f' and sep="{MARKS[mark][1]}"'
+        given += _number_format(other, place + 1, table.how.way)
         advice.append(f'file {str(table.path)!r} begins with {what}: give skip_lines="{skipped}"{given}')
     if advice:
         raise BadInput(advice[0])
@@ -257,15 +236,12 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
 def _make_separator_error(mark: str, table: TextTable) -> BadInput:
     """Return the error that names the separator of the cells and, if necessary, the number format."""
     word, option = MARKS[mark]
-    how, decimal = replace(table.how, sep=mark), ""
-    if how.decimal == mark:
-        how, decimal = replace(how, decimal="."), ' and decimal="."'
-    numbers = decimal + _number_format(TextTable.from_path(table.path, ".csv", how), 1)
+    numbers = _number_format(table.with_separator(mark), 1, table.how.way)
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
 
 
-def _number_format(table: TextTable, first: int) -> str:
-    """Return the keywords of the number format of a file if it differs from that of the options, after " and "."""
+def _number_format(table: TextTable, first: int, now: reading_options.Way) -> str:
+    """Return the keywords of the number format of a file, after " and ", if it differs from the present one."""
     way, columns = table.how.way, dict[int, list[str]]()
     with _open_rows(table) as rows:
         for _, row in islice(rows, first, FIRST_ROWS):
@@ -274,7 +250,9 @@ def _number_format(table: TextTable, first: int) -> str:
                     columns.setdefault(j, []).append(text)
     texts = [text for column in columns.values() if reading_options.possible_formats(column, way) for text in column]
     ways = reading_options.possible_formats(texts, way)
-    return f" and {ways[0].changed_keywords(way)}" if len(ways) == 1 else ""
+    is_clear = len(ways) == 1 and ways[0].decimal != table.delimiter
+    keywords = (ways[0] if is_clear else way).changed_keywords(now)
+    return f" and {keywords}" if keywords else ""
 
 
 def _check_lines(table: TextTable, width: int) -> None:
@@ -330,10 +308,7 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Yield the rows of a table as (line number of the end of the row, cells), without blank lines."""
     path = table.path
     try:
-        with (
-            open_text_table(path, table.how) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
-        ):
+        with table.text.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
@@ -577,21 +552,19 @@ class _Stream:
         from pyarrow import csv
 
         header, how = self.chosen.header, self.table.how
-        plain = self.table.path.suffix.lower() not in PACKED and not how.needs_rewriting
-        with ExitStack() as stack:
-            source = self.table.path if plain else stack.enter_context(open_text_table(self.table.path, how))
-            stream = stack.enter_context(csv.open_csv(
-                source,
-                csv.ReadOptions(
-                    column_names=list(header), skip_rows=self.header_lines,
-                    block_size=max(BLOCK_BYTES, BYTES_A_NUMBER * len(header)),
-                ),
-                csv.ParseOptions(delimiter=self.table.delimiter, newlines_in_values=self.quoted),
-                csv.ConvertOptions(
-                    column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False,
-                    decimal_point=how.decimal,
-                ),
-            ))  # fmt: skip
+        stream = csv.open_csv(
+            self.table.text,
+            csv.ReadOptions(
+                column_names=list(header), skip_rows=self.header_lines,
+                block_size=max(BLOCK_BYTES, BYTES_A_NUMBER * len(header)),
+            ),
+            csv.ParseOptions(delimiter=self.table.delimiter, newlines_in_values=self.quoted),
+            csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False,
+                decimal_point=how.decimal,
+            ),
+        )  # fmt: skip
+        with stream:
             for batch in stream:
                 yield pa.Table.from_batches([batch])
 
@@ -600,7 +573,7 @@ def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
     """Return an upper bound on the rows of a text file, and whether it has quotes and decimal marks."""
     feeds, returns, quoted, marked = 0, 0, False, False
     mark = table.how.decimal.encode()
-    with open_text_table(table.path, table.how) as handle:
+    with table.text.open("rb") as handle:
         while block := handle.read(BLOCK_BYTES):
             feeds += block.count(b"\n")
             returns += block.count(b"\r")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -15,15 +17,15 @@ from sparsecv_mio.data import text_tables
 from sparsecv_mio.data import text_tables as module
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import STRICT, Reading
-from sparsecv_mio.data.text_tables import format_suffix, open_text_table
+from sparsecv_mio.data.text_tables import TextTable, format_suffix
 from sparsecv_mio.errors import BadInput
 
 from .files import refused
 
 
 def lines(path: Path, how: Reading) -> list[bytes]:
-    with open_text_table(path, how) as handle:
-        return handle.read().split(b"\n")
+    table = TextTable.from_path(path, ".csv", how)
+    return table.text.read_bytes().split(b"\n")
 
 
 def test_comments_leave_their_line_empty_and_blanks_become_tabs(tmp_path: Path) -> None:
@@ -66,12 +68,15 @@ def test_archives(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip"])
 def test_what_unpacks_to_more_than_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, text = tmp_path / name, "a,y\n" + "1,2\n" * 100_000
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if name.endswith(".gz"):
         place.write_bytes(gzip.compress(text.encode()))
     else:
         with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as store:
             store.writestr("a.csv", text)
     assert read_dataset(place, target="y").n == 100_000
+    gc.collect()
+    assert not list(tmp_path.glob("sparsecv-*"))  # the unpacked text was here
     monkeypatch.setattr(files, "all_memory", lambda: 300_000)
     with pytest.raises(BadInput, match="unpacks to more than the 300,000 bytes of memory"):
         read_dataset(place, target="y")
