@@ -26,8 +26,8 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 MOST_SUPPORTS = 24  # maximum number of supports in a mixture
-MOST_STEPS = 20  # maximum number of Newton steps at a node
-NEAR = 0.5  # accuracy of a bound that cannot reach the cutoff, as a share of its distance: it only orders nodes
+MAX_BLOCK_STEPS = 20  # maximum number of Newton steps at a node
+ORDERING_GAP_RTOL = 0.5  # accuracy of a bound below the cutoff, as a share of its distance: it only orders nodes
 GONE = 1e-9  # minimum share of a support that stays in the mixture
 DEPENDENT = 1e-13  # share of a diagonal entry of H left by other columns up to which the column counts as dependent
 
@@ -547,8 +547,8 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
         total = largest_sum(g, blocks, tau, work)
         work.base[0] = yy - quad - blocks.unit * load * load
         dual = max(dual, work.base[0] - total * (1.0 + blocks.blur))
-        hopeless = phi < hope and primal - dual <= NEAR * (bar - dual)
-        if dual >= bar or hopeless or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
+        hopeless = phi < hope and primal - dual <= ORDERING_GAP_RTOL * (bar - dual)
+        if dual >= bar or hopeless or steps >= MAX_BLOCK_STEPS or primal - dual <= 1e-9 * yy:
             break
         kept = 0
         known = False

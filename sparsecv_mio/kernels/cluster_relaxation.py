@@ -38,7 +38,7 @@ DIVERGED = 4.0  # value, in units of yy, that shows that the step is too long fo
 NO_CLUSTER = -1
 NO_MOST = np.zeros(0, dtype=np.int64)
 NO_TERM = np.zeros(0, dtype=np.int64)  # every column is a separate term
-TINY = 1e-150
+LEAST_SCALE = 1e-150
 
 
 class BoxEnds(NamedTuple):
@@ -331,7 +331,7 @@ def _level(a, end, lists, caps, which, goal, step, guess):
             usable += 1
             top = max(top, a[j])
     capped = which < 0 and lists.most.shape[0] > 0 and lists.most[-1] >= 0
-    if usable <= goal or (capped and _sum_all(a, end, lists, caps, TINY, step)[0] <= goal):
+    if usable <= goal or (capped and _sum_all(a, end, lists, caps, LEAST_SCALE, step)[0] <= goal):
         return 0.0
     lo, hi = 0.0, top / step
     if goal <= 0.0:

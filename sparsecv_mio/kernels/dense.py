@@ -4,6 +4,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
 
+EPS = 2.220446049250313e-16  # spacing of floats at 1
 LONG = 40  # minimum length of inner products that are summed in any order, several numbers at a time
 
 

@@ -43,7 +43,7 @@ class ScannedProblem(NamedTuple):
     rounding: float
 
 
-class KeptSupports(NamedTuple):
+class BestOfSize(NamedTuple):
     """Supports that may be the best of their size.
 
     Attributes
@@ -66,8 +66,8 @@ class KeptSupports(NamedTuple):
 
 
 def new_kept_supports(size, room, level):
-    """Return an empty `KeptSupports` for supports of a size."""
-    return KeptSupports(
+    """Return an empty `BestOfSize` for supports of a size."""
+    return BestOfSize(
         np.full(1, level), np.empty((room, size), dtype=np.int64), np.empty(room), np.empty(room),
         np.zeros(1, dtype=np.int64),
     )  # fmt: skip
@@ -85,7 +85,7 @@ def scan_supports(problem, size, first, kept):
         Number of columns of a support, at least 1.
     first : int
         First column.
-    kept : KeptSupports
+    kept : BestOfSize
         Stored supports of all first columns so far; changed in place.
 
     Notes

@@ -25,9 +25,9 @@ from sparsecv_mio.kernels.node_relaxation import (
     propose_partition,
     relax,
 )
-from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, positive_gap
+from sparsecv_mio.kernels.nodes import NODE_GAP_RTOL, Form, Node, absolute, allowance, positive_gap
 
-DONE = 0.03  # accepted relative error of F(b) - min F, whose effect on the bound is of second order
+JOINT_RTOL = 0.03  # accepted relative error of F(b) - min F, whose effect on the bound is of second order
 JOINT_STEPS = 12  # maximum number of joint Newton steps
 SHRINK, LEAST_STEP = 0.2, 0.03  # factor on, and minimum of, the proximal step that proposes a partition
 
@@ -221,7 +221,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
             if goal.low + share * (reach - goal.low) >= goal.inside:
                 return bound, best_t, True
         apart = primal - t * reach - dual
-        if apart <= NEAR * gap and abs(primal - ubar) <= DONE * gap:
+        if apart <= NODE_GAP_RTOL * gap and abs(primal - ubar) <= JOINT_RTOL * gap:
             return bound, best_t, True
         if better or apart < least:
             least = apart
@@ -290,7 +290,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
     f = c.shape[0]
     N = X.shape[0]
     gap = positive_gap(candidates, yy)
-    stop = absolute(yy, NEAR * gap, effort.steps)
+    stop = absolute(yy, NODE_GAP_RTOL * gap, effort.steps)
     every = np.arange(f)
     node = Node(every, NO_ITEMS, every, f, k)
     direction, shifted, start, trial, x = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
@@ -349,7 +349,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
                 if stuck:
                     # F - min F is approximately quadratic along the ray from the centre
                     scale = np.sqrt(min(ratio, 100.0))
-                    if abs(scale - 1.0) < 0.5 * DONE:
+                    if abs(scale - 1.0) < 0.5 * JOINT_RTOL:
                         break
                     t *= scale
                     for j in range(f):

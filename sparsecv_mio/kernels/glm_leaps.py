@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import (
+    EPS,
     cholesky_in_place,
     cholesky_solve,
     copy_vector,
@@ -35,16 +36,16 @@ from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
-from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, margin_sign, new_state, roundings
+from sparsecv_mio.kernels.smooth_losses import curvatures, fill, margin_sign, new_state, roundings
 
-STEPS = 40  # maximum number of Newton steps at a node, after which the node is split
-NEAR = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
-CLOSE = 0.2  # accuracy of the relaxation of a model, as a share of the distance to the level
+MAX_NODE_NEWTON_STEPS = 40  # maximum number of Newton steps at a node, after which the node is split
+SPLIT_DECREMENT = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
+MODEL_GAP_RTOL = 0.2  # accuracy of the relaxation of a model, as a share of the distance to the level
 SLOW = 0.1  # ratio of squared decrements above which the Hessian is computed again
 MODEL_STEPS = int_constant(20)  # maximum steps of the relaxation of a quadratic model
-ROUNDS = 5  # maximum number of points of the relaxation of a node
-WORTH = 0.1  # minimum share of the gap closed by such a point, and of the nodes closed, to use them at every node
-RARELY = 10  # otherwise they are used at one node in 10
+MAX_MODEL_POINTS = 5  # maximum number of points of the relaxation of a node
+MIN_GAP_SHARE = 0.1  # minimum share of the gap, and of the nodes, that such points close to be used at every node
+NODES_BETWEEN_TRIES = 10  # otherwise they are used at one node in 10
 POLISHES = 4  # maximum number of steps of the columns without ridge alone
 
 
@@ -279,7 +280,7 @@ def settle(fit, response, region, wanted, level, known):
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
     made, fresh = known and wanted.factored and _factor(fit), False
-    for step in range(STEPS):
+    for step in range(MAX_NODE_NEWTON_STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
             made = fresh  # otherwise the Hessian is too old, and the step need not be shorter
@@ -320,7 +321,7 @@ def settle(fit, response, region, wanted, level, known):
                 break
             made = False
         before = decrement
-        if (f <= level and decrement <= NEAR) or decrement <= 1e-13 * abs(f):
+        if (f <= level and decrement <= SPLIT_DECREMENT) or decrement <= 1e-13 * abs(f):
             break
         solve_upper(H, d, k)
         length = 1.0 if decrement < 1.0 else 1.0 / (1.0 + 0.3 * np.sqrt(decrement))
@@ -367,7 +368,7 @@ def tighten(fit, response, region, wanted, level, bounds):
     evaluate(Z, response, penalty, at, state)
     pulls(Z, response, state, g)
     here, no_ridge = bound, np.zeros(k)
-    for attempt in range(ROUNDS):
+    for attempt in range(MAX_MODEL_POINTS):
         if attempt > 0:
             hessian(Z, response, penalty, state, H)
         losses, trace, yy = dot(response.v, state.losses, n), 0.0, 0.0
@@ -398,7 +399,7 @@ def tighten(fit, response, region, wanted, level, bounds):
             break
         form = Form(G, linear, 2.0 * yy + 1e-300, trace + 1e-12)
         bar = form.yy + level - losses
-        _, upper, _ = relax(form, node, Accuracy(bar, CLOSE, MODEL_STEPS), b, slopes, point, best_slopes)
+        _, upper, _ = relax(form, node, Accuracy(bar, MODEL_GAP_RTOL, MODEL_STEPS), b, slopes, point, best_slopes)
         below = upper < bar
         for a in range(c):
             d[first + a] = point[a] * root[a] - at[first + a]
@@ -421,7 +422,7 @@ def tighten(fit, response, region, wanted, level, bounds):
             length *= 0.4
         if not there > here:
             break
-        small = there - here < WORTH * (level - there)
+        small = there - here < MIN_GAP_SHARE * (level - there)
         here = there
         copy_vector(ahead, at)
         if here > bound:
@@ -477,7 +478,7 @@ def process_nodes(rows, region, wanted, nodes, most_fits, found):
         bound, f, base = settle(fit, rows.response, region, wanted, level, depth > 0)
         if max(bound, nodes.bound[top]) > level:
             continue
-        if closed >= WORTH * (asked - RARELY) or fits % RARELY == 0:
+        if closed >= MIN_GAP_SHARE * (asked - NODES_BETWEEN_TRIES) or fits % NODES_BETWEEN_TRIES == 0:
             asked += 1
             bound, base = tighten(fit, rows.response, region, wanted, level, (bound, base))
             if bound > level:

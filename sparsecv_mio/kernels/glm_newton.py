@@ -4,8 +4,8 @@ For rows `z_i = (1, x_i)` of weights v_i, on the columns S,
 
     F(a, b) = sum_i v_i l_i(m_i) + sum_{j in S} r_j b_j^2,    m_i = sign_i (a + x_i'b),
 
-with l_i a loss of :mod:`sparsecv_mio.kernels.row_losses`. The lower bound comes from a ball about a point that contains
-the optimum (docs/theory/glm.md, section 2). Let g be the gradient and H the Hessian at the point, `delta^2 =
+with l_i a loss of :mod:`sparsecv_mio.kernels.smooth_losses`. The lower bound comes from a ball about a point that
+contains the optimum (docs/theory/glm.md, section 2). Let g be the gradient and H the Hessian at the point, `delta^2 =
 g'H^{-1}g`, `s^2` the largest `z_i'H^{-1}z_i`, and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s` for a radius rho.
 If `rho >= 2 delta / kappa`, the optimum is within rho of the point, and the minimum of F is at most `delta^2 / (2
 kappa)` below its value at the point. The rounding error of every sum is bounded.
@@ -17,20 +17,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, copy_vector, dot, invert_lower, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import EPS, cholesky_in_place, copy_vector, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, margin_sign, new_state, roundings
+from sparsecv_mio.kernels.smooth_losses import Response, curvatures, fill, margin_sign, new_state, roundings
 
-STEPS = 200  # maximum number of Newton steps
+MAX_NEWTON_STEPS = 200  # maximum number of Newton steps
 FAR_OFF = 0.5  # squared decrement, as a share of F, above which longer steps are tried
 STALLED = 1e-10  # squared decrement, as a share of F, below which one that does not halve counts as rounding
-NEARLY, ENOUGH = 1e-14, 1e-28  # squared decrements, as shares of F, at which a last step is taken
-CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof that F is above the cutoff is tried; 0: the full fit
+ROUGH_DECREMENT, LAST_DECREMENT = 1e-14, 1e-28  # squared decrements, as shares of F, at which a last step is taken
+PROOF_DECREMENTS = 0.3, 1e-3, 0.0  # squared decrements at which F is tested against the cutoff; 0: the full fit
 TIGHT = 1e-13  # distance of bounds, as a share of F and in addition to rounding, above which more steps are taken
 LARGEST_DOUBT = 0.1  # maximum relative rounding of the Hessian for any proof
-TRIES = 60  # maximum number of radii tried
-BLOCK = 64  # rows whose losses are summed before they are added to the other sums
-PART = 32 * BLOCK  # rows that are processed together, so that their numbers stay in the cache
+MAX_RADII = 60  # maximum number of radii tried
+SUMMED_ROWS = 64  # rows whose losses are summed before they are added to the other sums
+PART = 32 * SUMMED_ROWS  # rows that are processed together, so that their numbers stay in the cache
 BY_BLAS = 24  # minimum number of coefficients for which the Hessian is computed by a matrix product
 
 
@@ -139,9 +139,9 @@ def evaluate(Z, response, penalty, theta, state):
             margins[i] *= margin_sign(response, i)
     fill(response, margins, state)
     f = 0.0
-    for begin in range(0, n, BLOCK):
+    for begin in range(0, n, SUMMED_ROWS):
         s = 0.0
-        for i in range(begin, min(begin + BLOCK, n)):
+        for i in range(begin, min(begin + SUMMED_ROWS, n)):
             s += v[i] * losses[i]
         f += s
     for a in range(k):
@@ -151,7 +151,7 @@ def evaluate(Z, response, penalty, theta, state):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _value_rounding(n, k):
-    return (BLOCK + n // BLOCK + k + 24) * EPS
+    return (SUMMED_ROWS + n // SUMMED_ROWS + k + 24) * EPS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -250,7 +250,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
     state = new_state(n)
     f = evaluate(Z, response, penalty, theta, state)
     d, H, ahead, last = np.empty(k), np.empty((k, k)), np.empty(k), np.inf
-    for _ in range(STEPS if k else 0):
+    for _ in range(MAX_NEWTON_STEPS if k else 0):
         gradient(Z, response, penalty, theta, state, d)
         hessian(Z, response, penalty, state, H)
         if not cholesky_in_place(H, k):
@@ -428,7 +428,7 @@ def bound_minimum(Z, response, penalty, theta):
         longest = max(longest, state.work[i] if response.v[i] > 0.0 else 0.0)
     longest = np.sqrt(longest) * (1.0 + doubt)
     rho = 2.0 * delta
-    for _ in range(TRIES):
+    for _ in range(MAX_RADII):
         kappa = worst_ratio(rho * longest) * (1.0 - 2.0 * doubt)
         if not kappa > 1e-9:
             break
@@ -452,8 +452,8 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     bar : float
         Cutoff: a minimum that is proved to be above it need not be known more accurately.
     """
-    for close in CLOSE:
-        newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
+    for close in PROOF_DECREMENTS:
+        newton(Z, response, penalty, theta, ROUGH_DECREMENT if close > 0.0 else LAST_DECREMENT, bar, close)
         upper, lower, radius = bound_minimum(Z, response, penalty, theta)
         rounded = (TIGHT + 3.0 * _value_rounding(Z.W.shape[1], Z.places.shape[0])) * upper
         if lower > bar or upper - lower <= rounded < np.inf:
@@ -461,7 +461,7 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     if radius < np.inf:
         return upper, lower, radius
     again = start.copy()
-    newton(Z, response, penalty, again, ENOUGH, np.inf, 0.0)
+    newton(Z, response, penalty, again, LAST_DECREMENT, np.inf, 0.0)
     high, low, reach = bound_minimum(Z, response, penalty, again)
     if high < upper or reach < radius:
         copy_vector(again, theta)
@@ -497,7 +497,8 @@ def refit(rows, masks, points, bar, sure, ends):
             theta[a] = points[row, places[a]]
         if rows.first:
             start[0] = rows.origin
-        if not sure and bar < np.inf and newton(Z, rows.response, penalty, theta, NEARLY, bar, CLOSE[0]) > bar:
+        tested = not sure and bar < np.inf
+        if tested and newton(Z, rows.response, penalty, theta, ROUGH_DECREMENT, bar, PROOF_DECREMENTS[0]) > bar:
             upper[row], lower[row], radius[row] = np.inf, 0.0, np.inf
             continue
         upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.response, penalty, theta, start, bar)

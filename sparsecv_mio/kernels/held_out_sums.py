@@ -20,7 +20,7 @@ class SupportRows(NamedTuple):
     sizes: np.ndarray
 
 
-class SupportFits(NamedTuple):
+class RidgeFits(NamedTuple):
     """Ridge fits of k supports, with bounds on their rounding.
 
     Attributes
@@ -70,7 +70,7 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
         Supports.
     unit : float
         Relative error of the moments (a few ulp).
-    fits : SupportFits
+    fits : RidgeFits
         Fits to fill.
 
     Notes
@@ -154,7 +154,7 @@ def held_out_rows(V, r_test, level, listed, fits, scores):
         Accuracy of the means of the columns and, last, of the response, in ulps.
     listed : SupportRows
         Supports.
-    fits : SupportFits
+    fits : RidgeFits
         Fits of the supports.
     scores : HeldOutSums
         Sums to fill.
@@ -202,7 +202,7 @@ def held_out_moments(moments, level, listed, unit, fits, scores):
         Supports.
     unit : float
         Relative error of the moments.
-    fits : SupportFits
+    fits : RidgeFits
         Fits of the supports.
     scores : HeldOutSums
         Sums to fill.

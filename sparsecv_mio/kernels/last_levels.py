@@ -23,7 +23,7 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, gather, solve_lower
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 
-FLAT = 1e-9  # share of `d_j d_k` below which the determinant may be rounding error
+ROUNDED_DET = 1e-9  # share of `d_j d_k` below which the determinant may be rounding error
 
 
 class Rest(NamedTuple):
@@ -153,7 +153,7 @@ def next_completion(form, node, rest, bar, start):
         while h < count:
             t = line[h]
             det = d_f * d[h] - t * t
-            if e_f * (e_f * d[h] - 2.0 * e[h] * t) + e[h] * e[h] * d_f >= need * det or det <= FLAT * d_f * d[h]:
+            if e_f * (e_f * d[h] - 2.0 * e[h] * t) + e[h] * e[h] * d_f >= need * det or det <= ROUNDED_DET * d_f * d[h]:
                 return f, h
             h += 1
         f += 1
@@ -291,7 +291,7 @@ def may_reach(H, top, h, first, need, e, d):
             t = row[k] - tie * line[k]
             det = d_j * d[k] - t * t
             gain = e_j * (e_j * d[k] - 2.0 * e[k] * t) + e[k] * e[k] * d_j
-            found += np.int64(gain >= SURELY * rest * det) | np.int64(det <= FLAT * d_j * d[k])
+            found += np.int64(gain >= SURELY * rest * det) | np.int64(det <= ROUNDED_DET * d_j * d[k])
         if found:
             return True
     return False

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, dot, gather, invert_lower
+from sparsecv_mio.kernels.dense import EPS, cholesky_in_place, cholesky_solve, copy_vector, dot, gather, invert_lower
 from sparsecv_mio.kernels.jit import NO_ITEMS, njit
-
-EPS = 2.220446049250313e-16
 
 
 class HeldOutRows(NamedTuple):
@@ -120,7 +118,7 @@ class BestByFold(NamedTuple):
         return cls(*unknown, np.zeros(shape), np.full(shape, -1, dtype=np.int32))
 
 
-BLOCK = 64  # rows processed together, if folds have fewer
+ROWS_TOGETHER = 64  # rows processed together, if folds have fewer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -158,7 +156,7 @@ def score_supports(rows, base, listed, limits, first, scores):
     folds, top, widest = len(starts) - 1, supports.shape[1], 1
     for k in range(folds):
         widest = max(widest, starts[k + 1] - starts[k])
-    room, least = BLOCK + widest, min(top + 1, widest)
+    room, least = ROWS_TOGETHER + widest, min(top + 1, widest)
     X, Z, e, d = np.empty((top, room)), np.empty((top + 1, room)), np.empty(len(r)), np.empty(widest)
     fold, row, at = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room + 1, dtype=np.int64)
     trace, H, inverse, x = np.empty(room), np.empty((least, least)), np.empty((least, least)), np.empty(top + 1)
@@ -169,7 +167,7 @@ def score_supports(rows, base, listed, limits, first, scores):
         k = 0
         while k < folds:
             hopes, kept = NO_ITEMS, NO_ITEMS
-            while k < folds and kept < BLOCK:
+            while k < folds and kept < ROWS_TOGETHER:
                 total = 0.0
                 for i in range(starts[k], starts[k + 1]):
                     total += e[i] * e[i]

@@ -270,7 +270,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
     return bound
 
 
-OUTWARD = 1e-9  # relative, of eigenvalues and of the bounds computed from them
+EIGENVALUE_MARGIN = 1e-9  # relative, of eigenvalues and of the bounds computed from them
 
 
 @njit(cache=True, nogil=True)
@@ -323,7 +323,7 @@ def squares_over_ball(K, e, rho):
     total = 0.0
     a2 = np.zeros(N)
     for i in range(N):
-        lever[i] = max(lever[i], 0.0) * (1.0 + OUTWARD)
+        lever[i] = max(lever[i], 0.0) * (1.0 + EIGENVALUE_MARGIN)
         for h in range(N):
             a2[i] += P[h, i] * e[h]
         a2[i] *= a2[i]
@@ -333,7 +333,7 @@ def squares_over_ball(K, e, rho):
         lever[i] += 1e-14 * top
     top *= 1.0 + 1e-14
     if rho <= 0.0 or top <= 0.0:
-        return total * (1.0 - OUTWARD), total * (1.0 + OUTWARD)
+        return total * (1.0 - EIGENVALUE_MARGIN), total * (1.0 + EIGENVALUE_MARGIN)
     reach = np.sqrt(total * top / rho)
     lo = top * (1.0 + 1e-10)
     hi = lo + reach
@@ -363,7 +363,7 @@ def squares_over_ball(K, e, rho):
     lower = -hi * rho
     for i in range(N):
         lower += a2[i] * hi / (hi + lever[i])
-    return max(lower * (1.0 - OUTWARD) - 1e-13 * total, 0.0), upper * (1.0 + OUTWARD)
+    return max(lower * (1.0 - EIGENVALUE_MARGIN) - 1e-13 * total, 0.0), upper * (1.0 + EIGENVALUE_MARGIN)
 
 
 @njit(cache=True, nogil=True)
@@ -372,7 +372,7 @@ def largest_leverage(K):
     trace = 0.0
     for i in range(K.shape[0]):
         trace += K[i, i]
-    return np.linalg.eigvalsh(K)[-1] * (1.0 + OUTWARD) + 1e-14 * trace + 1e-300
+    return np.linalg.eigvalsh(K)[-1] * (1.0 + EIGENVALUE_MARGIN) + 1e-14 * trace + 1e-300
 
 
 @njit(cache=True, nogil=True)

@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import FIRST_INDEX, NO_INDEX, int_constant, njit
 
-FLAT = 1e-12  # share of a column's length left by a support, below which the column is not added
+MIN_LENGTH_LEFT = 1e-12  # share of a column's length left by a support, below which the column is not added
 BETTER = 1e-9  # minimum relative improvement; less is rounding
 MOST_EXCHANGES = int_constant(60)  # maximum number of exchanges of one support
 
@@ -73,7 +73,7 @@ def clear(t, moments):
     for j in range(c.shape[0]):
         t.g[j] = c[j]
         t.d[j] = Q[j, j] + penalty[j]
-        t.floor[j] = FLAT * t.d[j] if t.d[j] > 0.0 else 1.0
+        t.floor[j] = MIN_LENGTH_LEFT * t.d[j] if t.d[j] > 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -257,7 +257,7 @@ def exchange(t, moments, rounds):
         add(t, moments, into)
 
 
-START, UP, DOWN = 0, 1, 2  # next direction of a walk
+NEW_WALK, UP, DOWN = 0, 1, 2  # next direction of a walk
 MOST_WALKS = 8  # maximum number of walks up and down at one gamma
 LARGEST_PENALTY = 1e290  # maximum penalty: this one makes every coefficient zero already
 
@@ -341,7 +341,7 @@ def _walk(t, moments, found, phase, work):
     """Walk up and down the sizes until nothing improves (True) or the work limit is reached (False: call again)."""
     top = found.value.shape[0] - 1
     while True:
-        if phase[1] == START:
+        if phase[1] == NEW_WALK:
             clear(t, moments)
             phase[1] = UP
             phase[2] = 0  # something improved
@@ -354,7 +354,7 @@ def _walk(t, moments, found, phase, work):
         else:
             phase[1] = DOWN
             if t.size[0] <= 1 or phase[4] >= 8 * top:
-                phase[1] = START
+                phase[1] = NEW_WALK
                 phase[3] += 1
                 if phase[2] == 0 or phase[3] >= MOST_WALKS:
                     return True
@@ -397,14 +397,14 @@ def sweep(t, moments, lams, found, order, phase, work):
     while phase[0] < order.shape[0]:
         g = order[phase[0]]
         priced, here = penalise_moments(moments, lams[g]), supports_at_gamma(found, g)
-        if phase[1] == START and phase[3] == 0 and phase[0] > 0:
+        if phase[1] == NEW_WALK and phase[3] == 0 and phase[0] > 0:
             _try(priced, found.columns[order[phase[0] - 1]], here)
-        if (phase[1] != START or phase[3] > 0 or not _are_all_settled(here.settled)) and not _walk(
+        if (phase[1] != NEW_WALK or phase[3] > 0 or not _are_all_settled(here.settled)) and not _walk(
             t, priced, here, phase, work
         ):
             return False
         phase[0] += 1
-        phase[1] = START
+        phase[1] = NEW_WALK
         phase[3] = 0
     return True
 
@@ -496,7 +496,7 @@ def support_fit(moments, columns, size, L, x):
     for a in range(size):
         i = columns[a]
         length = Q[i, i] + penalty[i]
-        least = FLAT * length
+        least = MIN_LENGTH_LEFT * length
         u = c[i]
         for b in range(a):
             h = Q[i, columns[b]]

@@ -35,7 +35,7 @@ from sparsecv_mio.kernels.nodes import (
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL, TAKEN = 0, 1, 2, 3
-SHORT = 500  # maximum number of free columns for which a scan of three costs less than the nodes below
+MAX_SCANNED_COLUMNS = 500  # maximum number of free columns for which a scan of three costs less than the nodes below
 
 
 class NodePool(NamedTuple):
@@ -321,7 +321,7 @@ def ends_here(s, form, node, scratch, copies, margin):
     if k == 0 or count == k:
         _close(s, form, tau, node.count_inside, scratch, scratch.status, copies, margin)
         return True
-    if k <= 2 or (k == 3 and count <= SHORT):
+    if k <= 2 or (k == 3 and count <= MAX_SCANNED_COLUMNS):
         _scan_all(s, form, tau, node, scratch, copies, margin)
         return True
     return False

@@ -12,7 +12,10 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import top_sum
 
 FREE, INSIDE, DROPPED = 0, 1, 2
-NEAR = 0.01  # accuracy of a relaxation, as a share of the gap
+NODE_GAP_RTOL = 0.01  # accuracy of a relaxation, as a share of the gap
+OPEN_NODE_GAP_RTOL = (
+    0.05  # the same for a relaxation that does not close its node, as a share of the distance from the cutoff
+)
 FAR = 1e6  # cutoff, in units of the scale, that makes an accuracy absolute
 LEAST_GAP = 1e-14  # minimum gap, as a share of yy
 

@@ -9,8 +9,8 @@ from sparsecv_mio.kernels.dense import copy_vector
 from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.node_pool import (
+    MAX_SCANNED_COLUMNS,
     REUSED,
-    SHORT,
     STEPS,
     TAKEN,
     branch,
@@ -19,13 +19,10 @@ from sparsecv_mio.kernels.node_pool import (
     take_node,
     try_largest,
 )
-from sparsecv_mio.kernels.nodes import DROPPED, Accuracy, Node, list_columns
+from sparsecv_mio.kernels.nodes import DROPPED, OPEN_NODE_GAP_RTOL, Accuracy, Node, list_columns
 from sparsecv_mio.kernels.screening import screen
 
-# Accuracy of the relaxation of a node, as a share of its distance from the cutoff. With 0.3, trees that finish take the
-# same time, but the bounds of open nodes are so loose that the smallest one did not rise (housing2, tau 14: in 512
-# nodes).
-NEAR, NODE_STEPS = 0.05, int_constant(80)
+NODE_STEPS = int_constant(80)
 FEW_STEPS, MORE_STEPS = (
     int_constant(2),
     int_constant(8),
@@ -101,8 +98,18 @@ def process_nodes(s, form, tau, copies, margin, max_nodes):
                 if status[j] == DROPPED:
                     b[j] = 0.0
             node = Node(inside, ni, free, nf, k)
-            few = NODE_STEPS if k > 3 else FEW_STEPS if nf <= SHORT else MORE_STEPS if k <= 2 else NODE_STEPS
-            d, _, steps = bound_of_size(form, node, Accuracy(s.best[1], NEAR, few), b, scratch.g, best_b, best_g)
+            few = (
+                NODE_STEPS
+                if k > 3
+                else FEW_STEPS
+                if nf <= MAX_SCANNED_COLUMNS
+                else MORE_STEPS
+                if k <= 2
+                else NODE_STEPS
+            )
+            d, _, steps = bound_of_size(
+                form, node, Accuracy(s.best[1], OPEN_NODE_GAP_RTOL, few), b, scratch.g, best_b, best_g
+            )
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
             if dual >= s.best[1]:

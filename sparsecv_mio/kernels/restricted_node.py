@@ -33,9 +33,7 @@ from sparsecv_mio.kernels.cluster_relaxation import (
 )
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, invert
 from sparsecv_mio.kernels.jit import NO_ITEMS, njit
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
-
-NEAR = 0.05  # accuracy of a relaxation that does not close its node, as a share of the distance from the cutoff
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, OPEN_NODE_GAP_RTOL, Accuracy, Form
 
 
 class Rules(NamedTuple):
@@ -270,7 +268,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
     if not np.any(u != 0.0):
         copy_vector(b, u)
     best, z = np.empty(size), np.empty(size)
-    descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, NEAR, steps), u, best, z)
+    descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, OPEN_NODE_GAP_RTOL, steps), u, best, z)
     top = _dual_value(G, c, form.yy, best, box, choice, total)
     bound = max(bound, top)
     fixed = np.zeros(terms, dtype=np.int8)

@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import EPS, cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.glm_newton import (
+    LAST_DECREMENT,
+    MAX_RADII,
     Columns,
     bound_minimum,
     bound_norm,
@@ -29,15 +31,14 @@ from sparsecv_mio.kernels.glm_newton import (
     newton,
 )
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, margin_sign, new_state
+from sparsecv_mio.kernels.smooth_losses import Response, curvatures, margin_sign, new_state
 
 MOST_GROWN = 8.0  # maximum growth of the inverse Hessian without the rows; beyond, fits move too far for these steps
 MOST_MOVE = 1.5  # maximum move of a margin in a step, and in the ball
 MOST_DOUBT = 1e-3  # maximum relative rounding of the Hessian
 NOISY = 1e-7  # accepted error of a margin if rounding prevents a smaller one
-STEPS, TRIES = 8, 60  # maximum numbers of steps with gradients over all rows, and of radii tried
-BLOCK = 128  # rows whose t_i are computed together
-FULL = 1e-28  # squared decrement, as a share of F, at which a fit without some rows takes its last step
+MAX_GRADIENT_STEPS = 8  # maximum number of steps with gradients over all rows
+MOVED_ROWS = 128  # rows whose t_i are computed together
 
 
 class AllRows(NamedTuple):
@@ -117,12 +118,12 @@ def prepare_row_removal(Z, response, penalty, theta):
             delta += s * s
         noise = bound_norm(inverse, noises) * (1.0 + doubt)
         delta = np.sqrt(delta) * (1.0 + doubt) ** 2 + noise
-        rows, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
-        for begin in range(0, n if k else 0, BLOCK):
-            size = min(BLOCK, n - begin)
+        rows, scaled = np.empty((k, MOVED_ROWS)), np.empty((k, MOVED_ROWS))
+        for begin in range(0, n if k else 0, MOVED_ROWS):
+            size = min(MOVED_ROWS, n - begin)
             for a in range(k):
                 column = Z.W[Z.places[a]]
-                for i in range(BLOCK):
+                for i in range(MOVED_ROWS):
                     rows[a, i] = column[begin + i] if i < size else 0.0
             t = np.dot(inverse, rows)
             for i in range(size):
@@ -137,7 +138,7 @@ def prepare_row_removal(Z, response, penalty, theta):
                     longest, next_longest, at = s, longest, begin + i
                 else:
                     next_longest = max(next_longest, s)
-            for i in range(size, BLOCK):
+            for i in range(size, MOVED_ROWS):
                 for a in range(k):
                     scaled[a, i] = 0.0
             B += np.dot(scaled, t.T)
@@ -247,7 +248,7 @@ def _radius(delta, moved, longest):
     `exp(-(moved + rho longest))` times that at theta.
     """
     rho = delta * np.exp(moved)
-    for _ in range(TRIES):
+    for _ in range(MAX_RADII):
         span = moved + rho * longest
         if not span <= 2.0 * MOST_MOVE:
             break
@@ -365,7 +366,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
     for i in range(rows.shape[0]):
         t = _solve_system(out, out.t[i])
         furthest = max(furthest, np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room)
-    for left in range(STEPS - 1, -1, -1):
+    for left in range(MAX_GRADIENT_STEPS - 1, -1, -1):
         for a in range(k):
             theta[a] = whole.theta[a]
         for b in range(k):
@@ -467,12 +468,12 @@ def _refit_without_rows(whole, rows, margins, scratch):
     """
     state, response, noises = scratch
     k, b, Z, theta = whole.Z.places.shape[0], rows.shape[0], whole.Z, whole.theta.copy()
-    newton(Z, response, whole.penalty, theta, FULL, np.inf, 0.0)
+    newton(Z, response, whole.penalty, theta, LAST_DECREMENT, np.inf, 0.0)
     outside, held, off = np.empty((k, b)), np.empty(b), np.inf
     for i in range(b):
         for a in range(k):
             outside[a, i] = margin_sign(response, rows[i]) * Z.W[Z.places[a], rows[i]]
-    for _ in range(STEPS if k else 0):
+    for _ in range(MAX_GRADIENT_STEPS if k else 0):
         _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
         step = np.dot(inverse.T, np.dot(inverse, g))
         moved = _longest_move(Z, step, state.work)

@@ -4,7 +4,7 @@ A row loss is a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
 
 The margin is `sign z'theta`, for a row z and coefficients theta; l may also depend on the target y of the row.
 docs/theory/glm.md, section 11, states the properties that each method must have. The module uses plain numpy, in the
-precision of its arguments; `kernels/row_losses` has the compiled versions.
+precision of its arguments; `kernels/smooth_losses` has the compiled versions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RowLoss(ABC):
     name : str
         Name in options.
     code : int
-        Code in the kernels (`kernels/row_losses`).
+        Code in the kernels (`kernels/smooth_losses`).
     steepest : float
         Largest absolute slope; inf if it is unbounded.
     most_pull : float

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.dense import support_value
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
-from sparsecv_mio.kernels.restricted_node import NEAR
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, OPEN_NODE_GAP_RTOL, Accuracy
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
 from sparsecv_mio.trees.subsets import ROUND_GROWTH, BestSubsets, OpenNodes
 
@@ -142,7 +141,9 @@ class ClusterTree:
                 return None
             if columns_left == self.size:
                 break
-            relaxed = self.relaxation.solve(cluster, asked, point, Accuracy(self.bar, NEAR, CLUSTER_STEPS), expired)
+            relaxed = self.relaxation.solve(
+                cluster, asked, point, Accuracy(self.bar, OPEN_NODE_GAP_RTOL, CLUSTER_STEPS), expired
+            )
             bound, point = max(bound, relaxed.dual), relaxed.b
             if bound >= self.bar:
                 return None

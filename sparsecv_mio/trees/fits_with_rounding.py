@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.kernels.held_out_sums import SupportFits, SupportRows, refit_supports
+from sparsecv_mio.kernels.held_out_sums import RidgeFits, SupportRows, refit_supports
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD
 
@@ -42,9 +42,9 @@ class MomentFits:
         return SupportRows(self.table, self.sizes)
 
     @property
-    def fits(self) -> SupportFits:
+    def fits(self) -> RidgeFits:
         """Coefficients and objectives in the form that kernels take."""
-        return SupportFits(self.beta, self.spread, self.value, self.value_error)
+        return RidgeFits(self.beta, self.spread, self.value, self.value_error)
 
     def coefficients(self, row: int) -> FloatArray:
         """Return the coefficients of one support, in its order."""

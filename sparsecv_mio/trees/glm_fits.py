@@ -20,7 +20,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.kernels import glm_newton
-from sparsecv_mio.kernels.row_losses import Response
+from sparsecv_mio.kernels.smooth_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import RefitRows, fit_roughly
 from sparsecv_mio.trees.subsets import is_never_expired

@@ -25,7 +25,7 @@ from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
 
 SETTLED = 1e-9  # accuracy of margins for the held-out losses of exact fits
 FINEST = 1e-2  # minimum factor on these accuracies if slopes are far larger than losses
-NEARLY = 1e-4  # accuracy of margins if objectives need only be near their minima
+ROUGH_MARGIN_ERROR = 1e-4  # accuracy of margins if objectives need only be near their minima
 FOLDS_AT_ONCE = 1 << 14  # folds that are handled together
 FEW = 1 << 26  # maximum number of values read by steps in all folds for every fold to get a further step
 ENOUGH_FOR_TWO = 1e-7  # maximum of error after one step x move: the second step leaves at most 1/5 of it (4,000 draws)
@@ -144,7 +144,7 @@ class LeftOut:
         values, held = np.full(self.k, np.inf), np.full(self.k, np.nan)
         for at, part in () if expired() else self.evaluate_in_parts(mask, point):
             few = self.k * part.size <= FEW
-            part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), NEARLY, expired)
+            part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), ROUGH_MARGIN_ERROR, expired)
             values[at], held[at] = part.values[:, 1], part.held_out().middle
         return values, held
 

@@ -450,7 +450,7 @@ def _worth(
     W = rows.W[first:]
     g = W @ slope
     left = (W * W) @ weight + 2.0 * rows.penalty[first:]
-    floor = local_search.FLAT * left
+    floor = local_search.MIN_LENGTH_LEFT * left
     between = (rows.W[inside] * weight) @ rows.W.T
     M = between[:, inside] + np.diag(2.0 * rows.penalty[inside] + np.finfo(float).tiny)
     V = np.linalg.pinv(M, hermitian=True)

@@ -103,7 +103,7 @@ def test_every_support_of_a_node_is_bounded(seed: int) -> None:
     work, mixture, b, z = kernel.new_block_work(q, tau, blocks), start_of(blocks), np.zeros(q), np.zeros(q)
     dual, primal, steps = kernel.bound_node(problem.form, blocks, status, (np.inf, -np.inf), mixture, work, b, z)
     least = min(problem.value(s) for s in supports_of(status, tau))
-    assert dual <= least and dual <= primal + 1e-7 * yy and 1 <= steps <= kernel.MOST_STEPS
+    assert dual <= least and dual <= primal + 1e-7 * yy and 1 <= steps <= kernel.MAX_BLOCK_STEPS
     g = problem.c - (problem.M - W) @ b
     sums = max(value_of(g, W, s) for size in range(tau + 1) for s in supports_of(status, size))
     assert yy - b @ (problem.M - W) @ b - sums <= dual + 1e-6 * yy, "the D of the last point"

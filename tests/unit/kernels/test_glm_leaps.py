@@ -12,7 +12,7 @@ from logistic_truth import drawn, harder
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels import glm_leaps
 from sparsecv_mio.kernels.glm_newton import Columns
-from sparsecv_mio.kernels.row_losses import new_state
+from sparsecv_mio.kernels.smooth_losses import new_state
 from sparsecv_mio.problem.glm import GlmProblem, Ranges, level_ranges, minorant
 from sparsecv_mio.problem.row_losses import PoissonLoss
 from sparsecv_mio.trees.glm_fits import GlmFits

@@ -26,7 +26,7 @@ from sparsecv_mio.kernels.glm_newton import (
     refit,
     worst_ratio,
 )
-from sparsecv_mio.kernels.row_losses import Response, new_state
+from sparsecv_mio.kernels.smooth_losses import Response, new_state
 from sparsecv_mio.problem import row_losses
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.row_losses import PoissonLoss

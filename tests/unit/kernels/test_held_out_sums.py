@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.kernels import held_out_sums as kernel
 from sparsecv_mio.kernels.held_out_sums import (
     HeldOutMoments,
-    SupportFits,
+    RidgeFits,
     SupportRows,
     held_out_moments,
     held_out_rows,
@@ -47,7 +47,7 @@ def supports_of(problem: Small, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 def refitted(problem: Small, penalty: np.ndarray, supports: np.ndarray, sizes: np.ndarray):
     shape = supports.shape
-    fits = SupportFits(np.full(shape, np.nan), np.full(shape, np.nan), np.empty(len(sizes)), np.empty(len(sizes)))
+    fits = RidgeFits(np.full(shape, np.nan), np.full(shape, np.nan), np.empty(len(sizes)), np.empty(len(sizes)))
     refit_supports(problem.G, problem.c, problem.yy, penalty, SupportRows(supports, sizes), 4.0 * EPS, fits)
     return fits
 
@@ -119,7 +119,7 @@ def test_rounding_of_the_means_widens_both_bounds() -> None:
     V, r, beta = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal((1, 3))
     level = np.array([1e7, 3e7, 2e7, 5e7])
     listed = SupportRows(np.array([[0, 1, 2]]), np.array([3]))
-    fits = SupportFits(beta, np.zeros((1, 3)), np.zeros(1), np.zeros(1))
+    fits = RidgeFits(beta, np.zeros((1, 3)), np.zeros(1), np.zeros(1))
     error, bound = scores = new_scores(1)
     held_out_rows(V, r, level, listed, fits, scores)
     moments, wide = scores = new_scores(1)

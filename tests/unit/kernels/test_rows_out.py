@@ -10,8 +10,8 @@ from logistic_truth import drawn, harder, least, long_losses
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels.glm_newton import Columns, newton
-from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.kernels.rows_out import AllRows, bound_held_out_fits, prepare_row_removal, refine_held_out_fits
+from sparsecv_mio.kernels.smooth_losses import Response
 from sparsecv_mio.problem.glm import GlmProblem
 
 UNKNOWN = -np.inf, np.inf, np.nan

@@ -1,15 +1,78 @@
-"""Half deviances of counts by the kernel against long double, and their numpy twin."""
+"""Compiled losses of rows by their codes, against numpy and long double."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.poisson import half_deviance_roundings, half_deviances
-from sparsecv_mio.kernels.row_losses import State, new_state
-from sparsecv_mio.problem.row_losses import PoissonLoss
+from sparsecv_mio.kernels.smooth_losses import (
+    LOGISTIC,
+    Response,
+    State,
+    curvatures,
+    fill,
+    half_deviance_roundings,
+    half_deviances,
+    log_loss_roundings,
+    log_losses,
+    margin_sign,
+    new_state,
+    roundings,
+)
+from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 
 N, LOSS = 4_000, PoissonLoss()
+
+
+@pytest.mark.parametrize("loss", [LOG_LOSS, PoissonLoss()], ids=lambda loss: str(loss.name))
+def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
+    rng = np.random.default_rng(1)
+    m, y, v, n = rng.normal(size=300), rng.poisson(1.0, 300).astype(float), rng.uniform(0.5, 2.0, 300), 300
+    response, state, out = Response(v, y, loss.code), new_state(n), np.empty(n)
+    state.margins[:] = m
+    fill(response, m, state)
+    assert state.losses == pytest.approx(loss.losses(m, y), rel=1e-12, abs=1e-14)
+    assert state.falls == pytest.approx(loss.falls(m, y), rel=1e-12, abs=1e-14)
+    curvatures(response, state, out)
+    assert out == pytest.approx(loss.curvatures(m, y, v), rel=1e-12)
+    total = roundings(response, state, np.full(n, 1e-10), out)
+    assert [margin_sign(response, i) for i in range(n)] == loss.signs(y).tolist()
+    assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)
+
+
+def test_an_unknown_code_is_refused() -> None:
+    response, state, out = Response(np.ones(3), np.ones(3), 7), new_state(3), np.empty(3)
+    for ask in (
+        lambda: fill(response, np.zeros(3), state),
+        lambda: curvatures(response, state, out),
+        lambda: roundings(response, state, np.zeros(3), out),
+    ):
+        with pytest.raises(ValueError, match="no loss of this code"):
+            ask()
+
+
+def test_shares_and_log_losses_are_within_a_few_roundings() -> None:
+    rng = np.random.default_rng(5)
+    parts = [rng.uniform(-60, 60, 20_000), 10.0 ** rng.uniform(-300, 2.8, 2_000), np.array([0.0, -0.0, 690.0, -1e4])]
+    m = np.concatenate([*parts, -parts[1]])
+    shares, others, losses, rest = (np.empty(len(m)) for _ in range(4))
+    log_losses(m, shares, others, losses, rest, np.empty(len(m), dtype=np.int64))
+    long = m.astype(np.longdouble)
+    exact = 1 / (1 + np.exp(long)), 1 / (1 + np.exp(-long)), np.maximum(-long, 0) + np.log1p(np.exp(-np.abs(long)))
+    for own, true in zip((shares, others, losses), exact, strict=True):
+        off = np.abs(own - true) / np.maximum(true, 1e-280)
+        assert off.max() < 6 * np.finfo(float).eps
+
+
+def test_errors_of_margins_are_within_the_roundings_of_log_losses() -> None:
+    rng = np.random.default_rng(6)
+    m, n = rng.uniform(-30, 30, 500), 500
+    v, off, out, state = rng.uniform(0.1, 3.0, n), 10.0 ** rng.uniform(-12, -1, n), np.empty(n), new_state(n)
+    fill(Response(v, np.ones(n), LOGISTIC), m, state)
+    total = log_loss_roundings(v, state, off, out)
+    moved = [np.abs(LOG_LOSS.losses(m + sign * off, m) - state.losses) for sign in (-1.0, 1.0)]
+    slopes = [np.abs(LOG_LOSS.falls(m + sign * off, m) - state.falls) for sign in (-1.0, 1.0)]
+    assert float(v @ np.maximum(*moved)) <= total and np.all(v * np.maximum(*slopes) <= out)
 
 
 def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, State]:
@@ -31,7 +94,7 @@ def exact(m: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return np.where(y > 0.0, -positive * np.expm1(u), -np.exp(long)), np.exp(long), loss
 
 
-def test_losses_are_as_near_as_their_roundings_say() -> None:
+def test_half_deviances_are_as_near_as_their_roundings_say() -> None:
     m, y, state = drawn(1)
     falls, means, losses = exact(m, y)
     off, out = np.zeros(N), np.empty(N)
@@ -48,7 +111,7 @@ def test_losses_are_as_near_as_their_roundings_say() -> None:
         assert own == pytest.approx(twin, rel=room, abs=1e-11)
 
 
-def test_what_margins_are_off_by_is_within_the_roundings() -> None:
+def test_errors_of_margins_are_within_the_roundings_of_half_deviances() -> None:
     m, y, state = drawn(2)
     off, out = 10.0 ** np.random.default_rng(3).uniform(-14, -0.5, N), np.empty(N)
     before = off.copy()
