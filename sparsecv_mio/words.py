@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+NATIVE = "native"  # the trees of this package; every other backend is a solver of a vendor
+
 
 class Scale(StrEnum):
     """The unit of the penalty: one weight for each column, from all rows, about the mean (theory section 0)."""

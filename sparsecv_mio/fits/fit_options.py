@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, option_name, settle_options
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
+from sparsecv_mio.formulation.backends import backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
@@ -28,7 +28,7 @@ from sparsecv_mio.search.options import (
     with_keywords,
 )
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.words import By, ClassWeight, Intercept, Scale
+from sparsecv_mio.words import NATIVE, By, ClassWeight, Intercept, Scale
 
 
 @dataclass(frozen=True)

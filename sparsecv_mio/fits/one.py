@@ -23,7 +23,7 @@ from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, proof_allowance
 from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
@@ -43,7 +43,7 @@ from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import NATIVE, Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import Deadline

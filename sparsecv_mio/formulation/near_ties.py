@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen_by_relaxation
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.problem.constraints import SideConstraints
@@ -35,6 +35,7 @@ from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.words import NATIVE
 
 MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes; with more, the list is incomplete
 

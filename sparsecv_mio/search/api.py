@@ -61,7 +61,7 @@ from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
-from sparsecv_mio.words import Model, Scale, Within
+from sparsecv_mio.words import NATIVE, Model, Scale, Within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -418,8 +418,6 @@ def _note_missing_average(record: Record) -> Record:
 def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands]:
     if hooks.scheduler is None:
         return nullcontext(Hands())
-    from sparsecv_mio.formulation.backends import NATIVE
-
     if options.backend != NATIVE:
         raise BadInput(
             f"--scheduler: not supported with a backend; leave out --scheduler or --backend {options.backend}"

@@ -22,14 +22,14 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.declared_options import DEPRECATED, OPTIONS, check_whole, option_name, settle_options
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, match_keyword
-from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
+from sparsecv_mio.formulation.backends import BACKENDS, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.words import ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
+from sparsecv_mio.words import NATIVE, ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

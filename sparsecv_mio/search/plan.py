@@ -12,7 +12,6 @@ import numpy as np
 from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
 from sparsecv_mio.certificate.parts import PlanSetting
 from sparsecv_mio.declared_options import plain_scalar
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.deadline import SLICE_SHARE
 from sparsecv_mio.search.problems.protocol import Capability, FoldProblem
 from sparsecv_mio.search.state.context import Context
@@ -30,7 +29,7 @@ from sparsecv_mio.thresholds import (
     SUPPORTS_TRIED,
 )
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import NATIVE, Method
 
 CELLS_AT_ONCE = 1 << 18  # subproblems whose bounds are stated together, about 16 MB
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which full-data supports estimate the errors of folds

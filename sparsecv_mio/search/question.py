@@ -17,11 +17,10 @@ from sparsecv_mio.data.table_facts import should_group_levels
 from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import Method, Model
+from sparsecv_mio.words import NATIVE, Method, Model
 
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 

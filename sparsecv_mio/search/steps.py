@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.words import NATIVE
 
 FULL_DATA = (-1,)  # instead of folds: the full data
 ALL_FOLDS: tuple[int, ...] = ()  # every fold at once

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
+from sparsecv_mio.words import NATIVE
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from sparsecv_mio.formulation.backends.contract import Backend
 
-NATIVE = "native"  # the trees of this package; every other backend is a vendor's solver
 BACKENDS = {
     NATIVE: "sparsecv_mio.formulation.backends.native:NativeBackend",
     "gurobi": "sparsecv_mio.formulation.backends.gurobi:GurobiBackend",

@@ -20,7 +20,6 @@ from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
@@ -45,7 +44,7 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import NODE_RATIO
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import NATIVE, Method
 
 MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # node limit from which a matrix of over `EXACT_COLUMNS` columns saves time
 WIDEST_GAP = 0.15  # relative gap of a relaxation beyond which its bounds on predictions were never of use

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import NATIVE, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.near_ties import MioSettings
@@ -55,7 +55,6 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
 
 def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     """Return problems with squared-error loss: restricted problems, those of a backend, or plain ones."""
-    from sparsecv_mio.formulation.backends import NATIVE
     from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 
     request, restricted = context.request, bool(context.data.restrictions.side_constraints)

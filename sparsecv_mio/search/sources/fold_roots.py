@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -20,6 +19,7 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
+from sparsecv_mio.words import NATIVE
 
 
 class FoldRoots:

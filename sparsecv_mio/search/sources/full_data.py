@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import StepClock, find_open_gammas
@@ -22,6 +21,7 @@ from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.words import NATIVE
 
 
 class FullDataRelaxations:

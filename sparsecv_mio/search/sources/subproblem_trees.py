@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -18,6 +17,7 @@ from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
+from sparsecv_mio.words import NATIVE
 
 
 class SubproblemTrees:
