@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
@@ -47,6 +48,26 @@ def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads:
         return [work(item) for item in items]
     with ThreadPoolExecutor(min(threads, len(items))) as pool:
         return list(pool.map(work, items))
+
+
+def call_in_thread(work: Callable[[], Result]) -> Result:
+    """Run work in a separate thread and wait: Ctrl-C then reaches the main thread while a solver runs in C."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def store_outcome() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised again in the thread of the caller below
+            errors.append(error)
+
+    thread = threading.Thread(target=store_outcome, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def run_folds(

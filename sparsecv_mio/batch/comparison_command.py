@@ -14,10 +14,10 @@ import typer
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import Given, group, option, with_declared_options
-from sparsecv_mio.cli.single_mio import call_in_thread
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, STOPPING, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason, write_text
+from sparsecv_mio.parallel import call_in_thread
 
 if TYPE_CHECKING:
     from rich.console import Console

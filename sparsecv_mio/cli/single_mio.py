@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
@@ -14,14 +13,13 @@ from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, 
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, parse_keyword
+from sparsecv_mio.parallel import call_in_thread
 from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
     from sparsecv_mio.formulation.outcome import StopRequest
 
-
-T = TypeVar("T")
 
 TOGETHER = option(None, "A,B", "Select all of these features or none. May be repeated. [none]")
 BOX = option(
@@ -81,26 +79,6 @@ def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
     if low > high:
         raise BadInput(f"--box: {text!r} is reversed; give the smaller bound first")
     return model_space.unquoted_name(parts[0]), (low, high)
-
-
-def call_in_thread(work: Callable[[], T]) -> T:
-    """Run work in a separate thread and wait: Ctrl-C then reaches the main thread while a solver runs in C."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def store_outcome() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # raised again in the thread of the caller below
-            errors.append(error)
-
-    thread = threading.Thread(target=store_outcome, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.05)
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 FIT_CODES = (

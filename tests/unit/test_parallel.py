@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -24,7 +25,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, open_client, run_folds, slots
+from sparsecv_mio.parallel import blas_on_one_thread, call_in_thread, open_client, run_folds, slots
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.slices import Workers, open_workers
 
@@ -33,6 +34,12 @@ from sparsecv_mio.slices import Workers, open_workers
 def test_every_fold_is_worked_on(threads: int) -> None:
     source = ((fold, 10 * fold) for fold in range(20))
     assert sorted(run_folds(source, lambda fold, given: fold + given, threads)) == [11 * fold for fold in range(20)]
+
+
+def test_work_in_a_thread_hands_over_its_result_and_its_error() -> None:
+    assert call_in_thread(threading.current_thread) is not threading.current_thread()
+    with pytest.raises(ZeroDivisionError):
+        call_in_thread(lambda: 1 // 0)
 
 
 def test_an_error_of_a_fold_comes_out() -> None:

@@ -6,7 +6,6 @@ import csv
 import json
 import math
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from repository import INSTANCES
 
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.single_mio import call_in_thread, one_gamma, side_options
+from sparsecv_mio.cli.single_mio import one_gamma, side_options
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.model_space import AtMost
@@ -53,12 +52,6 @@ def test_one_gamma() -> None:
     assert one_gamma("0.5") == 0.5
     with pytest.raises(BadInput, match="--gamma"):
         one_gamma("0.1,1")
-
-
-def test_work_in_a_thread_hands_over_its_result_and_its_error() -> None:
-    assert call_in_thread(threading.current_thread) is not threading.current_thread()
-    with pytest.raises(ZeroDivisionError):
-        call_in_thread(lambda: 1 // 0)
 
 
 @pytest.mark.parametrize("backend", USABLE)
