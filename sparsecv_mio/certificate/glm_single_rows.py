@@ -25,7 +25,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm_objective import GlmModel, encode_all_targets
 
 NARROW = 1e-6  # relative width of a loss interval, above which another step is taken
-MOST_STEPS, MOST_MOVED = 8, 1.0  # maximum number of steps, and maximum move of a predictor
+MAX_NEWTON_STEPS_OF_ROW, MOST_MOVED = 8, 1.0  # maximum number of steps, and maximum move of a predictor
 
 
 class SingleRows(NamedTuple):
@@ -124,7 +124,7 @@ class LeftOutAlone:
             np.arange(len(rows)),
             -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows]),
         )
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_NEWTON_STEPS_OF_ROW):
             points = self.theta[:, None] + self.back.T @ d.T
             margins = self.signs[:, None] * (self.Z @ points)
             falls = self.signs[rows] * self.loss.falls(margins[rows, own], self.y[rows], self.w[rows])

@@ -22,7 +22,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.certificate.restricted_supports import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
-from sparsecv_mio.certificate.unit_columns import SINGULAR
+from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION
 from sparsecv_mio.units import TIE_RTOL
 
 EXCHANGE_LIMIT = 2e10  # maximum number of operations of exchanges
@@ -79,14 +79,14 @@ class Exchanges:
             cross, c, d = cross - np.outer(s[S], s) / n, c - s * (y / n), d - s * s / n
         M = cross[:, S] + np.diag(self.penalty[S])
         values, vectors = np.linalg.eigh(M)
-        if values.size and not values[0] > SINGULAR**2 * values[-1]:
+        if values.size and not values[0] > LEAST_CONDITION**2 * values[-1]:
             return None
         V = (vectors / values) @ vectors.T
         b, B = V @ c[S], V @ cross
         e, whole = c - cross.T @ b, d + self.penalty
         d = whole - np.einsum("ij,ij->j", cross, B)
         v = np.diag(V)[:, None]
-        gain = (e + B * b[:, None] / v) ** 2 / np.maximum(d + B * B / v, SINGULAR * whole)
+        gain = (e + B * b[:, None] / v) ** 2 / np.maximum(d + B * B / v, LEAST_CONDITION * whole)
         change = b[:, None] ** 2 / v - gain
         change[:, S] = np.inf
         change[np.isin(S, self.design.forced)] = np.inf

@@ -35,7 +35,7 @@ TWICE = 8.0 * ROUNDING  # rounding of a sum in twice the precision, relative to 
 TRUSTED = 1e-7  # rounding / TRUSTED = 1e-9 bounds the error of a correction, below all tolerances
 FACTOR_ROUNDING = 20.0 * ROUNDING  # rounding of a factorisation, relative to column lengths times root of its size
 DOUBTFUL_EFFECT = 1000.0 * NO_EFFECT  # for a smaller effect an exact fit decides the sign
-SINGULAR = 1e-5  # reciprocal condition of a Gram matrix, below which its solution may lose digits
+LEAST_CONDITION = 1e-5  # reciprocal condition of a Gram matrix, below which its solution may lose digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,7 @@ def gram_fits(unit: UnitColumns, train: FoldMoments, gamma: float, supports: Int
         matrix = full[S[:, :, None], S[:, None, :]] / (length[:, :, None] * length[:, None, :])
         c = train.moment[:-1][S] / length
         values, vectors = np.linalg.eigh(matrix)
-        lost: BoolArray = np.asarray(~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1))
+        lost: BoolArray = np.asarray(~(values[:, :1] > LEAST_CONDITION * values[:, -1:]).all(axis=1))
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
         all_fits = GramFits(
