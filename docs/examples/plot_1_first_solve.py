@@ -5,15 +5,15 @@ First solve
 Choose the number of features and the ridge weight for the diabetes data by leave-one-out cross-validation, and prove
 the choice.
 
-For every pair (`tau`, `gamma`) of a grid, leave-one-out fits one model per row: the best of *all* subsets of `tau`
-features, by ridge regression with weight `gamma`, on all other rows. The pair whose models predict their left-out rows
-best is the answer.
+For every pair (`tau`, `gamma`) of a grid, leave-one-out fits one model for each row: the best of *all* subsets of
+`tau` features, by ridge regression with weight `gamma`, on all other rows. The answer is the pair whose models
+predict the held-out rows best.
 """
 
 # %%
-# The data: 442 patients, ten measurements, the progress of their disease a year later. A data frame becomes a
-# `Dataset`, which checks that every cell is a finite number; :func:`sparsecv_mio.read_dataset` does the same for a
-# file.
+# The data are ten measurements of 442 patients; the target is the progress of their disease a year later. A
+# `Dataset` is made from a data frame; it checks that every value is a finite number.
+# :func:`sparsecv_mio.read_dataset` does the same for a file.
 import numpy as np
 from sklearn.datasets import load_diabetes
 
@@ -25,8 +25,9 @@ folds = sc.make_folds("loo", data)
 print(f"{data.n} rows, {data.p} features, {folds.k} folds")
 
 # %%
-# Ten support sizes and seven ridge weights. A gap of 0 asks for every pair of the grid to be decided, so that the
-# whole curve can be drawn; the default, 1e-4, only decides what the choice needs and is faster where that is hard.
+# The grid has ten sizes and seven ridge weights. With a gap of 0 every pair of the grid is solved, so that the
+# whole curve can be drawn. The default gap, 1e-4, solves only the pairs that matter for the choice, and is faster
+# for hard problems.
 gammas = np.geomspace(1e-3, 1, 7).tolist()
 record = sc.cross_validate(data, folds, gammas=gammas, taus=range(1, 11), gap=0.0)
 print(f"{record.status}: tau = {record.tau}, gamma = {record.gamma:g}")
@@ -34,16 +35,17 @@ print(f"CV error {record.cv_error:.3f}, proved to be between {record.lower:.3f} 
 print(f"{folds.k * len(record.table)} best-subset problems in {record.work.seconds:.2f} s")
 
 # %%
-# The model at that pair, fitted on all rows, in the units of the data.
+# The model of this pair is fitted to all rows, with coefficients in the units of the data.
 for name, coefficient in record.coefficients.items():
     print(f"{name:>5} {coefficient:10.4f}")
 print(f"      {record.intercept:10.4f}  (intercept)")
 
 # %%
-# The CV error of every pair is in `record.table`, and in a picture. Fewer features predict nearly as well: three of
-# them come within one standard error of the best. The dots are exact here; the bars are standard errors over the folds.
+# `record.table` has the cross-validation (CV) error of every pair, and the figure shows it. Fewer features predict
+# nearly as well: the CV error of three features is within one standard error of the minimum. Dots are exact values
+# here; bars are standard errors over the folds.
 record.plot_cv_error()
 
 # %%
-# Every pair of the grid, with the ridge weight upwards:
+# This figure shows all pairs of the grid, with the ridge weight on the vertical axis:
 record.plot_grid()

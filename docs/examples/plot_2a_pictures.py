@@ -2,12 +2,12 @@
 Pictures, predictions and a report
 ==================================
 
-What can be seen of a record: the pictures of `sparsecv plot`, one by one; predictions for new rows and for the rows of
-the data, each by the model that has not seen it; and the page that `sparsecv report` writes.
+This page shows the figures of `sparsecv plot` one by one, predictions for new rows, held-out predictions for the
+rows of the data, and the page that `sparsecv report` writes.
 """
 
 # %%
-# House prices of Boston, 13 measurements of 506 districts. The last 56 rows are kept aside as new ones.
+# The data are house prices of Boston, with 13 measurements of 506 districts. The last 56 rows serve as new rows.
 import tempfile
 from pathlib import Path
 
@@ -26,24 +26,26 @@ record = sc.solve(data, one_se=True)
 print(record.summary())
 
 # %%
-# The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and
-# of all pairs. The star is the choice of the one-standard-error rule, the diamond the least CV error.
+# The first figure shows the cross-validation (CV) error of every number of features, at its best ridge weight, with
+# certified intervals and standard errors. The second figure shows the CV errors of all pairs. The star is the
+# choice of the one-standard-error rule, the diamond the minimum CV error.
 record.plot_cv_error()
 record.plot_grid()
 
 # %%
-# What is proved of each pair: green ones are worse than the least CV error by at least so much.
+# This figure shows the lower bound of each pair: green pairs are worse than the minimum CV error by at least the
+# printed percentage.
 record.plot_bounds()
 
 # %%
-# How many of the ten folds choose each feature, and the coefficients of the best subset of every size on all rows, for
-# columns and target of standard deviation 1.
+# The next figures show how many of the ten folds choose each feature, and the coefficients of the best subset of
+# every size on all rows, for columns and target of standard deviation 1.
 record.plot_features()
 record.plot_coefficients(data=data)
 
 # %%
-# Each row predicted by the model that was fitted without it: the CV error is the mean of these squared errors. New rows
-# are predicted by the model on all rows.
+# Each row is predicted by the model that was fitted without it; the CV error is the mean of these squared errors.
+# New rows are predicted by the model that was fitted to all rows.
 held_out = held_out_predictions(record, data, "10")
 print(accuracy(data.y, held_out), np.isclose(np.mean((data.y - held_out) ** 2), record.cv_error))
 predicted = record.predict(new)
@@ -57,7 +59,8 @@ ax.set_ylabel("observed")
 fig.legend(loc="outside lower center", ncols=2, frameon=False)
 
 # %%
-# All of it on one page, which needs no other file: `sparsecv report answer.json --data housing.csv`, or
+# The report has all of this on one page that needs no other file: `sparsecv report answer.json --data housing.csv`,
+# or
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder) / "answer.html"
     record.write_report(page, data)

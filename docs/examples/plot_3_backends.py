@@ -2,9 +2,10 @@
 Comparing backends
 ==================
 
-One mixed-integer problem, the best subset of `tau` features on all rows, can be given to several solvers under one
-contract: our own engine (`native`) and, where they are installed, HiGHS, SCIP, Gurobi and Mosek. `sparsecv backends`
-says which can be used. Here: `native` and HiGHS on one small problem; `sparsecv compare` does this for whole grids.
+Several solvers can solve one mixed-integer optimisation problem, the best subset of `tau` features on all rows: the
+engine of this package (`native`) and, if installed, HiGHS, SCIP, Gurobi and Mosek. `sparsecv backends` lists the
+solvers that can be used. This page compares `native` and HiGHS on one small problem; `sparsecv compare` compares
+solvers on whole grids.
 """
 
 # %%
@@ -20,7 +21,7 @@ usable = [name for name in ("native", "highs") if get_backend(name).available().
 print(usable)
 
 # %%
-# The first solve in a process loads and compiles what it needs; it is not timed.
+# The first solve of a process loads and compiles code; it is not timed.
 taus = range(2, 8)
 fits = {}
 for name in usable:
@@ -28,9 +29,9 @@ for name in usable:
     fits[name] = [fit_one(data, tau=tau, gamma=0.1, backend=name) for tau in taus]
 
 # %%
-# All agree on the best subset. The objective is computed by us, by an exact fit of the support that the solver
-# names. The lower bound of a vendor's solver is trusted to two millionths of the objective's scale only, so its gap
-# does not go below some 1e-6; `native` has its rounding error to answer for, and nothing else.
+# The solvers find the same best subset. The package computes the objective by an exact fit of the support that the
+# solver returns. The lower bound of a vendor's solver is trusted only to two millionths of the scale of the
+# objective, so its gap is at least about 1e-6. The gap of `native` includes only rounding errors.
 for at, tau in enumerate(taus):
     for name in usable:
         fit = fits[name][at]
@@ -38,7 +39,7 @@ for at, tau in enumerate(taus):
     assert len({fits[name][at].support for name in usable}) == 1
 
 # %%
-# Time inside the solver, one thread.
+# The figure shows the time in the solver, with one thread.
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for name in usable:
     ax.semilogy(list(taus), [fit.seconds for fit in fits[name]], "o", label=name)

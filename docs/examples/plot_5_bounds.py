@@ -2,14 +2,14 @@
 Bounds without MIOs
 ===================
 
-Convex relaxations bracket the CV error of every pair (`tau`, `gamma`) without solving a single mixed-integer problem.
-Where the ridge weight is large the brackets close by themselves; where it is small they stay wide, and the search has
-work to do.
+Convex relaxations bound the cross-validation (CV) error of every pair (`tau`, `gamma`) without solving a
+mixed-integer optimisation (MIO) problem. With large ridge weights the lower and upper bounds meet. With small ridge
+weights the intervals are wide, and the search must narrow them.
 """
 
 # %%
-# :func:`sparsecv_mio.bounds.cv_error.compute_bounds` works in standard coordinates, so the data are standardised first;
-# `sparsecv bounds` does the same from a file.
+# :func:`sparsecv_mio.bounds.cv_error.compute_bounds` requires standardised data. `sparsecv bounds` does the same
+# for a file.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -23,13 +23,13 @@ folds = sc.make_folds("10", data, seed=0)
 gammas, taus = [0.01, 0.1, 1.0], list(range(1, 11))
 table = compute_bounds(standardize(data), folds, gammas, taus)
 least = table.minimum()
-print(f"the least CV error of the grid is in [{least.lower:.1f}, {least.upper:.1f}]")
+print(f"minimum CV error of the grid in [{least.lower:.1f}, {least.upper:.1f}]")
 for g, gamma in enumerate(gammas):
     decided = sum(table.decided(g, t) for t in range(len(taus)))
     print(f"gamma {gamma:5g}: {decided} of {folds.k * len(taus)} best subsets decided by screening alone")
 
 # %%
-# The exact CV errors, by branch-and-bound, lie inside every bracket.
+# The exact CV errors, computed by branch-and-bound, lie inside all intervals.
 record = sc.cross_validate(data, folds, gammas=gammas, taus=taus, gap=0.0)
 exact = {(row.gamma, row.tau): row.cv_error for row in record.table}
 fig, axes = plt.subplots(1, 3, figsize=(11, 4.3), sharey=True, layout="constrained")

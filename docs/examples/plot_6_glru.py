@@ -2,14 +2,15 @@
 GLRU: leave-one-out errors of a classifier, mostly without training
 ===================================================================
 
-How many rows does a linear classifier get wrong when each is left out of its training? The naive way trains once per
-row. GLRU (generalized low-rank update) bounds every left-out prediction from the one fit on all rows; where the bound
-has one sign, the answer for that row is certain. Only the others need more work.
+How many rows does a linear classifier misclassify if each row is held out of the training? The naive method trains
+once for each row. GLRU (generalized low-rank update) bounds every held-out prediction from the one fit on all rows.
+If both bounds have the same sign, the predicted class of the row is certain. Only the other rows need more work.
 """
 
 # %%
-# Breast cancer data: 569 rows, 30 features, two classes. GLRU uses columns as they are, so they are centred and scaled
-# here; no intercept is asked for (with one, every row needs a bound of its own, and that is slower).
+# The breast cancer data have 569 rows, 30 features and two classes. GLRU does not scale columns, so they are
+# centred and scaled here. The model has no intercept; with an intercept, every row needs a separate bound, which is
+# slower.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -22,20 +23,21 @@ y = np.where(label == 1, 1.0, -1.0)
 problem = make_problem(X, y, Logistic(), Regularizer(ridge=0.05))
 
 # %%
-# `bracket` is what the bounds prove before anything is trained again: the number of errors lies between its ends.
+# `bracket` has a lower and an upper bound on the number of errors, proved before any further training.
 found = loocv(problem)
 low, high = found.bracket
 print(f"from one fit alone: between {low} and {high} errors, {found.open.sum()} rows open")
 print(f"answer: {found.errors} errors of {y.size}, {found.trainings} trainings, guarantee: {found.guarantee}")
 
 # %%
-# The naive way trains for every row, and counts the same.
+# The naive method trains for every row, and finds the same number of errors.
 naive = loocv(problem, bounds=False)
 assert naive.errors == found.errors
 print(f"time {found.seconds['total']:.3f} s against {naive.seconds['total']:.3f} s for {naive.trainings} trainings")
 
 # %%
-# Certified intervals of the left-out predictions, near zero. A row is open where its interval crosses zero.
+# The figure shows certified intervals of held-out predictions near zero. A row is open if its interval contains
+# zero.
 order = np.argsort(found.lower + found.upper)
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 colour = np.where(found.open[order], "C3", "C0")

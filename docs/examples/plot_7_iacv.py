@@ -2,9 +2,9 @@
 IACV: the leave-one-out loss along the path of a solver
 =======================================================
 
-Gradient descent passes through many models before it converges. Iterative approximate cross-validation follows all
-left-out fits beside the full one, by a Taylor step each, and so estimates the leave-one-out loss at *every* iteration:
-enough to stop early at the best one. Its numbers are estimates, not bounds.
+Gradient descent passes through many models before it converges. Iterative approximate cross-validation updates all
+held-out fits together with the full-data fit, by a Taylor step each. It thus estimates the leave-one-out loss at
+*every* iteration, so that the descent can stop at the best one. These numbers are estimates, not bounds.
 """
 
 # %%
@@ -21,13 +21,13 @@ y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ truth)), 1.0, -1.0)
 erm = Erm(X, y, Logistic(), Regularizer(ridge=2.0), lam=1e-6 * n)
 
 # %%
-# `"exact"` runs the exact left-out fits too, to compare; it is not needed for the estimate. Two baselines: one
-# Newton step from the iterate (`ns`), which is good once the solver has converged, and the full fit itself
-# (`baseline`), which has seen the row that it is scored on.
+# `"exact"` also computes the exact held-out fits, for comparison; the estimate does not need them. There are two
+# baselines: one Newton step from the iterate (`ns`), which is accurate once the solver has converged, and the
+# full-data fit (`baseline`), which was fitted to the rows on which it is evaluated.
 report = run(erm, gd(default_step(erm)), 600, methods=("ns", "baseline", "exact"))
 numbers = report.summary()
 print(f"leave-one-out loss, estimated {numbers['cv']:.6f}, exact {numbers['cv_exact']:.6f}")
-print(f"least estimated loss at iteration {report.best}")
+print(f"smallest estimated loss at iteration {report.best}")
 print(f"{numbers['seconds']:.3f} s, exact {numbers['seconds_exact']:.3f} s")
 
 # %%

@@ -2,9 +2,9 @@
 TreeCV: k folds in log2(k) passes
 =================================
 
-A learner that can be fed more rows does not have to start anew for every fold. TreeCV splits the folds in halves: the
-model of one half has learned all rows of the other, and so on down to single folds. All k folds cost about `log2(k)`
-passes over the data, up to leave-one-out.
+An incremental learner need not start again for every fold. TreeCV divides the folds into halves: the model for one
+half learns all rows of the other half, and so on down to single folds. Cross-validation over k folds takes about
+`log2(k)` passes over the data, also for leave-one-out.
 """
 
 # %%
@@ -20,15 +20,15 @@ X = rng.normal(size=(n, p))
 y = X @ rng.normal(size=p) + rng.normal(size=n)
 
 # %%
-# Ridge regression does not mind the order of its rows: TreeCV *is* leave-one-out, to rounding.
+# The order of the rows has no effect on ridge regression: TreeCV equals leave-one-out, up to rounding.
 few = folds_from_labels(np.arange(n) % 20)
 tree, plain = tree_cv(RidgeLearner(1.0), X, y, few), standard_cv(RidgeLearner(1.0), X, y, few)
 print(f"TreeCV   {tree.estimate:.10f}  {tree.updates:,} rows learned")
 print(f"standard {plain.estimate:.10f}  {plain.updates:,} rows learned")
 
 # %%
-# A linear support vector machine trained row by row does: there the estimate is as good as that of standard
-# cross-validation, and not the same number.
+# It has an effect on a linear support vector machine that is trained row by row. The estimate is then as good as
+# that of standard cross-validation, but not the same number.
 label = np.sign(y)
 for k in (10, 100, n):
     folds = folds_from_labels(np.arange(n) * k // n)
@@ -36,7 +36,7 @@ for k in (10, 100, n):
     print(f"k = {k:5d}: {100 * found.estimate:.2f}% wrong, every row learned {found.updates / n:.1f} times")
 
 # %%
-# Rows learned against the number of folds, in multiples of the table.
+# The figure shows the number of learned rows by the number of folds, in multiples of the rows of the table.
 counts = [2, 5, 10, 30, 100, 300, 1000, 4000]
 tree_rows = []
 for k in counts:

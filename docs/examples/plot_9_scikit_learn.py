@@ -1,13 +1,15 @@
 """
-Beside LassoCV and abess
-========================
+Compared with LassoCV and abess
+===============================
 
-`BestSubsetRidgeCV` is an estimator of scikit-learn. On data with strongly correlated columns it needs fewer of them
-than the lasso, and it proves its choice. At the end: three real data sets, by the errors of the whole procedures.
+`BestSubsetRidgeCV` is an estimator for scikit-learn. On data with strongly correlated columns it selects fewer
+columns than the lasso, and proves its choice. The last section compares the errors of the whole procedures on three
+real data sets.
 """
 
 # %%
-# 200 rows, 20 columns; neighbours have the correlation 0.8, and the target depends on five of them.
+# The data have 200 rows and 20 columns. Neighbouring columns have the correlation 0.8, and the target depends on
+# five columns.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LassoCV
@@ -26,7 +28,7 @@ truth[[2, 6, 10, 14, 18]] = [1.0, -1.0, 1.5, -1.5, 1.0]
 y = X @ truth + rng.normal(size=200)
 
 # %%
-# Both choose by the same ten folds.
+# Both estimators choose by the same ten folds.
 folds = KFold(10, shuffle=True, random_state=0)
 ours = sc.BestSubsetRidgeCV(taus=range(1, 11), gammas=[0.001, 0.01, 0.1, 1.0], cv=folds).fit(X, y)
 lasso = make_pipeline(StandardScaler(), LassoCV(cv=folds)).fit(X, y)
@@ -34,14 +36,14 @@ print(f"ours : {ours.status_}, {ours.support_.sum()} columns, CV error in [{ours
 print(f"lasso: {np.count_nonzero(lasso[-1].coef_)} columns, CV error {lasso[-1].mse_path_.mean(axis=1).min():.4f}")
 
 # %%
-# The error of the whole procedure, choice included, on rows that neither choice has seen.
+# These are the errors of the whole procedures, including the choice, on rows that were used for neither choice.
 outer = KFold(5, shuffle=True, random_state=1)
 for name, model in (("ours", ours), ("lasso", lasso)):
     scores = cross_val_score(model, X, y, cv=outer, scoring="neg_mean_squared_error")
     print(f"{name:>5}: mean squared error {-scores.mean():.4f}")
 
 # %%
-# The coefficients beside the true ones.
+# The figure compares the coefficients with the true ones.
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 scaled = lasso[-1].coef_ / lasso[0].scale_
 for shift, (name, coefficients) in zip(
@@ -54,10 +56,10 @@ ax.set_xticks(range(p))
 fig.legend(loc="outside lower center", ncols=4, frameon=False)
 
 # %%
-# Three real data sets. Each procedure chooses its model anew in each of five outer training sets; what is drawn is its
-# mean squared error on the rows that were left out, beside that of least squares on all columns, and the number of
-# columns of its model on all rows. These data have few columns that mean nothing: models with fewer columns are what is
-# gained here, not smaller errors. abess is shown where it is installed.
+# On three real data sets, each procedure chooses a model in each of five outer training sets. The figures show its
+# mean squared error on the held-out rows, relative to least squares on all columns, and the number of columns of
+# its model on all rows. Nearly all columns of these data are relevant, so the gain is models with fewer columns,
+# not smaller errors. abess is shown if it is installed.
 from importlib.util import find_spec  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -92,6 +94,6 @@ for column, (name, target) in enumerate((("prostate", "lpsa"), ("autompg", "mpg"
     axes[0, column].set_title(name)
     axes[0, column].axhline(1.0, color="black", lw=0.8)
     axes[1, column].set_xticks(range(len(models)), models, rotation=30, ha="right")
-axes[0, 0].set_ylabel("error beside\nleast squares")
+axes[0, 0].set_ylabel("error relative to\nleast squares")
 axes[1, 0].set_ylabel("columns")
 axes[1, 0].yaxis.get_major_locator().set_params(integer=True)

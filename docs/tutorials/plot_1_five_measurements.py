@@ -2,18 +2,17 @@
 Which five measurements predict the price, and is the answer stable?
 ====================================================================
 
-A dealer wants to price sports cars and family cars alike from a form with five boxes. Which five of forty things that
-can be known of a car belong on the form? And would other cars have given another form?
+A car dealer wants to price cars by a form with five boxes. Which five of forty measurements of a car belong on the
+form? And would other cars have led to another form?
 """
 
 # %%
 # The file
 # --------
-# 242 cars of the BBC's Top Gear site: size, engine, equipment, verdict, price (`instances/topgear.csv`). Look
-# before you fit: prices run from 8,000 to 1,140,000, so that squared errors of pounds would be those of the three
-# dearest cars alone. Their logarithm is what "a fifth too dear" means for all cars. And one car has a fuel
-# consumption of 470 miles per gallon, for it runs on electricity most of the time: another kind of number, which is
-# left out.
+# The file `instances/topgear.csv` describes 242 cars of the BBC's Top Gear site: size, engine, equipment, verdict
+# and price. Prices range from 8,000 to 1,140,000 pounds, so that squared errors in pounds would depend on the three
+# most expensive cars only. The logarithm of the price gives the same weight to relative errors of all cars. One car
+# has a fuel consumption of 470 miles per gallon, because it is mostly electric; this car is omitted.
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -33,8 +32,9 @@ print(f"{data.n} cars, {data.p} features")
 # %%
 # Five of forty
 # -------------
-# 658,008 sets of five. Each of ten folds is left out once, and the best set for the other nine predicts it; the
-# ridge weight is chosen from fifteen. The answer is proved: no ridge weight of the grid has a smaller error.
+# There are 658,008 sets of five measurements. For each of ten folds, the best set is chosen on the other nine folds
+# and predicts the held-out fold. The ridge weight is chosen from fifteen values. The answer is proved: no ridge
+# weight of the grid has a smaller cross-validation (CV) error.
 five = sc.solve(data, taus=[5])
 print(five)
 for name, coefficient in five.coefficients.items():
@@ -42,15 +42,14 @@ for name, coefficient in five.coefficients.items():
 print(f"typical error: a factor of {10**five.cv_error**0.5:.2f}")
 
 # %%
-# Would four do, or ten? One run asks for all sizes. Bars are standard errors, the star is the least error, the
-# shaded bands are certified intervals of sizes that were ruled out undecided.
+# Would four be enough, or are ten better? One run compares all sizes. Bars are standard errors, the star is the
+# minimum CV error, and shaded bands are certified intervals of sizes that were excluded by their bounds.
 sizes = sc.solve(data, taus="1:10")
 print(sizes)
 sizes.plot_cv_error()
 
 # %%
-# Five boxes cost little: the error of five is within a standard error of the least. Ten boxes would be more than a
-# dealer fills in.
+# Five boxes are enough: their CV error is within one standard error of the minimum.
 table = sizes.to_frame()
 least = table.loc[table.groupby("tau").cv_error.idxmin()].set_index("tau")
 for tau in (3, 5, 10):
@@ -59,12 +58,13 @@ for tau in (3, 5, 10):
 # %%
 # Is it stable?
 # -------------
-# First, the folds: how many of the ten, each without a tenth of the cars, choose each measurement.
+# First, the figure shows how many of the ten fold models, each fitted without a tenth of the cars, choose each
+# measurement.
 five.plot_features()
 
 # %%
-# Second, all sets of five whose CV error is within five per cent of the least, when the folds share the set. The
-# list is proved complete, which no search that stops early could say.
+# Second, the list contains all sets of five whose CV error is within five per cent of the smallest one, if all
+# folds use the same set. The list is proved to be complete.
 near = sc.near_optimal(data, "10", gamma=five.gamma, taus=5, within=0.05)
 always = near.sizes[0].always
 print(f"{len(near.models)} sets, none missing: {near.sizes[0].complete}; in all of them: {', '.join(always)}")
@@ -81,26 +81,26 @@ ax.invert_yaxis()
 ax.grid(alpha=0.3)
 
 # %%
-# So the answer is stable in part. Cylinders, torque and width are in every good set, top speed in all but one, and
-# the fifth box hardly matters: which wheels are driven, the gearbox, the verdict, the fuel come to nearly the same.
-# (`BHP`, which the best set on all cars has, is in one of them only: on all rows it fits best, on held-out ones
-# others predict better.)
+# The answer is partly stable. Cylinders, torque and width are in all sets of the list, and top speed is in all but
+# one. The fifth box hardly matters: driven wheels, gearbox, verdict and fuel predict nearly equally well. (The best
+# set on all cars contains `BHP`, which is in only one set of the list: it fits all rows best, but other
+# measurements predict held-out rows better.)
 #
-# Third, what it costs to do without: the least error of all sets that lack one of the three, proved like the list.
+# Third, how much larger is the smallest CV error of all sets without one of these three measurements? This is
+# proved too.
 for name in always:
     without = sc.near_optimal(data, "10", gamma=five.gamma, taus=5, within=0.01, force_out=[name]).models[0]
     print(f"without {name:>9}: {without.value / near.models[0].value - 1:+.1%}   {', '.join(without.support)}")
 
 # %%
-# Cylinders cannot be had back by anything else. Width can be left out for five per cent, if nobody at the dealer's
-# has a tape.
+# No other measurement replaces the cylinders. Without the width, the CV error is five per cent larger.
 
 # %%
 # The decision
 # ------------
-# The form asks for cylinders, width, torque, top speed, and the wheels that are driven, the set with the least
-# error when all folds share it. It is fitted once more, and each price comes with an interval made of the errors on
-# held-out cars.
+# The form has cylinders, width, torque, top speed and the driven wheels: the set with the smallest CV error if all
+# folds use the same set. This model is fitted once more, and each predicted price gets an interval from the errors
+# on held-out cars.
 form = ["Cylinders", "Width", "Torque", "TopSpeed", "DriveWheel_Front"]
 model = sc.solve(sc.Dataset.from_frame(frame[[*form, "log10_price"]], "log10_price"), taus=[5])
 small = sc.Dataset.from_frame(frame[[*form, "log10_price"]], "log10_price")
@@ -108,9 +108,9 @@ cars = frame.sample(4, random_state=1)
 for middle, (low, high), true in zip(
     model.predict(cars[form]), model.predict_interval(cars[form], 0.9, small), cars.log10_price, strict=True
 ):
-    print(f"predicted {10**middle:8,.0f}  (90%: {10**low:8,.0f} to {10**high:8,.0f})   asked {10**true:8,.0f}")
+    print(f"predicted {10**middle:8,.0f}  (90%: {10**low:8,.0f} to {10**high:8,.0f})   actual {10**true:8,.0f}")
 
 # %%
-# To keep and to check: `model.write_record("form.json")`; with the table written as `cars.csv` (`frame.to_csv`),
-# `sparsecv verify form.json cars.csv` recomputes all of it, as this does:
+# `model.write_record("form.json")` stores the record. If the table is stored as `cars.csv` (`frame.to_csv`),
+# `sparsecv verify form.json cars.csv` recomputes the record, like this line:
 assert sc.verify(model, small).ok

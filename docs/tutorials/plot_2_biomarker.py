@@ -2,17 +2,17 @@
 Is this biomarker in every good model?
 ======================================
 
-A laboratory measures six serum values of diabetes patients. One of them, `s5` (the logarithm of serum triglycerides),
-turned up in a model of the disease's progress. Does the prediction need it, or would a model without it do as well?
-"It was selected" does not answer that, nor does a small p-value in one model. A proof over all models does.
+A laboratory measures six serum values of diabetes patients. A model of the progress of the disease selected one of
+them, `s5` (the logarithm of serum triglycerides). Is `s5` necessary, or does a model without it predict equally
+well? Neither the selection nor a small p-value in one model answers this question. A proof over all models does.
 """
 
 # %%
 # The file
 # --------
-# 442 patients, age, sex, body mass index, blood pressure and six serum values; the target is the progress of the
-# disease a year later. Serum values are correlated, some strongly, and that is why one chosen model says so little
-# about each.
+# The data are 442 patients with age, sex, body mass index, blood pressure and six serum values; the target is the
+# progress of the disease a year later. Some serum values are strongly correlated, so that one selected model says
+# little about each of them.
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ fig.colorbar(image, label="correlation")
 # %%
 # The best model has it
 # ---------------------
-# Leave-one-out, all sizes, fifteen ridge weights, proved.
+# Leave-one-out cross-validation compares all sizes and fifteen ridge weights; the choice is proved.
 best = sc.solve(data, folds="loo")
 print(best)
 print(*best.support)
@@ -40,9 +40,9 @@ print(*best.support)
 # %%
 # So do all good ones
 # -------------------
-# All sets of three to eight features within two per cent of the least error of their size, and in what share of
-# them each feature is. A row of ones is what "in every good model" means; it can be said because each list is
-# proved complete.
+# For each size from three to eight, all sets are listed whose error is within two per cent of the smallest one of
+# this size. The figure shows the share of these sets that contain each feature. A feature with 100% in a column is
+# in every good model of this size; this is certain, because each list is proved to be complete.
 taus = range(3, 9)
 lists = {tau: sc.near_optimal(data, "loo", gamma=best.gamma, taus=tau, within=0.02) for tau in taus}
 assert all(near.sizes[0].complete for near in lists.values())
@@ -61,14 +61,14 @@ ax.set_xticks(range(len(taus)), [f"{tau}\n{len(near.models)} models" for tau, ne
 ax.set_xlabel("size, and how many models are within 2% of the best")
 
 # %%
-# `s5` is in all of them, with the body mass index; blood pressure from four features on, sex from six. `s1` to `s4`
-# stand in for each other: none of them is needed, though some of them are in the best model.
+# `s5` and the body mass index are in all sets, blood pressure from four features on, and sex from six. `s1` to `s4`
+# replace each other: none of them is necessary, although the best model contains some of them.
 #
-# What a model without it loses
-# -----------------------------
-# The same question asked the other way round: the least CV error of all models *without* a feature. For each of the
-# ten the whole cross-validation is solved again with the feature forced out, and both errors are certified. What is
-# drawn is the certified loss: the lower bound without it against the upper bound with it.
+# The loss of a model without it
+# ------------------------------
+# The reverse question is: what is the smallest cross-validation (CV) error of all models *without* a feature? For
+# each of the ten features, the whole cross-validation is solved again with this feature forced out. The figure
+# shows the certified loss: the lower bound without the feature, relative to the upper bound with it.
 losses = {}
 for name in data.names:
     without = sc.solve(data, folds="loo", force_out=[name])
@@ -81,30 +81,30 @@ ax.set_ylabel("CV error without it, % above the best")
 print({name: round(loss, 2) for name, loss in losses.items()})
 
 # %%
-# Leaving `s5` out costs 4.2% of the error, after the body mass index (13.4%) and the blood pressure (4.9%) the
-# most. (A loss can be slightly below zero: a fold chooses its own subset, and with one feature fewer to choose from
-# it may choose a luckier one.)
+# Without `s5` the CV error is 4.2% larger. Only the body mass index (13.4%) and the blood pressure (4.9%) have a
+# larger loss. (A loss can be slightly below zero: every fold chooses its own subset, and with fewer features to
+# choose from it may choose a subset that predicts better.)
 #
 # Could something else replace it?
 # --------------------------------
-# Squares and products could carry what `s5` carries. With all 64 of them, once with and once without the eleven in
-# which `s5` occurs, to within 2% each:
+# Squares and products of the other features could replace `s5`. The search is repeated on all 64 terms, with and
+# without the eleven terms that contain `s5`, each with a gap of 2%:
 wide = sc.read_dataset(home / "diabetes64.csv", "y")
 question = {"gammas": [0.5], "taus": "1:12", "gap": 0.02}
 with_it = sc.solve(wide, **question)
 without_it = sc.solve(wide, force_out=[name for name in wide.names if "s5" in name], **question)
 print(with_it, without_it, sep="\n")
-print(f"certified: at least {without_it.lower / with_it.upper - 1:.1%} more error")
+print(f"certified: at least {without_it.lower / with_it.upper - 1:.1%} larger CV error")
 
 # %%
-# The intervals do not overlap: no model of at most twelve of the other 53 terms, at this ridge weight, predicts as
-# well.
+# The intervals do not overlap: at this ridge weight, no model of at most twelve of the other 53 terms has such a
+# small CV error.
 #
 # The decision
 # ------------
-# Keep measuring `s5`. Of `s1` to `s4` one or two are enough, and the data do not say which: choose by what they
-# cost. What this does *not* say is that triglycerides cause anything, nor that the loss is more than the noise of
-# other samples: the difference of the two errors has a standard error of its own, over the patients.
+# Keep measuring `s5`. One or two of `s1` to `s4` are enough, and the data do not determine which; choose by their
+# cost. The result does *not* show that triglycerides cause the disease. It does not show either that the loss
+# exceeds the sampling noise: the difference of the two errors has a standard error over the patients.
 from sparsecv_mio.search.api import held_out_predictions  # noqa: E402
 
 plain = sc.solve(data, folds="loo", force_out=["s5"])

@@ -2,15 +2,17 @@
 Is my lasso model missing something?
 ====================================
 
-You have a lasso model, chosen by cross-validation, and a reader asks: why these features? A lasso selects by
-shrinking, and a pair of features that matter together, with opposite signs, may be shrunk away both. The best subset
-of the same size, proved, says what there was to find; how much it matters is another question, with another answer.
+You have a lasso model, chosen by cross-validation, and a reader asks why it has these features. A lasso selects
+features by shrinking coefficients. It may therefore omit two features that improve the model only together, with
+opposite signs. The proved best subset of the same size shows which features the lasso missed; a second question is
+how much they improve the prediction.
 """
 
 # %%
 # The file and the lasso
 # ----------------------
-# 263 baseball players, 19 numbers of their season and career, and the logarithm of their salary.
+# The data are 263 baseball players with 19 numbers on their season and career; the target is the logarithm of the
+# salary.
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -33,8 +35,9 @@ print(f"CV error {lasso.mse_path_.mean(axis=1).min():.5f}")
 # %%
 # Does it predict as well as any?
 # -------------------------------
-# The same folds, all sizes, fifteen ridge weights, every best subset proved. The least error of the grid is
-# certified: if it were far below the lasso's, the lasso would be missing something that counts.
+# The search uses the same folds, all sizes and fifteen ridge weights, and proves every best subset. If the
+# certified minimum cross-validation (CV) error were far below the CV error of the lasso, the lasso would miss an
+# important feature.
 record = sc.solve(data, folds=folds, gap=0)
 print(record)
 table = record.to_frame()
@@ -53,17 +56,18 @@ ax.set_xticks(range(1, data.p + 1, 2))
 fig.legend(loc="outside lower center", ncols=2, frameon=False)
 
 # %%
-# It is not: the lasso is within 2% of the least error of all these models, a fraction of a standard error. For
-# prediction nothing is missing. But look at small sizes: the best subset of four predicts nearly as well as the
-# lasso's ten, where a lasso of four is much worse, as it shrinks what it keeps.
+# The CV error of the lasso is within 2% of the minimum, a fraction of a standard error. For prediction, no feature
+# is missing. At small sizes the methods differ: the best subset of four features predicts nearly as well as the
+# lasso with ten. A lasso with four features is much worse, because it shrinks the selected coefficients.
 four = sc.solve(data, folds=folds, taus=[4])
 print(four, *four.support)
 
 # %%
-# What it cannot see
-# ------------------
-# Now the reading of it: which features belong to the salary? All sets of the lasso's size within one per cent of
-# the least training objective, proved complete, and in how many of them each feature is.
+# Features that the lasso misses
+# ------------------------------
+# Which features are related to the salary? The next list has all sets of the size of the lasso model with a
+# training objective within one per cent of the smallest one, and is proved to be complete. The figure shows the
+# share of these sets that contain each feature.
 size = len(kept)
 near = sc.near_optimal(data, gamma=record.gamma, taus=size, by="objective", within=0.01)
 print(f"{len(near.models)} sets of {size}, none missing: {near.sizes[0].complete}")
@@ -76,14 +80,14 @@ ax.invert_yaxis()
 ax.set_xlabel("share of the good models that have it (orange: the lasso has it)")
 
 # %%
-# Six features are in every good model. The lasso has five of them; the sixth, `CWalks` (walks of the career), it
-# has not, nor `AtBat` (times at bat this season), which nearly all have. And of what it has, `HmRun`, `CHits` and
-# `Errors` are in a quarter of the good models, `Runs` in a tenth: they stand in for something.
+# Six features are in every good model. The lasso has five of them. It lacks the sixth, `CWalks` (walks in the
+# career), and also `AtBat` (times at bat this season), which nearly all good models have. Four features of the
+# lasso are rare in good models: `HmRun`, `CHits` and `Errors` are in a quarter of them, `Runs` in a tenth.
 #
-# What is missing is hidden for a reason: both count *against* the salary, beside features that they go along with.
-# Players who hit often are at bat often (correlation 0.96). Without any penalty the best subset of this size takes
-# both, with opposite signs, for it is hits *per* time at bat that are paid; a penalty on the sum of coefficients
-# makes such a pair dear.
+# The lasso misses both for the same reason: they have negative coefficients next to correlated features with
+# positive ones. Players with many hits are often at bat (correlation 0.96). Without a penalty, the best subset of
+# this size contains both `Hits` and `AtBat`, with opposite signs, because hits *per* time at bat are paid. The
+# lasso penalises the sum of absolute coefficients, which is large for such a pair.
 free = sc.best_subsets(data, gammas=0, taus=[size]).path[0]
 print(f"best {size} by least squares: {', '.join(free.support)}")
 at_bat, hits = (data.X[:, data.names.index(name)] for name in ("AtBat", "Hits"))
@@ -94,8 +98,8 @@ for name in ("AtBat", "Hits", "CRuns", "CWalks"):
     print(f"{name:>7}  best subset {free.coefficients.get(name, 0.0) * scale[j]:+.3f}   lasso {lasso.coef_[j]:+.3f}")
 
 # %%
-# How much is the pair worth? Take it away from the best subset: the residual sum of squares of the best ten without
-# `AtBat`, and that of the lasso's ten refitted, both beside the proved least one.
+# How much does this pair improve the fit? The table compares three residual sums of squares: of the proved best
+# subset, of the best subset without `AtBat`, and of the ten features of the lasso, refitted by least squares.
 without = sc.best_subsets(data, gammas=0, taus=[size], force_out=["AtBat"]).path[0]
 
 
@@ -111,7 +115,8 @@ for label, support in (("best", free.support), ("best without AtBat", without.su
 # %%
 # The decision
 # ------------
-# Keep the lasso for predictions. Do not read its list as "the" features: it lacks one that every good model has,
-# and others of it are interchangeable. For a model to be read take the best subset of four, which predicts nearly
-# as well, and say what is certified: no model of any size on the grid has a smaller CV error than the bound below.
-print(f"least CV error {record.lower:.5f} to {record.upper:.5f}, of four features {four.cv_error:.5f}")
+# Keep the lasso for predictions. Do not interpret its features as "the" relevant ones: it lacks a feature that
+# every good model has, and others are interchangeable. To interpret a model, use the best subset of four, which
+# predicts nearly as well. State the certified result: no model of any size on the grid has a CV error below the
+# bound that is printed here.
+print(f"minimum CV error {record.lower:.5f} to {record.upper:.5f}, of four features {four.cv_error:.5f}")

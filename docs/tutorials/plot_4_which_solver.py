@@ -2,17 +2,17 @@
 Which solver should my group buy?
 =================================
 
-Best-subset regression is a mixed-integer problem, and a group that does much of it asks whether a commercial solver
-would pay. The answer should come from the group's own problems, on the group's own machine, with the same model, the
-same gap and the answers compared. This page is that comparison; change the file and run it again.
+Best-subset regression is a mixed-integer optimisation (MIO) problem. Would a commercial solver save time? Compare
+solvers on your own problems and your own machine, with the same model and the same gap, and check that the answers
+agree. This page is such a comparison; replace the files by yours and run it again.
 """
 
 # %%
-# What can be tried here
-# ----------------------
-# Every solver stands behind one contract: the same mathematical model, a support that is refitted by this package,
-# a bound that is checked. What is not installed, or has no licence, says so. The licence inside Gurobi's own wheel
-# admits small problems such as these.
+# The available solvers
+# ---------------------
+# All solvers get the same mathematical model. The package refits the support that a solver returns, and checks its
+# bound. For a solver that is not installed, or has no licence, the reason is printed. The licence inside Gurobi's
+# wheel permits small problems such as these.
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ for name in BACKENDS:
 # %%
 # A sample of the work
 # --------------------
-# Two files of the group, of 10 and 19 columns, two sizes, one ridge weight: the best subset on all rows. All
-# solvers are asked for a gap of 0.01% on one thread; none may take more than ten seconds.
+# The sample has two files with 10 and 19 columns, two sizes for each, and one ridge weight. Each problem is the
+# best subset on all rows, with a gap of 0.01%, one thread and a limit of ten seconds.
 home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())
 files = {"diabetes": ("diabetes.csv", "y"), "hitters": ("hitters.csv", "log10_salary")}
 tables = {label: sc.read_dataset(home / file, target) for label, (file, target) in files.items()}
@@ -61,8 +61,8 @@ for label, tau in problems:
 # %%
 # Same answers?
 # -------------
-# First of all they must agree. A solver that ends at its limit holds a valid interval, which must contain the
-# others' optimum.
+# All solvers must find the same optimum. If a solver ends at its limit, its certified interval must contain the
+# optimum of the others.
 for label, tau in problems:
     proved = [fits[label, tau, name] for name in usable if fits[label, tau, name].status == "proved"]
     assert len({fit.support for fit in proved}) == 1
@@ -85,10 +85,10 @@ ax.set_ylabel("seconds inside the solver")
 fig.legend(loc="outside lower center", ncols=len(usable), frameon=False)
 
 # %%
-# What the work amounts to
-# ------------------------
-# Nobody solves one. A cross-validation of the baseball data with ten folds, 19 sizes and 15 ridge weights is 2,850
-# such problems. One after the other, at the mean of the seconds above, that is
+# The time of a cross-validation
+# ------------------------------
+# A cross-validation of the baseball data with ten folds, 19 sizes and 15 ridge weights consists of 2,850 such
+# problems. If each took the mean of the times above, their total time would be
 cells = 10 * 19 * 15
 hours = {}
 for name in usable:
@@ -98,31 +98,31 @@ for name in usable:
     print(f"{name:>7}: {'' if ended else 'more than '}{hours[name] * 60:.2f} minutes")
 
 # %%
-# That counts the solver alone, at one ridge weight that is not the hardest. The whole run by this package, from the
-# table to the proof, over all fifteen ridge weights, is
+# This counts only the time in the solver, for one ridge weight that is not the hardest. This package needs for the
+# whole cross-validation, from the table to the proof, with all fifteen ridge weights:
 record = sc.solve(tables["hitters"])
 print(record)
-print(f"{record.work.seconds:.2f} s, {record.work.mios} cells by branch-and-bound")
+print(f"{record.work.seconds:.2f} s, {record.work.mios} subproblems by branch-and-bound")
 
 # %%
-# Where a vendor's solver is worth its price
-# ------------------------------------------
-# Not for this. It is where your problem is not this one: side constraints that the native engine has not (boxes of
-# coefficients, see :func:`sparsecv_mio.fits.one.fit_one`), other losses, other models. Then `sparsecv export`
-# writes the model for any solver, and `sparsecv compare` makes the table above for whole lists of files, sizes and
-# ridge weights:
+# When a commercial solver is useful
+# ----------------------------------
+# A commercial solver is useful for other problems: side constraints that the native engine does not support (bounds
+# on coefficients, see :func:`sparsecv_mio.fits.one.fit_one`), other losses, other models. `sparsecv export` writes
+# the model for any solver, and `sparsecv compare` makes the table above for lists of files, sizes and ridge
+# weights:
 #
 # .. code-block:: console
 #
 #    $ sparsecv export instances/hitters.csv --tau 4 --gamma 0.1 --to model.mps
 #    $ sparsecv compare instances/hitters.csv --tau 4,8 --gamma 0.1,1 --backends native,highs,gurobi --out comparison
 #
-# The benchmarks page makes the same comparison for 20 to 2,000 columns. It also shows the sizes at which this package
-# ends without a proof.
+# The page on benchmarks has the same comparison for 20 to 2,000 columns, and shows where this package ends without
+# a proof.
 #
 # The decision
 # ------------
-# For best subsets and their cross-validation: none. Spend the money after the day on which a problem of yours is
-# not proved here and is by a trial licence, on the same file, by the lines above.
+# For best subsets and their cross-validation, no commercial solver is needed. Buy one if it solves a problem of
+# yours that this package does not solve: try it with a trial licence, on the same file, by the lines above.
 fastest = min((name for name in usable), key=lambda name: hours[name])
 print(f"fastest here: {fastest}")
