@@ -249,7 +249,10 @@ def best_subsets(
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_subsets(data, **asked)
 
-    clock = start_clock(options, stop, began, make_first_use("path", options, dataset, find_tiny), progress)
+    def check() -> None:
+        _check_columns(dataset, grid, options)
+
+    clock = start_clock(options, stop, began, make_first_use("path", options, dataset, find_tiny), progress, check)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = run_within_limit(search.solve, clock, search.record, search.prepare)
     if not isinstance(every, GammaInterval):
@@ -270,6 +273,13 @@ class _Row(NamedTuple):
     cell: BestSubset
     row: PathRow
     quick: bool
+
+
+def _check_columns(dataset: Dataset, grid: Grid, options: PathOptions) -> StandardData:
+    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
+    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
+    check_independent(data, grid.gammas.tolist(), most_columns(data, int(grid.taus.max())))
+    return data
 
 
 class PathSearch:
@@ -316,9 +326,7 @@ class PathSearch:
 
     def standardize(self) -> StandardData:
         """Return the data in standard coordinates and store them; `record` requires this call."""
-        options = self.options
-        self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(self._data, self.grid.gammas.tolist(), most_columns(self._data, int(self.grid.taus.max())))
+        self._data = _check_columns(self.dataset, self.grid, self.options)
         _ = self.dataset.fingerprint  # computed now, because there is no time for it after the limit
         return self._data
 

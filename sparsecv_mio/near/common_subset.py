@@ -125,8 +125,19 @@ def common_search(
     def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
         best_common_subset(data, folds, **asked)
 
+    def check() -> None:
+        _check_columns(dataset, plan, grid, options)
+
     needs = make_first_use("common", replace(options, restrictions=NONE), dataset, find_tiny)
-    return CommonSearch(dataset, plan, grid, options, start_clock(options, stop, began, needs))
+    clock = start_clock(options, stop, began, needs, check=check)
+    return CommonSearch(dataset, plan, grid, options, clock)
+
+
+def _check_columns(dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions) -> StandardData:
+    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
+    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
+    check_independent(data, grid.gammas.tolist(), most_columns(data, int(grid.taus.max())), plan)
+    return data
 
 
 class CommonSearch:
@@ -186,8 +197,7 @@ class CommonSearch:
 
     def _prepare(self) -> None:
         options, expired = self.options, self.clock.has_expired
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, self.grid.gammas.tolist(), most_columns(data, int(self.grid.taus.max())), self.plan)
+        data = _check_columns(self.dataset, self.plan, self.grid, options)
         _ = self.dataset.fingerprint
         values = make_support_values(data, self.plan, "criterion common")
         self.data = data

@@ -258,10 +258,39 @@ def near_optimal(
         near_optimal(data, folds, gamma=None, most=5, **asked)
 
     needs = make_first_use("near", replace(options, restrictions=NONE), dataset, list_tiny)
-    clock = start_clock(options, stop, began, needs)
+    grid = _check_pair(dataset, plan, options, gamma, wanted)
+
+    def check() -> None:
+        if gamma is not None and taus is not None:
+            _check_columns(dataset, plan, options, gamma, grid.taus.tolist())
+
+    clock = start_clock(options, stop, began, needs, check=check)
     search = NearSearch(dataset, plan, options, clock)
-    search.check(gamma, wanted)
     return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)
+
+
+def _check_pair(
+    dataset: Dataset, plan: FoldPlan | None, options: NearOptions, gamma: float | None,
+    taus: str | int | tuple[int, ...] | None,
+) -> Grid:  # fmt: skip
+    """Return the grid of one gamma, 1 if it is not given; raise `BadInput` if gamma or a size is out of range."""
+    given = 1.0 if gamma is None else gamma
+    grid = Grid.from_request(dataset, plan, given, taus, options.restrictions, loss=options.loss)
+    if len(grid.gammas) != 1:
+        raise BadInput(
+            f"gamma: a list of near-optimal models needs one gamma, not {len(grid.gammas)}; give one value, or "
+            "leave gamma out"
+        )
+    return grid
+
+
+def _check_columns(
+    dataset: Dataset, plan: FoldPlan | None, options: NearOptions, gamma: float, taus: Sequence[int]
+) -> StandardData:  # fmt: skip
+    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
+    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
+    check_independent(data, [gamma], most_columns(data, max(taus)), plan)
+    return data
 
 
 class NearSearch:
@@ -288,28 +317,6 @@ class NearSearch:
         self.collection: collecting.Lists | None = None
         self.unit = 1.0
 
-    def check(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> None:
-        """Raise `BadInput` if gamma or a size is out of range.
-
-        Parameters
-        ----------
-        gamma : float or None
-            Ridge weight.
-        taus : str, int, tuple of int or None
-            Sizes.
-        """
-        self._grid(1.0 if gamma is None else gamma, taus)
-
-    def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
-        options = self.options
-        grid = Grid.from_request(self.dataset, self.plan, gamma, taus, options.restrictions, loss=options.loss)
-        if len(grid.gammas) != 1:
-            raise BadInput(
-                f"gamma: a list of near-optimal models needs one gamma, not {len(grid.gammas)}; give one value, or "
-                "leave gamma out"
-            )
-        return grid
-
     def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
         """Choose gamma and tau if not given, and make the lists.
 
@@ -324,7 +331,7 @@ class NearSearch:
 
         if gamma is None or (taus is None and self.options.valued_by is By.CV):
             gamma, taus = self._choose(gamma, taus)
-        grid = self._grid(gamma, taus)
+        grid = _check_pair(self.dataset, self.plan, self.options, gamma, taus)
         with threadpool_limits(limits=1):
             self._list(gamma, grid.taus.tolist())
         self.clock.check_caller_waits()
@@ -347,8 +354,7 @@ class NearSearch:
 
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.has_expired
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, [gamma], most_columns(data, max(taus)), self.plan)
+        data = _check_columns(self.dataset, self.plan, options, gamma, taus)
         _ = self.dataset.fingerprint
         terms = WholeTerms.from_data(data)
         sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})

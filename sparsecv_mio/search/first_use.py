@@ -172,7 +172,10 @@ def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable
 
 
 def compile_first(
-    needs: FirstUse, stop: threading.Event | None, progress: Callable[[Progress], None] | None = None
+    needs: FirstUse,
+    stop: threading.Event | None,
+    progress: Callable[[Progress], None] | None = None,
+    check: Callable[[], object] | None = None,
 ) -> float:
     """Compile the kernels of a purpose unless that is done; return the seconds that it took.
 
@@ -184,6 +187,8 @@ def compile_first(
         Event that Ctrl-C sets.
     progress : callable, optional
         Function that is called before compilation, with the expected time; without it a warning is given.
+    check : callable, optional
+        Function that raises an error for a question without an answer; called before compilation, which takes long.
 
     Raises
     ------
@@ -195,6 +200,8 @@ def compile_first(
     if _is_stored(needs.purpose):
         _compiled.add(needs.purpose)
         return 0.0
+    if check is not None:
+        check()
     begin, words = time.monotonic(), f"{COMPILING}: up to about {needs.seconds:.0f} s"
     if _under_way:
         pass  # announced by the purpose whose tiny run this is
@@ -222,7 +229,7 @@ def compile_first(
 
 def start_clock(
     options: Limited, stop: threading.Event | None, began: float | None, needs: FirstUse,
-    progress: Callable[[Any], None] | None = None,
+    progress: Callable[[Any], None] | None = None, check: Callable[[], object] | None = None,
 ) -> Deadline:  # fmt: skip
     """Return the deadline of some options; missing kernels are compiled before it starts.
 
@@ -236,10 +243,10 @@ def start_clock(
         Start of the limit on the clock of `time.monotonic`, without the time of compilation; now by default.
     needs : FirstUse
         Kernels to compile.
-    progress : callable, optional
-        Parameter of `compile_first`.
+    progress, check : callable, optional
+        Parameters of `compile_first`.
     """
-    seconds = compile_first(needs, stop, progress)
+    seconds = compile_first(needs, stop, progress, check)
     return Deadline.from_options(options, stop, None if began is None else began + seconds)
 
 

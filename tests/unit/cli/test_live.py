@@ -193,6 +193,26 @@ def test_every_search_announces_that_it_compiles(
     assert COMPILING not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command", [["path"], ["solve", "--folds", "3"], ["solve", "--criterion", "common"], ["near", "--tau", "4"]]
+)
+def test_dependent_columns_are_refused_before_kernels_are_compiled(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(first_use, "_compiled", set())
+    monkeypatch.setattr(first_use, "_is_stored", lambda purpose: False)
+    monkeypatch.setattr(first_use.FirstUse, "run", property(lambda needs: pytest.fail("compiled")))
+    path, rng = tmp_path / "sums.csv", np.random.default_rng(0)
+    x = rng.normal(size=(30, 4))
+    x[:, 3] = x[:, 0] + x[:, 1] + x[:, 2]
+    lines = [",".join(f"{cell:.17g}" for cell in row) for row in np.column_stack([x, rng.normal(size=30)])]
+    path.write_text("\n".join(["a,b,c,d,y", *lines]))
+    name, *options = command
+    assert run([name, str(path), "-t", "y", "--gamma", "0", *options]) == 2
+    told = capsys.readouterr().err
+    assert "are linearly dependent" in told and COMPILING not in told
+
+
 def steps_in(place: Path, command: str) -> list[dict[str, Any]]:
     """The lines of a file of progress, of which the first is checked."""
     head, *lines = [json.loads(line) for line in place.read_text().splitlines()]
