@@ -127,15 +127,19 @@ class AllowedSupports:
         )
         return [rows for rows in of_size if len(rows)]
 
-    def has_required_signs(self, support: Iterable[int], effect: FloatArray) -> bool:
+    def has_required_signs(self, support: Iterable[int], effect: FloatArray, negligible: float = NO_EFFECT) -> bool:
         """Return True if coefficients have the required signs, apart from negligible ones.
 
         Parameters
         ----------
+        support : sequence of s int
+            Positions of the columns.
         effect : (s,) array
             Coefficients times the lengths of their columns, divided by the length of the target.
+        negligible : float
+            Size up to which an effect may have either sign; 0 for a fit in fractions.
         """
-        return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
+        return bool(np.all(self.sign[list(support)] * effect >= -negligible))
 
 
 def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable[str] = ()) -> tuple[int, ...] | None:

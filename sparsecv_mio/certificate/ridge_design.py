@@ -426,11 +426,12 @@ class RidgeDesign(Design):
                 continue
             model = self.refit(rows[i], gamma, train)
             far = self.effects(rows[i], model)
-            if allowed.has_required_signs(rows[i], far):
+            negligible = 0.0 if model.is_exact else NO_EFFECT
+            if allowed.has_required_signs(rows[i], far, negligible):
                 best = min(best, model.objective / self.unit.y_unit / self.unit.y_unit)
                 slope = of_rows.moment[:-1] - of_rows.gram[:, rows[i]] @ betas[i]
                 slope = slope / np.maximum(lengths * square, TINY)
-                certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NO_EFFECT)))
+                certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > negligible)))
                 models.append((model, certain and finite[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
         return models
 

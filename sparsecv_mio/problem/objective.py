@@ -140,6 +140,11 @@ class RidgeFit:
     solution: ExactFit | DoubleDouble | FloatArray
 
     @property
+    def is_exact(self) -> bool:
+        """True if the coefficients were computed in fractions."""
+        return isinstance(self.solution, ExactFit)
+
+    @property
     def x_center(self) -> FloatArray:
         """(|S|,) centres of the columns."""
         return self.coordinates.centers[0]

@@ -20,6 +20,7 @@ from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHAR
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import AtMost, Parents, Restrictions
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error
 
@@ -244,3 +245,21 @@ def test_nearly_perfect_fits_at_an_offset_are_enumerated_without_a_refit_of_ever
             true = held_out_error(best, X, y, plan.scored_rows(fold))
             assert optima.low[fold] == pytest.approx(true, rel=1e-8, abs=1e-8 * float(optima.low.mean()))
     assert count[0] <= 27
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tiny_effect_of_the_wrong_sign_is_no_support(seed: int) -> None:
+    """Compared with a target of 1e6, the effect of x1 is 1e-9; the fit in fractions determines its sign."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([0.02 * rng.normal(size=(9, 2)), 1e6 + rng.normal(size=9)])
+    y = X[:, 2] - 0.05 * X[:, 1] + rng.normal(size=9)
+    data = sc.Dataset.from_arrays(X, y)
+    record = best_subsets(data, gammas=[3.0], taus=[1, 2, 3], scale="none", intercept="none", nonnegative="all")
+    assert verify(record, data).ok
+    least = min(
+        model.objective
+        for size in range(4)
+        for support in combinations(range(3), size)
+        if (model := fit(X, y, support, 3.0, scale="none", intercept="none")).beta.min(initial=0.0) >= 0.0
+    )
+    assert record.path[2].lower <= least <= record.path[2].upper
