@@ -65,9 +65,9 @@ def check_average(checks: Checks, record: Record, design: Design, level: Enumera
     average, requested = record.average, record.request.model == "average"
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
-        checks.require(not needed, "average", "is null although it was requested")
+        checks.require(not needed, "average", "is null although the averaged model was requested")
         return
-    if not checks.require(requested, "average", "is given although it was not requested"):
+    if not checks.require(requested, "average", "is given although the averaged model was not requested"):
         return
     if not _check_pairs(checks, record, average, design) or not _supports(checks, average, design):
         return
@@ -84,7 +84,9 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     whole = design.allowed is None and design.terms > max(record.request.taus)
     table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
     if not checks.require(
-        said == table, "average.pairs", "differ from the pairs of the table and the pairs of all features"
+        said == table,
+        "average.pairs",
+        "are not the pairs of the table, followed at each gamma by the pair with all features",
     ):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
@@ -99,19 +101,24 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
         closed = row is None or row.folds_decided == row.folds
         checks.require(closed or pair.estimate, f"{path}estimate", "is false although a fold is not solved")
     checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
-    checks.leaves("not checked: whether the other pairs are solved", "average.pairs[].estimate")
+    checks.leaves("not checked: whether pairs without stored folds are solved", "average.pairs[].estimate")
     return checks.end_part("weights of the averaged pairs, from their distances")
 
 
 def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path: str, k: int, *, used: bool) -> None:
     """Check that a pair names a support for every fold and a full-data support, if it must."""
-    checks.require((pair.fit is not None) == used, f"{path}fit", "must be given exactly for a distance with a weight")
+    checks.require(
+        (pair.fit is not None) == used,
+        f"{path}fit",
+        f"must be {'given' if used else 'null'}, because the weight of the pair is {'positive' if used else '0'}",
+    )
     right = len(pair.folds) == k or (not used and not pair.folds)
-    checks.require(right, f"{path}folds", f"are {len(pair.folds)} for {k} folds")
+    checks.require(right, f"{path}folds", f"has {len(pair.folds)} entries for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
-    checks.require(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
+    last, count = max(places, default=0), len(average.supports)
+    checks.require(last < count, f"{path}folds", f"name support {last}, but average.supports has {count} entries")
     missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, k)
-    checks.require(not missing, f"{path}folds", "are missing")
+    checks.require(not missing, f"{path}folds", "has no entry, but the pair has a distance")
 
 
 def _may_omit_folds(average: Average, k: int) -> bool:
@@ -138,7 +145,7 @@ def _supports(checks: Checks, average: Average, design: Design) -> bool:
             return False
     distinct = len(set(map(frozenset, average.supports))) == len(average.supports)
     checks.require(distinct, "average.supports", "has the same support twice")
-    checks.leaves("not checked: whether each is the best subset of its fold or of all rows", "average.supports")
+    checks.leaves("not checked: whether each support is the best subset of a fold or of all rows", "average.supports")
     return checks.end_part("supports of the averaged pairs contain only features of the data")
 
 
@@ -147,7 +154,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append("average: whether another pair belongs to the average (too many rows and folds to fit again)")
+    checks.reread.append("average: whether a pair is missing in the average (too many rows and folds to fit again)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
@@ -155,12 +162,12 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
     """Refit the folds of pairs, and compare the distances of their errors from those of the reported pair."""
     places = _pairs_to_refit(checks, average, design)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
-    if not checks.require(here >= 0, "average.pairs", "do not contain the folds of the reported pair"):
+    if not checks.require(here >= 0, "average.pairs", "has no folds for the reported pair"):
         return
     same = [average.supports[place] for place in average.pairs[here].folds]
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
     right = [set(names) for names in same] == [set(names) for names in theirs]
-    checks.require(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
+    checks.require(right, f"average.pairs[{here}].folds", "names other supports than chosen_folds")
 
     def losses(pair: AveragedPair) -> RowLosses:
         return design.held_out_rows([known[place] for place in pair.folds], pair.gamma, pair.tau)
@@ -241,9 +248,11 @@ def _check_projection(
     checks.close("average.missed", average.missed, model.objective / total, SAME * average.missed)
     least, most = len(whole.forced) - len(whole.adjusted_columns), min(max(record.request.taus), whole.terms)
     right = least <= model.tau <= max(least, most)
-    checks.require(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
+    checks.require(right, f"{path}tau", f"is {model.tau}, but must be from {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
-    checks.require(near, "average.missed", "exceeds the maximum size although the grid has larger sizes")
+    checks.require(
+        near, "average.missed", f"exceeds average.allowed, {average.allowed!r}, although the grid has larger sizes"
+    )
     aim = approximate_by_squares(dataset, record.loss, aimed[0])
     design = RidgeDesign.from_restrictions(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
@@ -268,15 +277,18 @@ def _check_projection(
 def _check_fold_averages(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, plan, dataset = average.within_folds, "average.within_folds.", design.folds, design.dataset
-    requested = checks.require(within is None or bool(record.request.own_error), path[:-1], "was not requested")
+    requested = checks.require(
+        within is None or bool(record.request.own_error), path[:-1], "is given although it was not requested"
+    )
     if (
         within is None
         or not requested
         or not checks.require(len(within.folds) == plan.k, f"{path}folds", "are not all")
     ):
         return
-    there = max(within.folds) < len(average.supports)
-    if not checks.require(there, f"{path}folds", "name a support that is not there"):
+    last, count = max(within.folds), len(average.supports)
+    words = f"name support {last}, but average.supports has {count} entries"
+    if not checks.require(last < count, f"{path}folds", words):
         return
     most = max(record.request.taus)
     losses, heft = np.zeros(plan.k), np.zeros(plan.k)
@@ -292,20 +304,24 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
         if not checks.require(
             support is not None and len(support) <= size,
             f"{path}folds[{fold}]",
-            "is not a valid averaged model of this fold",
+            f"is not a set of up to {size} features that vary in the training rows",
         ):
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = (average.allowed * (1.0 + FOLLOWS_RTOL) + noise**2) * here.weight_of(slice(0, here.n))
         near = model.objective <= allowed or len(support) == size or training.allowed is not None
-        checks.require(near, f"{path}folds[{fold}]", "differs from the average of its fold by more than the tolerance")
+        checks.require(
+            near,
+            f"{path}folds[{fold}]",
+            "has predictions that differ from the average of the fold by more than average.allowed",
+        )
         losses[fold] = weighted_losses(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
     error = float(losses.sum() / heft.sum())
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
-    checks.leaves("not checked: whether each is the best subset for its average", f"{path}folds")
+    checks.leaves("not checked: whether each support is the best subset for the average of its fold", f"{path}folds")
     checks.end_part("error of the averaged model within every fold")
 
 
@@ -314,7 +330,9 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
     smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
     if (
         not checks.require(
-            (average.fewer is None) == smallest, "average.fewer", "must be null exactly if no smaller model is possible"
+            (average.fewer is None) == smallest,
+            "average.fewer",
+            "must be null, because no smaller model is possible" if smallest else "is null, but smaller models exist",
         )
         or average.fewer is None
     ):
@@ -324,7 +342,7 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
-        checks.leaves("not checked against models with at least two features fewer", "average.fewer")
+        checks.leaves("not checked: whether it bounds models with at least two features fewer", "average.fewer")
     else:
         value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0

@@ -176,7 +176,7 @@ class Checks:
         """
         self.mark_recomputed_fields(name)
         shown = [_shorten(repr(value)) for value in (said, found)]
-        return self.require(said == found, name, f"the record has {shown[0]}, the data give {shown[1]}")
+        return self.require(said == found, name, f"the record has {shown[0]}, but the data give {shown[1]}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
         """Record a failure unless the record is close to the recomputed value.

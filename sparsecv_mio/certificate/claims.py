@@ -85,7 +85,9 @@ def check_grid(checks: Checks, request: GridRequest, rows: Sequence[TableRow] | 
     pairs = {(row.gamma, row.tau) for row in rows}
     grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
     checks.require(
-        pairs == grid and len(pairs) == len(rows), name, "does not contain each pair of the requested grid once"
+        pairs == grid and len(pairs) == len(rows),
+        name,
+        "must contain each (gamma, tau) pair of the requested grid once",
     )
     checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
@@ -93,8 +95,12 @@ def check_grid(checks: Checks, request: GridRequest, rows: Sequence[TableRow] | 
 def check_requested_grid(checks: Checks, request: GridRequest, p: int) -> None:
     """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
-        checks.require(0 < len(values) == len(set(values)), f"request.{name}", "is empty or has a value twice")
-    checks.require(all(tau <= p for tau in request.taus), "request.taus", "exceeds the number of features")
+        checks.require(
+            0 < len(values) == len(set(values)), f"request.{name}", "must have at least one value, and each value once"
+        )
+    checks.require(
+        all(tau <= p for tau in request.taus), "request.taus", f"has a size above the number of features, {p}"
+    )
 
 
 def rows_in_region(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
@@ -139,7 +145,7 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     _check_rule(checks, record)
     checks.mark_bounded_fields("gamma", "tau", "status", "request.one_se")
     if record.status != "proved":
-        checks.leaves("not checked: whether a limit was reached", "status")
+        checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("bounds, gap, status and R^2 agree with each other and with the table")
     one_se = record.one_se
     if one_se is not None and record.request.one_se:
@@ -176,7 +182,7 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
     checks.require(allowed, "request.method_used", f"is {used!r}, but {request.method!r} was requested")
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
-    checks.require(takes, "request.backend", f"is {request.backend!r}, which method {used} does not use")
+    checks.require(takes, "request.backend", f"is {request.backend!r}, but method {used} does not use a backend")
     checks.mark_bounded_fields("request.method")
 
 
@@ -184,10 +190,10 @@ def _words(checks: Checks, record: Record) -> None:
     """Check the requested keywords, if the record has them; older records have None."""
     request = record.request
     requested = (request.loss or DEFAULT_LOSS) == record.loss
-    checks.require(requested, "request.loss", f"is {request.loss!r}, the record is of loss {record.loss}")
+    checks.require(requested, "request.loss", f"is {request.loss!r}, but the record has loss {record.loss}")
     checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
-    checks.require(of_average, "request.own_error", "belongs to the averaged model, which was not requested")
+    checks.require(of_average, "request.own_error", "is given although the averaged model was not requested")
     of_classes = record.classes is not None or request.positive is None
     checks.require(of_classes, "request.positive", "is given although the loss is not logistic")
     checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
@@ -202,7 +208,11 @@ def _table(checks: Checks, record: Record) -> None:
     check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
-        checks.require(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
+        checks.require(
+            row.lower <= row.upper,
+            f"{place}lower",
+            f"{row.lower!r} exceeds the upper bound {row.upper!r} of the same row",
+        )
         checks.require(
             row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, but the record has {record.folds.k} folds"
         )
@@ -213,29 +223,40 @@ def _table(checks: Checks, record: Record) -> None:
         words = f"is {_true_or_false(row.estimate)} although {row.folds_decided} of {row.folds} folds are solved"
         checks.require(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
-        checks.require(bounded, f"{place}upper", "is unknown although every fold is solved")
+        checks.require(bounded, f"{place}upper", "is unknown although every fold of the pair is solved")
 
 
 def _check_headline(checks: Checks, record: Record) -> None:
     own = find_row(record, record.table)
-    if not checks.require(own is not None, "gamma", "the reported pair is not in the table") or own is None:
+    if (
+        not checks.require(
+            own is not None,
+            "gamma",
+            f"the reported pair (gamma {record.gamma!r}, tau {record.tau}) is not in the table",
+        )
+        or own is None
+    ):
         return
     _check_against_row(checks, record, own, record.chosen_folds, "")
     closed = own.folds_decided == own.folds
-    checks.require(record.training_gap is None or not closed, "training_gap", "is given although every fold is solved")
+    checks.require(
+        record.training_gap is None or not closed,
+        "training_gap",
+        "is given although every fold of the reported pair is solved",
+    )
     if record.least is not None:
         check_against_table(checks, record, own, ("lower", "upper"))
         check_gap(checks, record)
         _check_widths(checks, record, own)
         row = find_row(record.least, record.table)
-        if not checks.require(row is not None, "least.gamma", "the pair is not in the table") or row is None:
+        if not checks.require(row is not None, "least.gamma", "the pair `least` is not in the table") or row is None:
             return
         _check_against_row(checks, record.least, row, record.least_folds, "least.")
         own = row
     _certificate(checks, record, own, "" if record.least is None else "least.")
     if record.loosest is not None:
         right = record.loosest == find_loosest_pair(record.table)
-        checks.require(right, "loosest", "is not the first pair of the table with the minimum lower bound")
+        checks.require(right, "loosest", "must be the first pair of the table with the smallest lower bound")
         checks.mark_bounded_fields("loosest.gamma", "loosest.tau")
 
 
@@ -260,7 +281,7 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
         lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
-    checks.require_same(f"{path}lower", claim.lower, lower, "the least of the table is")
+    checks.require_same(f"{path}lower", claim.lower, lower, "the smallest of the table is")
     checks.require_same(f"{path}upper", claim.upper, least_upper(row, record.table), "the table gives")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
@@ -276,7 +297,7 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
 def _check_gap(checks: Checks, claim: Record | Least | Region, gap: float, name: str) -> None:
     width = gap * claim.upper + claim.tie_width + claim.allowance
     closed = claim.upper - claim.lower <= width * (1.0 + SAME)
-    checks.require(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
+    checks.require(closed and math.isfinite(claim.upper), name, f"upper - lower exceeds the gap {gap!r}")
 
 
 def _check_rule(checks: Checks, record: Record) -> None:
@@ -288,7 +309,7 @@ def _check_rule(checks: Checks, record: Record) -> None:
     checks.require(least is None or has_rule, "least", _null(least))
     checks.require((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
     differs = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
-    checks.require(differs, "least", "is the reported pair, but it must be null or another pair")
+    checks.require(differs, "least", "is the reported pair; it must be null, or another pair")
 
 
 def _check_statuses(checks: Checks, record: Record) -> None:
@@ -316,7 +337,7 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
             checks.require(not expected, place, "is null although the folds of the pair are given")
             continue
         right = said >= 0.0 and scored.has_standard_error
-        checks.require(right, place, f"{said!r} is not a possible standard error over {len(scored.by_fold)} folds")
+        checks.require(right, place, f"{said!r} cannot be a standard error over {len(scored.by_fold)} folds")
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
             spread = standard_error(folds.error, scored.by_fold, scored.times)
@@ -327,7 +348,7 @@ def _check_so_far(checks: Checks, record: Record, so_far: CertifiedSoFar) -> Non
     """Check the results certified without a complete proof against the rows of the table."""
     for name, status in (("solved", "decided"), ("excluded", "excluded"), ("open", "open")):
         said, count = getattr(so_far, name), sum(row.status == status for row in record.table)
-        checks.require(said == count, f"so_far.{name}", f"is {said}, the table has {count} such pairs")
+        checks.require(said == count, f"so_far.{name}", f"is {said}, but the table has {count} pairs with this status")
     if so_far.region is not None:
         _region(checks, record, so_far.region, max(record.request.gap, SO_FAR_GAP), "so_far.region.")
 
@@ -335,20 +356,25 @@ def _check_so_far(checks: Checks, record: Record, so_far: CertifiedSoFar) -> Non
 def _region(checks: Checks, record: Record, region: Region, gap: float, path: str) -> None:
     """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
-    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} is not in the requested grid")
+    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not requested")
     in_grid = from_gamma is None or from_gamma in request.gammas
-    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} is not in the requested grid")
+    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not requested")
     inside = rows_in_region(region, record.table)
     checks.mark_bounded_fields(f"{path}tau")
     checks.require(
-        top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and from_gamma is null as well"
+        top is not None or from_gamma is not None,
+        f"{path}up_to_tau",
+        "is null, as is from_gamma; one of the two must be given",
     )
     own = find_row(region, inside)
-    if not checks.require(own is not None, f"{path}gamma", "the pair is not in the table") or own is None:
+    if (
+        not checks.require(own is not None, f"{path}gamma", "the best pair of the region is not in the table")
+        or own is None
+    ):
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
-    checks.require_same(f"{path}lower", region.lower, lowest.lower, "the least of the region is")
+    checks.require_same(f"{path}lower", region.lower, lowest.lower, "the smallest of the region is")
     words = f"another pair of the region has the smaller upper bound {upper!r}"
     checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
@@ -360,15 +386,15 @@ def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableR
     room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
-        checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
+        checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a finite number of at least 0")
         checks.require(
-            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the minimum lower bound"
+            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the smallest lower bound"
         )
 
 
 def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     """Check the rule: the simplest pair whose upper bound is within one standard error of the minimum CV error."""
-    if not checks.require(scored.has_standard_error, "one_se", "a single fold has no standard error"):
+    if not checks.require(scored.has_standard_error, "one_se", "is given, but a single fold has no standard error"):
         return
     best, folds = record.certificate, record.least_folds or record.chosen_folds
     error = standard_error(folds.error, scored.by_fold, scored.times)
@@ -381,14 +407,16 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     checks.require(
         within,
         "tau",
-        f"the upper bound of the pair exceeds the minimum CV error by more than one standard error, {error!r}",
+        f"the upper bound {row.upper!r} exceeds the minimum CV error plus one standard error, {limit!r}",
     )
     for near in record.table:
         in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
         inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
         if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
             checks.require(
-                False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and also within one standard error"
+                False,
+                "tau",
+                f"the pair gamma {near.gamma!r}, tau {near.tau} is simpler and also within one standard error",
             )
             break
     _sure_of_one_se(checks, record, one, limit)
@@ -418,19 +446,19 @@ def _check_descent(checks: Checks, record: Record) -> None:
     checks.require(
         record.work.engine.startswith("descent"),
         "descent",
-        f"is given although the engine {record.work.engine!r} makes no moves",
+        f"is given although the engine {record.work.engine!r} is not a descent",
     )
     if not steps:  # the limit may come before the first row of the grid
-        checks.require(record.status != "proved", "descent", "is empty although the engine makes moves")
+        checks.require(record.status != "proved", "descent", "is empty although the engine is a descent")
         return
     at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
-        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} is not in the requested grid")
+        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not requested")
         at = i if step.accepted else at
-    if not checks.require(at >= 0, "descent[0].accepted", "the first move of a descent must be its start"):
+    if not checks.require(at >= 0, "descent[0].accepted", "is false, but a descent accepts its initial pair"):
         return
-    checks.leaves("not checked for the moves before the last accepted move", "descent[].gamma")
+    checks.leaves("not checked: moves before the last accepted move", "descent[].gamma")
     _end_of_descent(checks, record, at)
 
 
@@ -444,14 +472,16 @@ def _check_move(checks: Checks, i: int, step: DescentStep, before: DescentStep |
     checks.require(
         goes or not step.accepted,
         f"{place}accepted",
-        "is true although the move does not improve on its starting point",
+        "is true although the move does not lower the CV error",
     )
     if step.move == "gamma":
         stays = not value < best * (1.0 - MOVE_PROGRESS)
-        checks.require(stays or step.accepted, f"{place}accepted", "is false although the move improves the CV error")
+        checks.require(stays or step.accepted, f"{place}accepted", "is false although the move lowers the CV error")
     if certified:
         inside = step.cv_error <= step.upper * (1.0 + SAME)
-        checks.require(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
+        checks.require(
+            inside, f"{place}cv_error", f"{step.cv_error!r} exceeds the upper bound {step.upper!r} of the same move"
+        )
 
 
 def _end_of_descent(checks: Checks, record: Record, at: int) -> None:

@@ -34,15 +34,21 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     """
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
-    checks.require(taus == wanted_sizes, "sizes", f"are {taus}, but {wanted_sizes} were requested")
-    checks.require(record.request.gammas == (record.gamma,), "gamma", "is not the requested one")
+    checks.require(taus == wanted_sizes, "sizes", f"has the sizes {taus}, but {wanted_sizes} were requested")
+    checks.require(
+        record.request.gammas == (record.gamma,),
+        "gamma",
+        f"is {record.gamma!r}, but {record.request.gammas} was requested",
+    )
     checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
-    done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
-    checks.require(done or record.status != "proved", "status", "is proved, but a list ends before its threshold")
+    limited = (size for size in record.sizes if record.most is None or size.models < record.most)
+    open_size = next((size.tau for size in limited if not size.complete), None)
+    words = f"is proved, but the list of size {open_size} ends below its threshold"
+    checks.require(open_size is None or record.status != "proved", "status", words)
     checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
-    checks.leaves("not checked beyond its range", "request.gap", "most")
+    checks.leaves("checked only to be at least 0, and below 1 for the gap", "request.gap", "most")
     if record.status != "proved":
-        checks.leaves("not checked: whether a limit was reached", "status")
+        checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("sizes, gamma and status")
     every = _can_enumerate(checks, values, taus, 1)
     for i, size in enumerate(record.sizes):
@@ -56,9 +62,9 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
             every = False
     checks.mark_bounded_fields("by", "within", "most", "models[].tau")
     if not every:
-        checks.leaves("not checked: whether a model is missing", "sizes[].complete_to")
+        checks.leaves("not checked: whether the list lacks a model", "sizes[].complete_to")
     if any(size.models > LISTED_REFITS for size in record.sizes):
-        checks.leaves("not checked for the other models", "models[].value")
+        checks.leaves(f"not checked: models after the {LISTED_REFITS} best of each size", "models[].value")
     checks.end_part(f"values of the {LISTED_REFITS} best models of each size, and the summary of each size")
     if every:
         checks.end_part(f"completeness of the lists, by {values.design.how} all supports")
@@ -78,9 +84,9 @@ def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: Su
         ):
             checks.require(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
-        checks.require(support not in listed, f"models[{i}].support", "is there twice")
+        checks.require(support not in listed, f"models[{i}].support", "is the support of an earlier model too")
         last = max(listed.values(), default=-math.inf)
-        checks.require(model.value >= last, f"models[{i}].value", "is below that of the model before")
+        checks.require(model.value >= last, f"models[{i}].value", "is smaller than the value of the previous model")
         listed[support] = model.value
         if len(listed) <= LISTED_REFITS:
             truth = values.evaluate_support(support, exact=len(listed) == 1)
@@ -97,24 +103,38 @@ def _check_size(
     checks.require_equal(f"{path}models", size.models, len(listed))
     if not listed:
         nothing = math.isinf(size.best) and not size.never and adjusted.issuperset(size.always)
-        checks.require(nothing, f"{path}best", "has no model")
+        checks.require(nothing, f"{path}best", "is given, but the list of this size is empty")
         return
     least, most = min(listed.values()), max(listed.values())
     room = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau)
     checks.close(f"{path}best", size.best, least, room)
-    checks.require(size.lower <= size.best + room, f"{path}lower", "exceeds best")
+    checks.require(
+        size.lower <= size.best + room, f"{path}lower", f"{size.lower!r} exceeds the best value {size.best!r}"
+    )
     checks.close(f"{path}threshold", size.threshold, (1.0 + record.within) * least, 2.0 * (1.0 + record.within) * room)
     wide = (1.0 + record.within) * room
-    checks.require(most <= size.threshold + 2.0 * wide, f"{path}models", "one of them is above the threshold")
-    checks.require(size.complete_to <= size.threshold + wide, f"{path}complete_to", "exceeds the threshold")
+    checks.require(
+        most <= size.threshold + 2.0 * wide,
+        f"{path}models",
+        f"the list has the value {most!r}, above the threshold {size.threshold!r}",
+    )
+    checks.require(
+        size.complete_to <= size.threshold + wide,
+        f"{path}complete_to",
+        f"{size.complete_to!r} exceeds the threshold {size.threshold!r}",
+    )
     few = record.most is None or size.models <= record.most
-    checks.require(few, f"{path}models", f"are {size.models}, but at most {record.most} were requested")
+    checks.require(few, f"{path}models", f"is {size.models}, but at most {record.most} were requested")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
     names = design.index
     for field, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
         said = [name for name in getattr(size, field) if name not in adjusted]
-        checks.require(set(said) == right and len(said) == len(right), path + field, "does not agree with the models")
+        checks.require(
+            set(said) == right and len(said) == len(right),
+            path + field,
+            "differs from the features that the listed models imply",
+        )
     terms = () if design.allowed is None else design.allowed.terms
     first_of = {j: term.columns[0] for term in terms for j in term.columns}
     _replacements(checks, size, path, names, (listed, first_of))
@@ -162,7 +182,7 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
         if math.isfinite(row.cv_error):
             _check_common_row(checks, record, i, make_values(design, row.gamma, design.plan))
     grid = [(row.gamma, row.tau) for row in record.table]
-    checks.require((record.gamma, record.tau) in grid, "tau", "is not in the table")
+    checks.require((record.gamma, record.tau) in grid, "tau", "the reported pair is not in the table")
     checks.end_part("CV errors of the table, that of the answer by a refit of every fold")
     for i, row in enumerate(record.table if every else ()):
         checks.tell(i, len(record.table))
@@ -172,8 +192,10 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
             checks.caveat, every = "optimality not verified (it needs too many fits in every fold)", False
             break
         room = CROSSING_RTOL * least + values.slack(least, row.tau)
-        checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
-        checks.require(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
+        checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the recomputed minimum {least!r}")
+        checks.require(
+            record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}, the minimum of table row {i}"
+        )
     if every:
         checks.end_part(f"lower bounds of every pair, by {own.design.how} all supports")
 
@@ -182,21 +204,35 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     """Check that the grid is the requested one, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
-    checks.require(grid == wanted_grid or record.status != "proved", "table", "is not the requested grid, once")
+    checks.require(
+        grid == wanted_grid or record.status != "proved",
+        "table",
+        "must contain each (gamma, tau) pair of the requested grid once",
+    )
     lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
-    checks.require(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the minimum of the table")
-    checks.require(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
+    checks.require(
+        record.lower <= lower * (1.0 + 1e-12),
+        "lower",
+        f"{record.lower!r} exceeds the smallest lower bound of the table, {lower!r}",
+    )
+    checks.require(
+        record.lower <= record.cv_error <= record.upper,
+        "cv_error",
+        f"{record.cv_error!r} is outside of [{record.lower!r}, {record.upper!r}]",
+    )
     width = max(record.request.gap, CROSSING_RTOL) * record.upper
     if math.isfinite(record.upper):
         width += 2.0 * values.slack(record.upper, record.tau)
     closed = record.upper - record.lower <= width
-    checks.require(closed or record.status != "proved", "status", "is proved, but upper - lower exceeds the gap")
+    checks.require(
+        closed or record.status != "proved", "status", "is proved, but upper - lower exceeds the requested gap"
+    )
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
     checks.mark_bounded_fields("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
-    checks.leaves("not checked beyond its range", "request.gap")
+    checks.leaves("checked only to be at least 0 and below 1", "request.gap")
     if record.status != "proved":
-        checks.leaves("not checked: whether a limit was reached", "status")
+        checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("the requested grid, bounds and status agree with each other")
 
 
@@ -216,6 +252,6 @@ def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: Supp
     slack = values.slack(truth, row.tau)
     checks.close(f"table[{i}].cv_error", row.cv_error, truth, slack)
     if best:
-        checks.require(set(row.support) == set(record.support), "support", "is not that of the table")
+        checks.require(set(row.support) == set(record.support), "support", f"differs from table[{i}].support")
         checks.close("cv_error", record.cv_error, row.cv_error, slack)
         checks.close("upper", record.upper, truth, CROSSING_RTOL * truth + 2.0 * slack)

@@ -42,7 +42,9 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         return
     outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
     right = _are_ordered_folds(nested.folds, nested.outer.k)
-    if outer is None or not checks.require(right, "nested.folds", "must be the outer folds in order, each once"):
+    if outer is None or not checks.require(
+        right, "nested.folds", f"must be the outer folds 0 to {nested.outer.k - 1}, in this order"
+    ):
         return
     for i, outer_fold in enumerate(nested.folds):
         checks.require(
@@ -51,12 +53,14 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
     checks.close("nested.error", nested.error, error, SAME * error)
     spread = standard_error(errors * weights, weights) if len(errors) > 1 else None
-    if checks.require((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
+    if checks.require(
+        (spread is None) == (nested.standard_error is None), "nested.standard_error", _must_be_given(spread is not None)
+    ):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
     _outer_classes(checks, record, (dataset, outer), nested)
     checks.mark_bounded_fields("nested.folds[].fold")
-    checks.leaves("not checked: which status applies", "nested.folds[].status")
+    checks.leaves("not checked: whether the status is right", "nested.folds[].status")
     checks.end_part(f"error of the {len(errors)} models that were chosen with an outer fold held out")
 
 
@@ -156,10 +160,10 @@ def check_outer_model(
     check_allowed(checks, design, support, one.tau, path)
     default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
     if not record.descent and not default_gammas:
-        checks.require(one.gamma in request.gammas, f"{path}gamma", "is not a requested value")
-    checks.leaves("not checked: whether it is the best choice", f"{path}gamma", f"{path}support")
+        checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} was not requested")
+    checks.leaves("not checked: whether it is the best choice without the outer fold", f"{path}gamma", f"{path}support")
     checks.mark_bounded_fields(f"{path}tau")
-    checks.leaves("not checked: whether fewer features satisfy the rule", f"{path}tau")
+    checks.leaves("not checked: whether fewer features would satisfy the rule that chose it", f"{path}tau")
     if isinstance(one, NestedFold) and one.average is not None:
         _outer_average(checks, record, dataset.take(test), one, path)
         return
@@ -175,7 +179,12 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     adjusted = adjustment_columns(record)
     columns = positions(model.support, {name: j for j, name in enumerate(test.names)}, adjusted)
     right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
-    if not checks.require(right, f"{path}average", "is not a model of features of the data") or columns is None:
+    if (
+        not checks.require(
+            right, f"{path}average", "must have a coefficient for each feature of its support, all in the data"
+        )
+        or columns is None
+    ):
         return
     predictors = _averaged_predictors(model, test.X, test.names)
     error = float(weighted_losses(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
@@ -183,13 +192,22 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
     checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
-    checks.leaves("not checked: whether the rule gives this model", f"{path}average.coefficients")
+    checks.leaves(
+        "not checked: whether averaging without the outer fold gives this model", f"{path}average.coefficients"
+    )
+
+
+def _must_be_given(needed: bool) -> str:
+    return "is null, but must be given" if needed else "is given, but must be null"
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
     chosen = record.cv_error
     comparable = 0.0 < chosen < math.inf
-    if checks.require(comparable == (nested.optimism is not None), "nested.optimism", "is null or not") and comparable:
+    if (
+        checks.require(comparable == (nested.optimism is not None), "nested.optimism", _must_be_given(comparable))
+        and comparable
+    ):
         optimism = 100.0 * (error / chosen - 1.0)
         checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
 
@@ -208,7 +226,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     path = "stability.chosen."
     compared = chosen.outer is not None and len(chosen.tried) > 0
     if (
-        not checks.require(compared, f"{path}outer", "outer folds and weights must be given together")
+        not checks.require(compared, f"{path}outer", "must be given together with stability.chosen.tried")
         or chosen.outer is None
     ):
         return

@@ -198,7 +198,9 @@ class Optimality:
         ties = truth.loose_high - truth.loose_low
         words = f"exceeds {ties!r}, the difference of the tied supports of the pair with the minimum lower bound"
         self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r} {words}")
-        self.checks.require_at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
+        self.checks.require_at_most(
+            f"{path}allowance", claim.allowance, room, f"the bound on the rounding error of the CV error, {room!r}"
+        )
 
     def _supports(self) -> None:
         for (gamma, tau), (pair, _) in self.reported.items():
@@ -265,14 +267,14 @@ class Optimality:
     def _only_read(self, which: str) -> None:
         """Record which parts of the rows of the table nothing bounds."""
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
-        self.checks.leaves(f"not checked: the distance from the true value, for pairs {which}", *names)
+        self.checks.leaves(f"not checked: the distance from the recomputed value, for pairs {which}", *names)
 
     def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
         """Check the rounding allowance of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
             self.checks.require_at_most(
-                f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}"
+                f"{path}allowance", claim.allowance, room, f"the bound on the rounding error of the CV error, {room!r}"
             )
 
     def _exchanges(self, design: RidgeDesign, pair: ReportedPair, supports: list[Support]) -> None:
@@ -331,24 +333,32 @@ def check_partition(checks: Checks, record: Record) -> None:
         return
     request = record.request
     checks.require(continuous.low < continuous.high, "continuous.low", "is not below high")
-    checks.require(continuous.low <= record.gamma <= continuous.high, "gamma", "is outside of the interval")
-    checks.require(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
+    checks.require(
+        continuous.low <= record.gamma <= continuous.high,
+        "gamma",
+        f"is outside of the interval from {continuous.low!r} to {continuous.high!r}",
+    )
+    checks.require(
+        request.gammas == (record.gamma,), "request.gammas", f"must be the reported gamma alone, {record.gamma!r}"
+    )
     checks.require(
         continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, but {request.gap!r} was requested"
     )
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in continuous.supports)
-    checks.require(right, "continuous.supports", "has features that the data have not")
+    checks.require(right, "continuous.supports", "names features that are not in the data")
     for i, piece in enumerate(continuous.pieces):
         _check_piece(checks, continuous, piece, f"continuous.pieces[{i}].")
     _check_cover(checks, continuous, request.taus, "continuous.pieces")
     curve = continuous.curve_gammas
     right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
     checks.require(
-        right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are not ascending gammas"
+        right and len(curve) == len(continuous.curve_errors),
+        "continuous.curve_gammas",
+        "must be ascending gammas of the interval, one for each curve error",
     )
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
-    checks.require(above, "continuous.curve_errors", "fall below lower")
+    checks.require(above, "continuous.curve_errors", f"has a value below the lower bound {record.lower!r}")
     checks.end_part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
@@ -360,7 +370,7 @@ def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int
     checks.mark_bounded_fields(
         f"{section}.low", f"{section}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high"))
     )
-    words = "do not cover the interval for every tau, each gamma once"
+    words = "must cover the interval of gamma once for every tau"
     checks.require(tuple(by_tau) == tuple(taus), name, words)
     for pieces in by_tau.values():
         ends = pieces[0].low == found.low and pieces[-1].high == found.high
@@ -382,19 +392,28 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
         return
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in surface.supports)
-    checks.require(right, "surface.supports", "has features that the data have not")
+    checks.require(right, "surface.supports", "names features that are not in the data")
     _check_cover(checks, surface, record.request.taus, "surface.pieces")
     for i, piece in enumerate(surface.pieces):
         place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
-        checks.require(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
-        if not checks.require(named, f"{place}supports", "are not indices of surface.supports") or not right:
+        checks.require(
+            piece.proved == (len(piece.supports) > 0),
+            f"{place}proved",
+            "must be true if, and only if, supports is not empty",
+        )
+        if (
+            not checks.require(
+                named, f"{place}supports", f"has an index above the {len(surface.supports)} entries of surface.supports"
+            )
+            or not right
+        ):
             continue
         size = min(piece.tau, design.q)
         sized = all(len(set(surface.supports[number])) == size for number in piece.supports)
-        if checks.require(sized, f"{place}supports", f"do not have {size} features") and enumerated:
+        if checks.require(sized, f"{place}supports", f"must have {size} features") and enumerated:
             _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
     if not enumerated:
-        checks.leaves("not checked: whether they are the best subsets", "surface.pieces[].supports")
+        checks.leaves("not checked: whether these supports are the best ones", "surface.pieces[].supports")
     how = ", each with the minimum objective of all supports at its middle" if enumerated else ""
     checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
@@ -412,20 +431,24 @@ def _check_best(
 
 
 def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
-    checks.require(piece.low < piece.high, f"{place}low", "is not below high")
+    checks.require(piece.low < piece.high, f"{place}low", f"{piece.low!r} is not below high, {piece.high!r}")
     least = min(piece.at_low, piece.at_high)
     checks.require(
         0.0 <= piece.lower <= least,
         f"{place}lower",
-        f"{piece.lower!r} exceeds {least!r}, the CV error at an end of the piece",
+        f"{piece.lower!r} exceeds {least!r}, the smaller CV error at the two ends of the interval of gamma",
     )
     checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
     checks.require(
-        unknown == (piece.supports is None), f"{place}supports", "must be null exactly if the CV error is unknown"
+        unknown == (piece.supports is None),
+        f"{place}supports",
+        "must be null, because the CV error is unknown" if unknown else "is null, but the CV error is known",
     )
     named = all(number < len(found.supports) for number in piece.supports or ())
-    checks.require(named, f"{place}supports", "are not indices of continuous.supports")
+    checks.require(
+        named, f"{place}supports", f"has an index above the {len(found.supports)} entries of continuous.supports"
+    )
 
 
 def check_by_enumeration(
@@ -450,9 +473,12 @@ def check_by_enumeration(
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
             low, high = truth(gamma, piece.tau)[:2]
             checks.require_at_most(
-                f"{place}lower", piece.lower, low * (1.0 + CROSSING_RTOL), f"the true {low!r} at gamma {gamma!r}"
+                f"{place}lower",
+                piece.lower,
+                low * (1.0 + CROSSING_RTOL),
+                f"the recomputed minimum {low!r} at gamma {gamma!r}",
             )
-            words = f"{upper!r} is below the true {high!r} at gamma {gamma!r}"
+            words = f"{upper!r} is below the recomputed {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
             checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
@@ -463,7 +489,7 @@ def check_by_enumeration(
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))
     if len(curve) * _work(design, record.tau) > ENUMERATED_FITS:
-        checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
+        checks.only_read("continuous.curve_errors", "too many supports to fit all of them at every gamma")
         curve = []
     elif curve:
         checks.mark_recomputed_fields("continuous.curve_errors")
@@ -471,7 +497,11 @@ def check_by_enumeration(
         low, high = truth(gamma, record.tau)[:2]
         room = design.slack(high, gamma, record.tau, CROSSING_RTOL)
         right = low - room <= error <= high + room
-        checks.require(right, f"continuous.curve_errors[{at}]", f"is {error!r}, but the true error is {low!r}")
+        checks.require(
+            right,
+            f"continuous.curve_errors[{at}]",
+            f"is {error!r}, but the recomputed CV error at gamma {gamma!r} is {low!r}",
+        )
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
     checks.end_part(words)

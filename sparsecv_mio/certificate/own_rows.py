@@ -75,7 +75,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     """
     place = "request.na_within" if record.request.na_within else "request.scale_within"
     for name in ("stability", "average", "nested"):
-        if not checks.require(getattr(record, name) is None, name, "is not supported with fold-specific preprocessing"):
+        if not checks.require(getattr(record, name) is None, name, "must be null with fold-specific preprocessing"):
             return None
     try:
         own = rows_of_record(record, dataset, plan)
@@ -88,7 +88,9 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         cells = _cells(record, dataset, train)
         seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
         if not checks.require(
-            all(_are_same_rows(own, cells, *rows) for rows in seen), place, f"fold {fold + 1} has different rows"
+            all(_are_same_rows(own, cells, *rows) for rows in seen),
+            place,
+            f"the values of fold {fold + 1} differ from those that its training rows give",
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")

@@ -220,7 +220,7 @@ def check_signs(checks: Checks, design: Design, support: Support, model: Model, 
         Prefix of `support` in messages.
     """
     right = design.has_required_signs(support, model)
-    return checks.require(right, f"{path}support", "its fit has a coefficient of the wrong sign")
+    return checks.require(right, f"{path}support", "the fit of this support has a coefficient of the wrong sign")
 
 
 def check_fit(

@@ -64,7 +64,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     else:
         _compare_by_branching(checks, record, design, support)
     if "optimality not verified" in checks.caveat:
-        checks.leaves("that no other is better is read", "support")
+        checks.leaves("not proved: that no other subset is better", "support")
     return True
 
 
@@ -100,7 +100,7 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
         checks.require(
             not beyond,
             "assumed_box",
-            f"is {end!r}, but larger in absolute value is the coefficient of {', '.join(beyond)}",
+            f"is {end!r}, but the absolute coefficient of {', '.join(beyond)} is larger",
         )
     if reason or not compared:
         return
@@ -109,7 +109,9 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     else:
         least = _least_in_boxes(design, record, math.inf if end is None else end * (1.0 - ACCURATE_RTOL))
     slack = design.objective_slack(least) if math.isfinite(least) else 0.0
-    checks.require_at_most("lower", record.lower, least, f"the objective {least!r} of a model", slack)
+    checks.require_at_most(
+        "lower", record.lower, least, f"the objective {least!r} of a model that satisfies the side constraints", slack
+    )
     checks.end_part(f"lower, by enumeration of all {compared}")
 
 
@@ -186,12 +188,12 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     checks.require(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
     checks.require(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
-    checks.require(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
+    checks.require(right, "upper", f"{record.upper!r} differs from the objective {record.objective!r}")
     room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
     checks.require(
         0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} exceeds the bound on the rounding error"
     )
-    checks.leaves("not checked beyond its range", "requested_gap", "allowance")
+    checks.leaves("checked only to be in its range", "requested_gap", "allowance")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance
         closed = record.upper - record.lower <= width * (1.0 + 1e-12)

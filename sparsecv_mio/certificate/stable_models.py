@@ -35,7 +35,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     stable, requested = record.stability, record.request.stability is not None
     if stable is None:
         needed = requested and record.status == "proved"
-        checks.require(not needed, "stability", "is null though a weight was asked for")
+        checks.require(not needed, "stability", "is null although a weight was requested")
         return
     row = find_row(record, record.table)
     if row is None:
@@ -43,9 +43,9 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     chosen = stable.chosen is not None
     checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
     needed = requested and record.status == "proved"
-    checks.require(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
+    checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
-    checks.require(inside, "stability.instability", "lies outside its interval")
+    checks.require(inside, "stability.instability", f"{stable.instability!r} is outside of its interval")
     decided = row.folds_decided == row.folds
     checks.require(
         decided or stable.estimate, "stability.estimate", "is false although a fold of the pair is not solved"
@@ -56,7 +56,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     ends = ("stability.instability_lower", "stability.instability_upper")
     checks.mark_bounded_fields(*ends, "request.stability")
     if not tried:
-        checks.leaves("not checked: the distance from the instability", *ends)
+        checks.leaves("not checked: the distance from the recomputed instability", *ends)
     if not checks.end_part("stability against the table, and the weighted choice against stability and table"):
         return
     n_compared = 0
@@ -65,40 +65,48 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     n_claimed = len(_claimed_intervals(record, stable))
     if stable.chosen is not None and n_compared < n_claimed:
         for name in INTERVAL_BOUNDS:
-            checks.only_read(name, f"of {n_claimed - n_compared} of {n_claimed} pairs")
+            checks.only_read(name, f"for {n_claimed - n_compared} of {n_claimed} pairs")
 
 
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
     """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
-    checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the requested value")
+    checks.require(
+        weight in weights[:1] and weight >= 0.0, f"{path}weight", f"is {weight!r}, but {weights[:1]} was requested"
+    )
     if not checks.require(
-        len(chosen.intervals) == len(record.table), f"{path}intervals", "must have one interval for each pair"
+        len(chosen.intervals) == len(record.table),
+        f"{path}intervals",
+        "must have one interval for each row of the table",
     ):
         return
     lower, upper = _criterion_bounds(record, chosen, weight)
     for i, interval_said in enumerate(chosen.intervals):
-        checks.require(0.0 <= interval_said.lower <= interval_said.upper, f"{path}intervals[{i}]", "is no interval")
+        checks.require(
+            0.0 <= interval_said.lower <= interval_said.upper,
+            f"{path}intervals[{i}]",
+            "has a lower bound below 0 or above its upper bound",
+        )
     checks.mark_bounded_fields(*INTERVAL_BOUNDS)
     checks.mark_bounded_fields(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
-    checks.require(inside, f"{path}intervals[{here}]", "does not contain the instability of the model")
+    checks.require(inside, f"{path}intervals[{here}]", "does not contain the interval of stability.instability")
     top = float(upper[here])
     for name, said, found in (("lower", chosen.lower, float(lower.min())), ("upper", chosen.upper, top)):
         right = said == found or abs(said - found) <= LAST * max(abs(said), abs(found))
-        checks.require(right, f"{path}{name}", f"is {said!r}, table and intervals give {found!r}")
+        checks.require(right, f"{path}{name}", f"is {said!r}, but the table and the intervals give {found!r}")
     room = _largest_allowance(record, lower, upper)
     words = f"{chosen.allowance!r} exceeds the width of the pair with the minimum lower bound, {room!r}"
     checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
     _models(checks, record, chosen, f"{path}models", weights)
     if chosen.proved:
-        checks.require(closed, f"{path}proved", "is true although upper - lower exceeds the gap")
+        checks.require(closed, f"{path}proved", "is true although upper - lower exceeds the requested gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
-        checks.require(first, f"{path}upper", "another pair has a smaller upper bound")
+        checks.require(first, f"{path}upper", f"another pair has a smaller upper bound than {top!r}")
 
 
 def _criterion_bounds(record: Record, chosen: StableChoice, weight: float) -> tuple[FloatArray, FloatArray]:
@@ -129,19 +137,23 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             words = "is true although the gap of the criterion of its weight is larger"
             checks.require(closed, f"{path}[{i}].proved", words)
     if len(chosen.models) > 1:
-        checks.only_read(f"{path}[].support", "no other subset is compared")
+        checks.only_read(f"{path}[].support", "not compared with other subsets")
     if chosen.models:
         weights = tuple(model.weight for model in chosen.models)
-        checks.require(weights == asked, path, "do not belong to the requested weights")
+        checks.require(weights == asked, path, f"are for the weights {weights}, but {asked} were requested")
         own = chosen.models[0]
         right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
-        checks.require(right, f"{path}[0]", "is not the model of the record")
+        checks.require(right, f"{path}[0]", "must be the reported model")
 
 
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
     """Check that the model of a weight is at a pair of the grid and has features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
-    checks.require((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
+    checks.require(
+        (one.gamma, one.tau) in pairs,
+        f"{path}gamma",
+        f"the pair gamma {one.gamma!r}, tau {one.tau} is not in the table",
+    )
     size = (record.request.restrictions or NONE).features(one.support)
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
     allowed &= set(one.support) <= set(record.data.names)
@@ -177,7 +189,9 @@ def _check_refitted_changes(
         worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
     right = stable.fold < plan.k and by_fold[stable.fold] >= by_fold.max() - slack
-    checks.require(bool(right), "stability.fold", f"another fold changes the model more, {int(by_fold.argmax())}")
+    checks.require(
+        bool(right), "stability.fold", f"is {stable.fold}, but fold {int(by_fold.argmax())} changes the model more"
+    )
     return checks.end_part("instability of the model at the supports of the record, by refits")
 
 
@@ -206,8 +220,8 @@ def _compare_instability_intervals(
     for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
         ends = interval.lower, interval.upper
         if not _check_true_interval(checks, record, design, (gamma, tau), ends, path, None if i else stable):
-            checks.leaves("not checked: the distance from the instability", "stability.instability_lower")
-            checks.leaves("not checked: the distance from the instability", "stability.instability_upper")
+            checks.leaves("not checked: the distance from the recomputed instability", "stability.instability_lower")
+            checks.leaves("not checked: the distance from the recomputed instability", "stability.instability_upper")
             return i
     checks.mark_bounded_fields("stability.instability_lower", "stability.instability_upper")
     if len(claimed) > 1 and most > 1:

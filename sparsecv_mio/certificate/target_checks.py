@@ -25,7 +25,9 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
     """
     target, classes, counts = record.loss.target, record.classes, record.counts
     for name, part, needed in (("classes", classes, target.has_classes), ("counts", counts, target.has_counts)):
-        if not checks.require((part is not None) == needed, name, f"is null or not, the loss is {record.loss}"):
+        if not checks.require(
+            (part is not None) == needed, name, f"must {'not be' if needed else 'be'} null with loss {record.loss}"
+        ):
             return False
     if classes is None and counts is None:
         return True
@@ -41,7 +43,7 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
         checks.close("classes.null_error", classes.null_error, null_error, 1e-12)
         word = record.request.positive if isinstance(record, Record) else None
         right = word is None or resolve_class(word, (classes.negative, classes.positive)) == classes.positive
-        checks.require(right, "request.positive", "is not the positive class")
+        checks.require(right, "request.positive", f"is {word!r}, but the positive class is {classes.positive!r}")
         checks.end_part("the classes, and the log loss of their frequencies")
     return True
 

@@ -164,7 +164,7 @@ def _rows_and_folds(
         return dataset, None
     plan = folds_again(info, dataset) if folds is None else folds
     for pair in reported_pairs(record) if isinstance(record, Record) else ():
-        checks.require(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
+        checks.require(len(pair.folds) == plan.k, pair.name, f"has {len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _check_folds(checks, info, plan) else None
 
 
@@ -253,7 +253,7 @@ def _check_restrictions(
     except BadInput as error:
         return checks.require(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
-    checks.require(by_name == restrictions, place, "must use the names of the data, in their order")
+    checks.require(by_name == restrictions, place, "must name the features as the data do, in the order of the data")
     try:
         by_name.check_vary(set(dataset.names) - vary)
     except BadInput as error:
@@ -369,7 +369,7 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
     checks.require(
         every == (record.status == "proved"),
         "status",
-        f"is {record.status}, but the rows of the table imply another status",
+        f"is {record.status}, but its rows are {'' if every else 'not '}all proved",
     )
     checks.end_part("the requested grid, status")
     for i, row in enumerate(record.path):
@@ -405,7 +405,7 @@ def _verify_near(checks: Checks, record: NearRecord, design: Design) -> bool:
     """Check a near-optimal list: values and, if this is possible, its completeness."""
     checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
     by_folds = record.by == "cv"
-    if not checks.require(not by_folds or design.plan is not None, "folds", "is null though the CV error is compared"):
+    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
         return False
     check_near_list(checks, record, make_values(design, record.gamma, design.plan if by_folds else None))
     return True

@@ -45,7 +45,10 @@ def test_rows_that_are_not_those_of_the_definition(monkeypatch: pytest.MonkeyPat
     wrong = RowsOfFolds(replace(right.dataset, X=X), right.folds)
     monkeypatch.setattr(own_rows, "rows_of_record", lambda *_: wrong)
     failure = sc.verify(record, data).failures[0]
-    assert failure.field == "request.na_within" and failure.message == "fold 3 has different rows"
+    assert (
+        failure.field == "request.na_within"
+        and failure.message == "the values of fold 3 differ from those that its training rows give"
+    )
 
 
 def test_data_without_cells_that_were_filled() -> None:
