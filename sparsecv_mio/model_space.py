@@ -548,7 +548,7 @@ class Restrictions:
         for option, some in (("force-in", inside), ("force-out", outside)):
             if twice := some & adjusting:
                 name = names[min(twice)]
-                raise BadInput(f"adjust, {option}: column {name!r} is in both: what is adjusted for is not chosen")
+                raise _adjusted_twice(option, name)
         outside, adjusting = outside | references, adjusting - references
         factors = self._resolve_factors(names, outside | adjusting)
         for columns in factors:
@@ -576,8 +576,7 @@ class Restrictions:
         for option, names in parts.items():
             for name in self.adjust:
                 if name in names:
-                    others = f"adjust, {option.replace('_', '-')}"
-                    raise BadInput(f"{others}: column {name!r} is in both: what is adjusted for is not chosen")
+                    raise _adjusted_twice(option.replace("_", "-"), name)
 
     def _resolve_factors(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
         """Return the factors by names of the data, without excluded and adjustment columns."""
@@ -593,7 +592,7 @@ class Restrictions:
         seen: set[int] = set()
         for columns in made:
             if twice := seen & set(columns):
-                raise BadInput(f"count: column {names[min(twice)]!r} is in two factors: leave it out of one")
+                raise BadInput(f"count: column {names[min(twice)]!r} is in two factors; remove it from one of them")
             seen |= set(columns)
         for option in SIGNS:
             for j in sorted(
@@ -687,6 +686,14 @@ class _ByName:
 def abbreviate_names(names: Sequence[str]) -> str:
     """Return names as a list, quoted if they contain a comma; a long list ends with the number of the others."""
     return abbreviate_list(list(map(quoted_name, names)))
+
+
+def _adjusted_twice(option: str, name: str) -> BadInput:
+    """Return the error for an adjustment column that another option names too."""
+    return BadInput(
+        f"adjust, {option}: column {name!r} is in both options, but an adjusted column is not selected; remove it from "
+        "one of the two"
+    )
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:

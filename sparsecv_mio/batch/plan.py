@@ -435,7 +435,7 @@ def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     sources = [source for table in plan["data"] for source in make_sources(table, Path(folder))]
     vary = plan.get("vary", {})
     _check_keys(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
-    lists = {name: _list_values(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
+    lists = {name: _list_values(name, vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
     excluded = [_rule(rule, "[[exclude]]", ("design", *DESIGN_KEYS)) for rule in plan.get("exclude", [])]
     tasks: dict[str, Task] = {}
     for task in itertools.chain(
@@ -521,7 +521,7 @@ def _make_included_tasks(
 
 def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
     have = {**dict(task.source.spec), **task.settings, "data": task.source.name}
-    return all(have.get(name) in _list_values(value) for name, value in rule.items())
+    return all(have.get(name) in _list_values(name, value) for name, value in rule.items())
 
 
 def _rule(rule: Any, where: str, more: Iterable[str] = ()) -> dict[str, Any]:
@@ -542,10 +542,11 @@ def _names(sources: Iterable[DataSource]) -> list[str]:
     return [source.name for source in sources]
 
 
-def _list_values(value: Any) -> list[Any]:
+def _list_values(name: str, value: Any) -> list[Any]:
+    """Return the values of a key of `[vary]` or of a rule, of which there is at least one."""
     items = value if isinstance(value, list) else [value]
     if not items:
-        raise BadInput("[vary]: a list is empty; remove the key or give a value")
+        raise BadInput(f"plan: {name} is an empty list; remove it or give a value")
     return [_format_solver_options(item) if isinstance(item, Mapping) else item for item in items]
 
 

@@ -279,7 +279,9 @@ class FoldBounds:
             Incumbents(self.best, self.supports), out, ends,
         )  # fmt: skip
         if broken:
-            raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")
+            raise Contradiction(
+                f"{broken} certified lower bounds of a fold exceed the objective of a known support; please report this"
+            )
         if self.lever:
             reach = 1.0 / form.w
             for row, size in zip(out, sizes.tolist(), strict=True):

@@ -120,7 +120,7 @@ def bound_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivor
     mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(rows.u) > 1 else 0)
     task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding_unit(tau))
     if fold_bounds.bound_fold(fold, np.array([tau]), task, Incumbents(best, masks), out, each):
-        raise Contradiction("a certified lower bound exceeds the value of a known support")
+        raise Contradiction(f"tau {tau}: a lower bound exceeds the objective of a known support; please report this")
     if best[tau] < supports.best[tau]:
         supports.take([survivors[masks[tau]]])
     ends = Ends(out[0, 2], out[0, 3], Origin(int(out[0, 4])), Origin(int(out[0, 5])), float(out[0, 6]))
@@ -664,7 +664,10 @@ class WideFold:
         slip = float(allowance(self.rows.rounding_allowance(tau), self.relaxation.b))
         level = incumbents.best[tau] * (1.0 + TIE) + slip if tau in incumbents.best else np.inf
         if dual - slip > level:
-            raise Contradiction("a certified lower bound exceeds the value of a known support")
+            raise Contradiction(
+                f"tau {tau}: the lower bound {dual - slip!r} exceeds {level!r}, the objective of a known support; "
+                "please report this"
+            )
         return RelaxedSize(dual, primal, slip, level)
 
     def _screen(self, tau: int, at: RelaxedSize) -> NDArray[np.int8]:

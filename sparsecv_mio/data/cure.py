@@ -1282,8 +1282,8 @@ def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
         return series.to_numpy(dtype=np.float64).copy()
     for row, value in enumerate(series.tolist(), start=1):
         if isinstance(value, str) and reading_options.is_number(value, reading_options.POINT):
-            more = "convert the column to numbers, for example by pandas.to_numeric"
-            raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
+            more = "convert the column, for example by pandas.to_numeric"
+            raise BadInput(f"column {name!r}, row {row}: the number {value!r} is stored as text; {more}")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):
             raise bad_cell(name, row, None if series.isna().iloc[row - 1] else str(value))
     return np.array([float(value) for value in series.tolist()])

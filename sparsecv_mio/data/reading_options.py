@@ -568,9 +568,10 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
         if len(words) < 2 or not all(words) or len(set(words)) < len(words):
             what = f"not a list of two or more different values for column {column!r}"
             raise BadInput(f"order: {listed!r} is {what}; {ORDER_FORM}")
-        orders.append((str(column).strip(), words))
-    if len(dict(orders)) < len(orders):
-        raise BadInput(f"order: a column is given twice; {ORDER_FORM}")
+        name = str(column).strip()
+        if name in dict(orders):
+            raise BadInput(f"order: column {name!r} is given twice; {ORDER_FORM}")
+        orders.append((name, words))
     return tuple(orders)
 
 

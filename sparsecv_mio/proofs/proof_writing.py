@@ -265,7 +265,10 @@ def write_proof(
                 check(str(place))
     except np.linalg.LinAlgError:
         proof.kept.remove()
-        raise BadInput("--proof: columns are too nearly dependent for this small gamma; drop some columns") from None
+        least = record.gamma if isinstance(record, FitRecord) else min(record.request.gammas)
+        raise BadInput(
+            f"--proof: at gamma = {least:g}, columns are too nearly dependent; give a larger gamma or fewer columns"
+        ) from None
     except BadInput:
         proof.kept.remove()
         raise

@@ -27,7 +27,7 @@ from sparsecv_mio.data.rows_of_folds import Measures, OfTrainingRows, fills_of_f
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
-from sparsecv_mio.model_space import NONE
+from sparsecv_mio.model_space import NONE, abbreviate_names
 from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets, rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem
@@ -227,7 +227,10 @@ class SearchProof(PairProof):
             restrictions = record.request.restrictions or NONE
             self.data = standardize(dataset, record.data.scale, record.data.intercept, restrictions)
             if self.data.names != found.context.data.names:
-                raise BadInput("--proof: some columns vary only in the held-out rows of some folds; drop these columns")
+                named = abbreviate_names(sorted({*self.data.names} ^ {*found.context.data.names}))
+                raise BadInput(
+                    f"--proof: not supported with columns that vary only in the held-out rows of a fold; drop {named}"
+                )
         self.folds = FoldScores(self.data, plan, self.within)
         self.chosen = self.folds.chosen
         self.columns = self.data.only(self.chosen.choice.others)

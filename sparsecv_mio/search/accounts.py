@@ -272,7 +272,7 @@ class Accounts:
 
 def _read_accounts(stored: Archive) -> list[SourceWork]:
     """Return the accounts of a checkpoint."""
-    return read_json_value(parse_json(stored["accounts"]), list[SourceWork], "accounts")
+    return read_json_value(parse_json(stored["accounts"], "accounts"), list[SourceWork], "accounts")
 
 
 def merge_accounts(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:

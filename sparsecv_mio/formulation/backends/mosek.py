@@ -104,7 +104,7 @@ def _append_cone(solver: Any, domain: int, cone: QuadraticRow) -> None:
     i, j, value = cone.terms
     square, product = np.flatnonzero(i == j), np.flatnonzero(i != j)
     if len(square) != 1 or value[square[0]] != 1.0 or cone.upper != 0.0:
-        raise ValueError("a quadratic row that is no cone")
+        raise ValueError("a quadratic constraint does not have the form x^2 <= a b or x^2 <= c a")
     first = solver.getnumafe()
     solver.appendafes(3)
     if len(product) == 1 and not len(cone.index):
@@ -114,7 +114,7 @@ def _append_cone(solver: Any, domain: int, cone: QuadraticRow) -> None:
         solver.putafefentry(first, int(cone.index[0]), 1.0)
         solver.putafeg(first + 1, -0.5 * float(cone.linear[0]))
     else:
-        raise ValueError("a quadratic row that is no cone")
+        raise ValueError("a quadratic constraint does not have the form x^2 <= a b or x^2 <= c a")
     solver.putafefentry(first + 2, int(i[square[0]]), 1.0)
     solver.appendacc(domain, [first, first + 1, first + 2], None)
 

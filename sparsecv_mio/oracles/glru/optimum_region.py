@@ -504,10 +504,15 @@ def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -
 def _known_positions(remove: Any, allowed: BoolArray, what: str) -> IntArray:
     """Return the positions to remove; raise if one is not allowed or is repeated."""
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
-    if gone.size and not (0 <= gone.min() <= gone.max() < allowed.size and allowed[gone].all()):
-        raise BadInput(f"a {what} to remove is not in the problem; give positions 0 .. {allowed.size - 1} of it")
-    if np.unique(gone).size != gone.size:
-        raise BadInput(f"a {what} to remove is given twice; give each {what} once")
+    seen = set[int]()
+    for position in gone.tolist():
+        if not (0 <= position < allowed.size and allowed[position]):
+            raise BadInput(
+                f"remove: {what} {position} is not in the problem; give positions from 0 to {allowed.size - 1}"
+            )
+        if position in seen:
+            raise BadInput(f"remove: {what} {position} is given twice; give each {what} once")
+        seen.add(position)
     return gone
 
 
@@ -519,10 +524,11 @@ def _new_rows(fit: risk.DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArra
     X, y = np.atleast_2d(np.asarray(matrix, dtype=np.float64)), np.asarray(add[1], dtype=np.float64).ravel()
     if X.shape != (y.size, regularizer.penalised(size)):
         raise BadInput(
-            f"new rows of shape {X.shape} must have {regularizer.penalised(size)} columns, one response each"
+            f"add: new rows of shape {X.shape} must have {regularizer.penalised(size)} columns, and one response each"
         )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise BadInput("a new row holds a number that is not finite")
+        row = int(np.argmin(np.isfinite(X).all(axis=1) & np.isfinite(y)))
+        raise BadInput(f"add: new row {row} has a number that is not finite; correct it or leave the row out")
     fit.problem.loss.check(y)
     return (np.hstack([X, np.ones((y.size, 1))]) if regularizer.intercept else X), y
 

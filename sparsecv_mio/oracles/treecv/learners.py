@@ -123,7 +123,9 @@ class RidgeLearner(_Scored):
         try:
             factor = cho_factor(full[:p, :p] + self.lam * np.eye(p), lower=True)
         except LinAlgError:
-            raise BadInput("the ridge fit of a fold is not unique; give lam > 0 or drop redundant columns") from None
+            raise BadInput(
+                "the ridge fit is not unique on these training rows; give lam > 0 or drop redundant columns"
+            ) from None
         b = cho_solve(factor, full[:p, p])
         return b, float(m.mean[p] - m.mean[:p] @ b) if self.intercept else 0.0
 

@@ -290,7 +290,7 @@ def standard_cv(
                 if last > first:
                     feed_rows(model, rows, first, last, None)
         fed += rows.n - (hi - lo)
-        scores[j] = model.score(rows.X[lo:hi], rows.y[lo:hi])
+        scores[j] = _score_fold(model, rows, j)
         if progress is not None:
             progress(j + 1, rows.k)
     return CvResult(scores, np.diff(rows.starts), fed, perf_counter() - begin)
@@ -397,8 +397,7 @@ class _Tree:
     def _walk(self, model: Any, first: int, last: int, grain: int) -> Iterator[tuple[FloatArray | list[float], int]]:
         """Yield scores in the order of the folds, and numbers of rows learned."""
         if last - first == 1:
-            lo, hi = self.rows.starts[first], self.rows.starts[last]
-            yield [model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])], 0
+            yield [_score_fold(model, self.rows, first)], 0
         elif last - first <= grain and isinstance(model, Recursive):
             yield model.subtree(self.rows, first, last, self.shuffle_seed)
         else:
@@ -406,6 +405,15 @@ class _Tree:
             yield [], fed
             while halves:  # taken out, so that the memory of a model is freed when its half is done
                 yield from self._walk(*halves.pop(0), grain)
+
+
+def _score_fold(model: Any, rows: RowsByFold, fold: int) -> float:
+    """Return the mean loss of a model on the rows of a fold; an error names the fold."""
+    lo, hi = rows.starts[fold], rows.starts[fold + 1]
+    try:
+        return float(model.score(rows.X[lo:hi], rows.y[lo:hi]))
+    except BadInput as error:
+        raise BadInput(f"fold {fold + 1}: {error}") from None
 
 
 def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:

@@ -432,7 +432,7 @@ class Descent(Watched):
         """Restore the state from a checkpoint."""
         check_like(stored, {"journal": np.array("")})
         try:
-            journal = read_json_value(parse_json(stored["journal"]), Journal, "journal")
+            journal = read_json_value(parse_json(stored["journal"], "journal"), Journal, "journal")
             if journal.here is not None:
                 self.here = self._row(journal.here, self.taus)
             if journal.trial is not None:

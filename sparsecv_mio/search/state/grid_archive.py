@@ -81,7 +81,7 @@ def check_archive(state: GridState, stored: Archive) -> None:
     check_range({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
     check_range(position, "weighted_folds", 0, n_folds - 1)
     check_range(position, "weighted", 0, largest)
-    parse_counts(position["by_engine"])
+    parse_counts(position["by_engine"], "by_engine")
     _read_records(position)
 
 
@@ -111,7 +111,10 @@ def restore_state(state: GridState, stored: Archive) -> None:
     folds = position["weighted_folds"].tolist()
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
-    state.counts.nodes, state.counts.by_engine = int(position["nodes"]), parse_counts(position["by_engine"])
+    state.counts.nodes, state.counts.by_engine = (
+        int(position["nodes"]),
+        parse_counts(position["by_engine"], "by_engine"),
+    )
     state.records.update(_read_records(position))
     state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
     state.clear_cache()
@@ -119,7 +122,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
 
 def _read_records(position: Archive) -> dict[str, SourceRecord]:
     """Return what sources promised and kept; raises `CorruptStore` for anything else."""
-    stored = parse_json(position["records"])
+    stored = parse_json(position["records"], "records")
     pairs = list(stored.values()) if isinstance(stored, dict) else [None]
     numbers = [pair if isinstance(pair, list) and len(pair) == 4 else [None] for pair in pairs]
     if not all(type(number) is float and 0.0 <= number < np.inf for pair in numbers for number in pair):

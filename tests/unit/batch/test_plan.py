@@ -195,7 +195,7 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\ntest = [0.2, 2]\n", "test: 2 is not a share"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\ngamma = '1:0.1:3'\n", "gamma: '1:0.1:3' is reversed"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\ngamma = '1..0.1'\n", "gamma: '1..0.1' is reversed"),
-        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfolds = []\n", "a list is empty"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfolds = []\n", "is an empty list; remove it or give a value"),
         ("[[data]]\nsklearn = 'diabetes'\n[[exclude]]\nfolds = '10'\n", "every task is excluded"),
         ("[[data]]\nsklearn = 'diabetes'\n[[include]]\ndata = 'x'\n", "there is no data set 'x'"),
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = 2020-01-01\n", "seed: 2020-01-01 is a date or a time"),

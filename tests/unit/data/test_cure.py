@@ -142,7 +142,7 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
         ("n=1<2", "order: column 'n' has numbers, not text values; remove it from the option"),
         ("size", "order: 'size' is not a column with its values; give the values"),
         ("size=small", "order: .'small'. is not a list of two or more different values for column 'size'; give"),
-        (["size=a<b", "size=b<a"], "order: a column is given twice; give the values"),
+        (["size=a<b", "size=b<a"], "order: column 'size' is given twice; give the values"),
     ],
 )
 def test_an_order_that_does_not_fit_is_refused(order: object, said: str) -> None:
