@@ -33,8 +33,9 @@ from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, make_answer_fits
 from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
-from sparsecv_mio.search.answer.result import LITTLE_WORK, data_info, fitted_row, refit_numbers, target_info
+from sparsecv_mio.search.answer.result import data_info, fitted_row, target_info
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
@@ -433,7 +434,9 @@ class PathSearch:
         """
         data, smallest = self.data, int(self.grid.taus.min())
         fast = (
-            quick and len(cells) * refit_numbers(data, data.choice.n_columns(int(self.grid.taus.max()))) > LITTLE_WORK
+            quick
+            and len(cells) * make_answer_fits(data).count_numbers(data.choice.n_columns(int(self.grid.taus.max())))
+            > LITTLE_WORK
         )
         for (g, tau), cell in sorted(cells.items(), key=lambda item: (item[0][1] != smallest, not item[1].complete)):
             check_wanted()

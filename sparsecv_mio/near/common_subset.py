@@ -32,11 +32,11 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import UNKNOWN, Valued
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.result import (
     all_rows_fit,
     data_info,
     fold_info,
-    takes_long,
     target_info,
 )
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -242,7 +242,7 @@ class CommonSearch:
         problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
         tau = winner.criterion.terms.count(best.support)
         cell = BestSubset.from_bounds(tau, best.support, np.inf)
-        quick = self.clock.abandoned.is_set() and takes_long(data, len(best.support))
+        quick = self.clock.abandoned.is_set() and make_answer_fits(data).takes_long(len(best.support))
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
         # the model has the first of equal columns, whichever was found

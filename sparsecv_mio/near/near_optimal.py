@@ -27,7 +27,8 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import UNKNOWN, Valued
 from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.search.answer.result import column_names, data_info, fold_info, target_info
+from sparsecv_mio.search.answer.answer_fits import column_names
+from sparsecv_mio.search.answer.result import data_info, fold_info, target_info
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock

@@ -20,16 +20,14 @@ from sparsecv_mio.bounds.model_changes import (
     LossesOfRows,
     OpenFolds,
     Residuals,
-    losses_without_rows,
     needs_own_centres,
     residual_distances,
-    residuals_without_rows,
 )
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.problem.constraints import constraints_of
-from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Pair, PairBounds, simplest
@@ -37,8 +35,6 @@ from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
-
-NEWTON_COST = 50.0  # cost of a fit by Newton's method, relative to a fit by moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +77,7 @@ UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 def instability_cost(context: Context, tau: int) -> float:
     """Numbers that the instability of one pair touches, roughly."""
-    each = 1.0 if context.data.loss.is_quadratic else NEWTON_COST
+    each = make_answer_fits(context.data).cost_without_rows
     return float(context.data.n) * context.folds.k * (context.data.choice.n_columns(tau) + 8.0) * each
 
 
@@ -97,7 +93,7 @@ class Instabilities:
     """
 
     def __init__(self, context: Context, cells: CellTable, known: Known | None = None) -> None:
-        self.context, self.cells = context, cells
+        self.context, self.cells, self.fits = context, cells, make_answer_fits(context.data)
         folds = context.folds
         self.left_out = [folds.left_out(fold) for fold in range(folds.k)]
         self._known: Known = {} if known is None else known
@@ -166,8 +162,7 @@ class Instabilities:
         key = (cell.tau, np.float64(gamma).tobytes())
         if key not in self._tied:
             data = self.context.data
-            refit = refit_rows if data.loss.is_quadratic else refit_glm
-            fits = [refit(data, slice(0, data.n), support, gamma) for support in listed]
+            fits = [refit_rows(data, slice(0, data.n), support, gamma) for support in listed]
             best = min(fits, key=lambda fit: fit.objective)
             top = best.objective * (1.0 + TIE_RTOL) + best.objective_error
             tied = [fit for fit in fits if fit.objective - fit.objective_error <= top]
@@ -178,15 +173,11 @@ class Instabilities:
     @cached_property
     def _size(self) -> float:
         """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
-        if not self.context.data.loss.is_quadratic:
-            return 0.0
-        r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        return float(r @ r)
+        return self.fits.rounding_scale
 
     def _fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
         """Fit one support without each of some sets of rows."""
-        make = residuals_without_rows if self.context.data.loss.is_quadratic else losses_without_rows
-        return make(self.context.data, support, gamma, left_out)
+        return self.fits.fit_without_rows(support, gamma, left_out)
 
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return bounds on the largest change: the computed changes of solved folds, and bounds of the others."""

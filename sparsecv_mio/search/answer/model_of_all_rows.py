@@ -18,11 +18,10 @@ from sparsecv_mio.certificate.records import Record, Refit
 from sparsecv_mio.data.cure import OVER_ALL_ROWS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.thresholds import has_large_matrices
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Within
 
 OVER_TRAINING_ROWS = "over the training rows of each fold, for the model of all rows over these"
@@ -74,14 +73,5 @@ def _best_subset(
     data: StandardData, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]
 ) -> tuple[BestSubset, int]:
     """Find the best subset of one size on all rows; also the nodes that it took."""
-    if not data.loss.is_quadratic:
-        from sparsecv_mio.trees.smooth_rows import make_subsets
-
-        whole = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
-        solved = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
-    else:
-        from sparsecv_mio.search.problems.all_rows import solve_all_rows
-
-        problem = None if has_large_matrices(data, 1) else full_problem(data, gamma)
-        solved = solve_all_rows(data, gamma, problem, [tau], [start], UNLIMITED, expired)
+    solved = make_answer_fits(data).solve(gamma, tau, start, expired)
     return solved.by_size[tau], solved.nodes

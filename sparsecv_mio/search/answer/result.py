@@ -6,14 +6,14 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
     SCHEMA,
@@ -35,12 +35,11 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
-from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm_objective import explained_share, null_loss
-from sparsecv_mio.problem.objective import fit, ridge_weights, standard_error
-from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
+from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, make_answer_fits
 from sparsecv_mio.search.answer.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state import pairs as one_standard_error
@@ -50,7 +49,7 @@ from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, proved_part
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
+from sparsecv_mio.units import PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
 from sparsecv_mio.words import Method
 
 FEWEST = 3  # minimum number of sizes proved one after the other from which the growth of costs is estimated
@@ -132,114 +131,8 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 
 DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are removed; please report this"
 UNWEIGHED = "the time limit ended before stability was computed; the model is that of the minimum CV error"
-LITTLE_WORK = 1 << 25  # numbers that fits read in a fifth of a second
-OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # work of a fit: of a row and column by QR, of a row by Newton; rows
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
 LATEST = 0.5, 1.5  # seconds after `GRACE` in which fits that steps do not reach may end; the second for little work
-
-
-def refit_numbers(data: StandardData, size: int) -> int:
-    """Return the work of a fit by rows, as a count of numbers read: `LITTLE_WORK` of them take 0.2 s.
-
-    Parameters
-    ----------
-    data : StandardData
-        Data in standard coordinates.
-    size : int
-        Number of columns.
-    """
-    of_row = OF_A_COLUMN * (size + 1) if data.loss.is_quadratic else OF_STEPS
-    return max(data.n, LEAST_ROWS) * of_row
-
-
-def takes_long(data: StandardData, size: int) -> bool:
-    """Return True if a fit by rows, with bounds on its errors, takes a twentieth of a second or longer.
-
-    Parameters
-    ----------
-    data : StandardData
-        Data in standard coordinates.
-    size : int
-        Number of columns.
-    """
-    if data.loss.is_quadratic:
-        return data.n * size**2 > QUICK_WORK
-    return refit_numbers(data, size) > LITTLE_WORK // 4
-
-
-def column_names(data: StandardData, columns: IntArray) -> tuple[str, ...]:
-    """Return the names of columns in standard numbering, in file order."""
-    return tuple(data.dataset.names[j] for j in np.sort(data.columns[columns]).tolist())
-
-
-@dataclass(frozen=True, eq=False)
-class _AllRowsFit:
-    """Fit of one support on all rows, in standard coordinates; `blurred` is True if its coefficients lack digits."""
-
-    support: IntArray
-    beta: FloatArray
-    objective: float
-    error: float
-    v_mean: FloatArray
-    r_mean: float
-    blurred: bool = False
-
-    def convert_to_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
-        """Return objective, coefficients and intercept; computed in twice the precision if the fit lacks digits."""
-        if not self.blurred:
-            return self.objective * data.loss_unit, *data.coefficients(
-                self.support, self.beta, self.v_mean, self.r_mean
-            )
-        source, columns = data.dataset, np.sort(data.columns[self.support]).tolist()
-        model = fit(
-            source.X, source.y, columns, ridge_weights(columns, data.free, gamma), scale=str(data.scale),
-            intercept=str(data.intercept),
-            weights=source.row_weights,
-        )  # fmt: skip
-        coefficients = dict(zip(column_names(data, self.support), model.beta.tolist(), strict=True))
-        return model.objective, coefficients, model.intercept
-
-
-def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
-    """Fit by QR of the rows, or, with many rows, from stored moments if these are accurate enough."""
-    if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
-        from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
-
-        fit_by_moments = fit_from_moments(problem, [support])
-        value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
-        if value < np.inf and error <= MOMENTS_RTOL * value:
-            beta = fit_by_moments.coefficients(0)
-            return _AllRowsFit(support, beta, value, error, problem.v_mean, problem.r_mean)
-    made = refit_rows(data, slice(0, data.n), support, gamma)
-    v_mean = np.zeros(data.q)
-    v_mean[support] = made.v_mean
-    blurred = made.spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(made.beta).max(initial=0.0)
-    blurred &= data.loss.is_quadratic
-    return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
-
-
-def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
-    """Fit in double precision; f at any coefficients is an upper bound on the optimum, however accurate they are."""
-    if not data.loss.is_quadratic:
-        from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # squared-error loss does not need this import
-
-        theta, level, value = fit_glm_quickly(data, slice(0, data.n), support, gamma)
-        return _AllRowsFit(support, theta, value, MOMENTS_RTOL * value, np.zeros(data.q), level)
-    rows = CentredRows.from_data(data.only(support), slice(0, data.n))
-    V, r = rows.V, rows.r
-    penalty = capped_penalty(gamma_to_lam(gamma), data.weight[support])
-    if data.n * len(support) ** 2 <= QUICK_WORK:
-        A = np.vstack((V, np.diag(np.sqrt(penalty))))
-        size = np.linalg.norm(A, axis=0)
-        size[size == 0.0] = 1.0
-        beta = np.linalg.lstsq(A / size, np.append(r, np.zeros(len(support))), rcond=None)[0] / size
-    else:
-        beta = np.linalg.lstsq(V.T @ V + np.diag(penalty), r @ V, rcond=None)[0]
-    residual = r - V @ beta
-    v_mean = np.zeros(data.q)
-    v_mean[support] = rows.v_mean
-    objective = float(residual @ residual + penalty @ beta**2)
-    return _AllRowsFit(support, beta, objective, MOMENTS_RTOL * float(r @ r), v_mean, rows.r_mean)
 
 
 def all_rows_fit(
@@ -264,7 +157,8 @@ def all_rows_fit(
     """
     unit = data.loss_unit
     supports = _supports_to_fit(data, cell)
-    fit_of = partial(_fit_quickly, data, gamma) if quick else partial(_fit_support, data, gamma, problem)
+    made = make_answer_fits(data)
+    fit_of = partial(made.fit_quickly, gamma) if quick else partial(made.fit_support, gamma, problem)
     fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
     best = min(fits, key=lambda tried: tried.objective)
     first = _first_copies(data, best.support)
@@ -279,10 +173,7 @@ def all_rows_fit(
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # a complete list of candidates proves nothing if one of them has no value
-    most = LOSS_SLACK * best.objective
-    if data.loss.is_quadratic:
-        most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
-    allowance = 2.0 * min(best.error, most) if all_known else 0.0
+    allowance = 2.0 * min(best.error, made.bound_rounding(best.objective)) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     lower, upper = float(lower * unit), float(upper * unit)
     refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
@@ -339,10 +230,11 @@ def with_supports_of_folds(
         return cell
     constraints, own = constraints_of(data), _supports_to_fit(data, cell)[0]
     suggested = _suggest_supports(data, constraints, cell.tau, supports, counts)
-    n_numbers = refit_numbers(data, data.choice.n_columns(cell.tau))
+    made = make_answer_fits(data)
+    n_numbers = made.count_numbers(data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
-    fits = [_fit_quickly(data, gamma, support) for support in [own, *suggested]]
+    fits = [made.fit_quickly(gamma, support) for support in [own, *suggested]]
     inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
     best = min(
         (fit for fit, keeps in zip(fits, inside, strict=True) if keeps), key=lambda fit: fit.objective, default=fits[0]
@@ -410,6 +302,7 @@ class _Reported:
         self.data, self.folds, self.grid = context.data, context.folds, context.grid
         self.cells: CellTable = snapshot.cells
         self.unit = self.data.loss_unit
+        self.fits = make_answer_fits(self.data)
         self.per_row, self.scored = context.cv_error_factor, context.scored_weights
         self.gap = context.gap
         self.deadline, self.until = context.deadline, time.monotonic() + GRACE
@@ -439,7 +332,7 @@ class _Reported:
         cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
         losses, values = np.full(self.folds.k, np.nan), np.array(cells.value[pair])
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-        if not self.data.loss.is_quadratic:
+        if self.fits.has_steps:
             self._score_from_all_rows(pair, folds, losses)
         for fold in folds[np.isnan(losses[folds])].tolist():
             support = cells.pool.supports[cells.support[(*pair, fold)]]
@@ -462,7 +355,7 @@ class _Reported:
 
     def _fits_long(self, size: int) -> bool:
         """Return `_has_taken_long` with one more fit by rows: 1 to 6 milliseconds for at most 2,000 rows."""
-        self.looked_at += refit_numbers(self.data, size)
+        self.looked_at += self.fits.count_numbers(size)
         return self._has_taken_long()
 
     def _is_grace_over(self) -> bool:
@@ -592,10 +485,8 @@ class _Reported:
             return None
         for fold in undecided.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
-            if not floor > 0.0 and self.data.loss.is_quadratic:
-                problem = moments_of_training(self.data, rows).problem(self.data, gamma)
-                centre = Centre.from_problem(problem, problem.rounding)
-                floor = 0.0 if centre is None else centre.objective_lower_bound
+            if not floor > 0.0:
+                floor = self.fits.bound_objective(rows, gamma)
             late = time.monotonic() > until or (self.deadline.is_over() and self._fits_long(size))
             if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or late:
                 return None
@@ -731,7 +622,7 @@ def _fit_best_subset(
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.has_moments else None
-    quick = context.deadline.abandoned.is_set() and takes_long(data, data.choice.n_columns(cell.tau))
+    quick = context.deadline.abandoned.is_set() and make_answer_fits(data).takes_long(data.choice.n_columns(cell.tau))
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
     cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())

@@ -22,6 +22,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
+from sparsecv_mio.search.answer.answer_fits import column_names
 from sparsecv_mio.search.answer.result import (
     LONGEST,
     UNWEIGHED,
@@ -29,7 +30,6 @@ from sparsecv_mio.search.answer.result import (
     build_record,
     check_cells,
     check_intervals,
-    column_names,
     longer_limit,
     with_supports_of_folds,
 )
