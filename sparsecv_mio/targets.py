@@ -1,7 +1,7 @@
 """The losses and their requirements on the target: the only module that states in words how the losses differ.
 
-`problem/row_losses` has their mathematics. This module imports no numerical library, so the command line can be parsed
-without numpy.
+`problem/row_losses` defines the losses mathematically. This module imports no numerical library, so the command line
+can be parsed without numpy.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept. At t = 1 one V_1
 holds for all folds, and the difference between V_1 and the minimum lowers the bound of each fold by the full amount.
 With weight t, the difference between V_t and the minimum lowers the bound by 1 / t of that amount. On the other hand,
-the minimiser of f + t h fits the held-out rows better than b* does, which lowers the bound the more the larger t is.
+the minimiser of f + t h fits the held-out rows better than b* does, which lowers the bound, and more so for larger t.
 Large weights therefore give the best bounds if relaxations are far from the minimum, as they are with small penalties;
 small weights give the best bounds if a fold contains rows that no model fits.
 

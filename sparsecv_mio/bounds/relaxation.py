@@ -1,8 +1,8 @@
 """The perspective relaxation (P) of one best-subset problem for every tau; its dual value (D) certifies a lower bound.
 
-The problem is that of one fold or of the full data, at one gamma. Its columns are divided by the square root of M_jj,
-so that the matrix M has a unit diagonal, and it includes a diagonal w for which `M - diag(w)` is positive semidefinite.
-Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
+The problem is that of one fold or of the full data, at one gamma. Columns are divided by the square roots of the
+diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given for which `M - diag(w)` is positive
+semidefinite. Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
 (`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinates.
 
 `screened` applies safe screening: it fixes columns that are in every support at least as good as the incumbent, or in

@@ -3,8 +3,8 @@
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
 zero. The minimum is therefore taken over plain ridge fits with the required signs. One such fit is tried for each set
-of columns that is contained in an allowed support and leaves out only columns of it with a sign constraint
-(docs/theory.md, "Restrictions"). This module makes no constrained fit.
+of columns that results from an allowed support by removing some of its columns with a sign constraint (docs/theory.md,
+"Restrictions"). This module makes no constrained fit.
 """
 
 from __future__ import annotations

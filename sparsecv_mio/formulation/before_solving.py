@@ -1,8 +1,8 @@
-"""Elimination of columns, before a solver runs, that every solution at least as good as its initial solution contains.
+"""Elimination, before a solver runs, of all columns that must be in a solution at least as good as the initial one.
 
 A solver's tolerances are relative to the scale of the objective, the sum of squares y'y of the centred target. If the
 columns F explain nearly all of the target, these tolerances may be larger than the minimum itself. Eliminating F
-exactly leaves the same problem in the other columns. Its scale is f(F), the objective of the ridge fit on F
+exactly leaves a problem of the same form in the other columns, whose scale is f(F), the objective of the ridge fit on F
 (:mod:`sparsecv_mio.problem.elimination`).
 """
 

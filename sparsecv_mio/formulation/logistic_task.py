@@ -6,7 +6,7 @@
 Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
 the objective is divided by the mean weight of a row, so that a row has a weight of about 1.
 
-Bounds on coefficients and margins hold for every solution at least as good as the initial one. They come from a
+Bounds on coefficients and margins hold for every solution at least as good as the initial one. The bounds come from a
 quadratic that is below the objective F wherever F is at most that of the initial solution (docs/theory/glm.md, section
 3). The perspective relaxation of this quadratic is the first lower bound.
 

@@ -1,8 +1,8 @@
 """Lists of near-optimal supports of one size, found by the solver of a vendor.
 
-A solver returns one support and a lower bound, which is trusted to 2e-6 of the scale of the objective. These do not
-determine the held-out error, because another support may be as good. Therefore the problem is solved again, and each
-support found so far is excluded by a constraint (at most tau - 1 of its columns). This is repeated until the lower
+A solver returns one support and a lower bound, which is trusted to 2e-6 of the scale of the objective. One support does
+not determine the held-out error, because another support may be as good. Therefore the problem is solved again, and
+each support found so far is excluded by a constraint (at most tau - 1 of its columns). This is repeated until the lower
 bound is clearly above the best objective. Every support found in this way is a candidate.
 
 The solver receives results of this package's relaxations (theory sections 1 and 2). The solution of the relaxation

@@ -17,8 +17,8 @@ An unknown bound is -inf / +inf, never None or NaN.
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
 own tolerances, so its dual bound is trusted only to 2e-6 of the objective's scale (theory section 9): `lower` is the
 dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, by which incumbents of a solver may
-violate their constraints; the test uses at most a thousandth of `upper` as allowance. A bound computed by this package
-has an allowance for rounding only.
+violate their constraints; in the condition of `Stop.OPTIMAL` it counts at most as a thousandth of `upper`. A bound
+computed by this package has an allowance for rounding only.
 
 `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or that
 its bound is not trusted. Backends that solve a sequence of models have one model in each round. `Stop.STALLED` means

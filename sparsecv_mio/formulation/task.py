@@ -6,9 +6,9 @@ sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scaled coefficients 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
 where `G + diag(w)` is M scaled to a unit diagonal, and g is c in the same units. Any w with a positive semidefinite G
-is valid. Here w is the scaled penalty plus the smallest eigenvalue of the rest, the largest multiple of the identity
-that can be moved into the perspective (theory section 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2
-/ z_j`, where z_j is 1 for a chosen column.
+is valid. Here w is the scaled penalty plus the smallest eigenvalue of the remaining matrix; this eigenvalue is the
+largest multiple of the identity that can be moved into the perspective (theory section 4). The perspective relaxation
+replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
 
 Bounds on coefficients, which are the big-M values of the models, hold for every b at least as good as the initial
 solution. For every b with `f(b) <= ubar`, with any support, and the ridge fit b_r on all columns,

@@ -27,7 +27,7 @@ a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum
 norm of the inverse of the Hessian without N, the length of the gradient is at most `delta = (g + |sum over N of s_i
 sign_i z_i|) / sqrt(1 - h)`, and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`,
 there is a certified ball of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L` with the function k of
-docs/theory/glm.md, section 2. All other folds are fitted.
+docs/theory/glm.md, section 2. Folds without this condition are fitted.
 """
 
 from __future__ import annotations

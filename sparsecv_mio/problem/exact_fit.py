@@ -1,8 +1,8 @@
 """Ridge fits in integer arithmetic, without rounding, for data on which twice the precision of floats is not enough.
 
 A float is an integer divided by a power of two, so moments about means are integers over one common divisor. The normal
-equations are solved by fraction-free elimination (Bareiss). The integers have more digits the more the exponents of the
-data differ, so this method is for few rows and columns; `problem.objective.fit` decides when to use it.
+equations are solved by fraction-free elimination (Bareiss). If the exponents of the data differ much, the integers have
+many digits, so this method is for few rows and columns; `problem.objective.fit` decides when to use it.
 """
 
 from __future__ import annotations

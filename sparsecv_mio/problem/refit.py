@@ -1,6 +1,6 @@
 """The ridge fit of one support from the rows, with a bound on its rounding error.
 
-The package has three implementations of this fit. They differ in their input and in their treatment of rounding:
+The package has three implementations of this fit, which differ in their input and in their treatment of rounding:
 
 * `problem.objective.fit` is the definition: from the rows, in the units of the file, in floats. If floats leave fewer
   than nine digits of a residual, it computes in fractions, or in twice the precision if there are many rows. `verify`

@@ -27,8 +27,8 @@ MIOs of a backend                       unknown, depends on the backend
 
 The relative gap of the grid is `(ceiling - floor) / ceiling`, where `floor` is the smallest lower bound of a pair (tau,
 gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A subproblem is *ruled out*
-(excluded by bound) as soon as the lower bound of its pair is at least the ceiling minus the requested gap. It may still
-be solved later.
+(excluded by bound) as soon as the lower bound of its pair is at least the ceiling minus the requested gap. A subproblem
+that is ruled out may still be solved later.
 """
 
 from __future__ import annotations

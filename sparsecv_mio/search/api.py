@@ -6,8 +6,8 @@ holds. No kernel and no solver is imported before this thread starts.
 
 The minimum CV error of a grid is too low as an estimate of the error of the chosen model, because the model was chosen
 by this error. Nested cross-validation therefore repeats the whole procedure without each outer fold: the grid, the
-choice of tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold, which it has
-not used. `nested_cross_validate` estimates the error of the procedure by these predictions.
+choice of tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold, on which it was
+not trained. `nested_cross_validate` estimates the error of the procedure by these predictions.
 
 `search_with_nested_weight` chooses the weight of the instability in the criterion (CV error plus weight times
 instability). One search finds the best pair for every weight. The weight with the minimum error over all outer folds is

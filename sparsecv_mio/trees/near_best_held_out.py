@@ -10,8 +10,8 @@ So h_N is at least `T - u_N`, or S is listed. The held-out loss of a listed supp
 from its full-data fit (`trees/glm_left_out`). A fit without the rows N has a larger loss on them than the full-data fit
 does. The bound reaches h_N as soon as T exceeds the minimum of F by half of this difference, so short lists suffice.
 
-For an upper bound, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at every point
-with F of at most `level`, and `most` one at every fit of the size with F of at most `level`. Suppose that `u_N +
+For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at every
+point with F of at most `level`, and `most` one at every fit of the size with F of at most `level`. Suppose that `u_N +
 anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise, between the fold's fit of a
 listed support and the optimum there would be a point with F equal to `level`, an objective without N of at most u_N and
 a loss of at most `anywhere`, a contradiction. So h_N is at most `most`, or the optimum is listed. If `most <= T - u_N`,

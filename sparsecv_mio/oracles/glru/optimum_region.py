@@ -12,7 +12,7 @@ columns,
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
 by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper keeps one term of the sum of
-both lines at a time, which gives its radii (9) and (11). Here all terms are kept. With midpoints, their sum is
+both lines at a time, which gives its radii (9) and (11). This module keeps all terms. With midpoints, their sum is
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]

@@ -7,8 +7,8 @@ of a solver, they start from the current iterate instead (section 6 of the IACV 
 baseline without information about the fold, that comparison uses the full-data iterate itself.
 
 For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
-step for all folds takes one matrix product `Theta Q - C`, where Theta has one row for each fold and Q and C are moments
-of the full data, and a correction by the rows of each fold.
+step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each fold. Theta has one row
+for each fold; Q and C are moments of the full data.
 """
 
 from __future__ import annotations

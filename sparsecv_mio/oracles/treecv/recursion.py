@@ -2,11 +2,11 @@
 
 The recursion is Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015), on one thread or many.
 
-It is called for a range of folds, with a model that has learned all rows outside of the range. A copy of the model
-learns the rows of the right half and is passed to the recursion for the left half. Then the model itself learns the
-rows of the left half and is passed to the recursion for the right half. For a range of one fold, the model is scored on
-the rows of this fold. At each depth of the recursion every row is learned once, so all k folds cost `ceil(log2 k)`
-passes over the data.
+The recursion is called for a range of folds, with a model that has learned all rows outside of the range. A copy of the
+model learns the rows of the right half and is passed to the recursion for the left half. Then the model itself learns
+the rows of the left half and is passed to the recursion for the right half. For a range of one fold, the model is
+scored on the rows of this fold. At each depth of the recursion every row is learned once, so all k folds cost
+`ceil(log2 k)` passes over the data.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 `certified` converts them to the units of the file, and `solve_interval` does all steps from the data to the record.
 
 Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), in which its kernels are
-loaded or compiled. After the search has used its share of the limit, the calling thread, which imports no kernel,
+loaded or compiled. After the search has used its share of the time limit, the calling thread, which imports no kernel,
 builds the record from the present state of the search.
 """
 

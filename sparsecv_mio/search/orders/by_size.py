@@ -7,8 +7,8 @@ Branch-and-bound trees become more expensive as the size grows. Proofs for the s
    when the next one would not fit into half of the remaining time, or when solving the pair would exclude less than
    half of the other open pairs by bounds on the full data.
 2. Then all sizes up to the size of that pair are worked on together, and the larger sizes one after the other. For each
-   size, trees of the full data come before trees of folds; they run until they exclude the open pairs of this size, or
-   cannot.
+   size, trees of the full data come before trees of folds; they run until the open pairs of this size are excluded, or
+   until they can exclude no more.
 3. The open pairs are worked on again with eight times the nodes. The smallest new size and the size with the fewest
    tries take turns, by the nodes that they have cost, so that both advance.
 4. If no proof fits into the time limit, the pairs with the smallest lower bounds get a part of the time (`weakest`).

@@ -1,4 +1,4 @@
-"""Near-optimal supports of the full data, refitted without each fold; they bound all folds of a pair at once."""
+"""Near-optimal supports of the full data, refitted without each fold, which bound all folds of a pair at once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Initial supports: local search in the full data, trial of its supports in every fold, then local search in the folds.
 
-The supports give upper bounds on objectives and estimates of all CV errors. They prove nothing else.
+The supports give upper bounds on training objectives, and estimates of all CV errors without a proof.
 """
 
 from __future__ import annotations

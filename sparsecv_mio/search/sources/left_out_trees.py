@@ -1,4 +1,4 @@
-"""Fits without each fold, computed from full-data fits; they bound or solve all folds of a gamma at once.
+"""Fits without each fold, computed from full-data fits, which bound or solve all folds of a gamma at once.
 
 If there are many folds, one tree of the full data solves all sizes and folds of a gamma for the work of a few trees of
 single folds (docs/theory.md, section 5).

@@ -4,15 +4,15 @@
 one:
 
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
-* `likely_winner` has the best estimate among the pairs that may still be best. Methods work on it first.
+* `likely_winner` has the best estimate among the pairs that may still be best. Search methods work on this pair first.
 * `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
   the pair with the smallest CV error found, whose upper bound may not be known.
 
 If the choice is not certified on the whole grid, it may be certified on a part of it (`proved_part`). The part contains
-all pairs of size at most some tau, all pairs of gamma at least some number, and the pair with the smallest upper bound
-of the grid; without that pair the part may be larger. The condition on a part is the same as on the grid: `upper -
-lower <= gap upper + ties + rounding`, with `upper` the smallest upper bound of a pair of the part, and `lower` the
-smallest lower bound.
+three kinds of pairs: all pairs up to some tau, all pairs from some gamma on, and the pair with the smallest upper bound
+of the grid. If more pairs are certified without this last pair, it is omitted. The condition on a part is the same as
+on the grid: `upper - lower <= gap upper + ties + rounding`, with `upper` the smallest upper bound of a pair of the
+part, and `lower` the smallest lower bound.
 
 The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
 standard error of the minimum. Therefore the pair with the minimum h must be known exactly, no pair may be below it, and
