@@ -25,7 +25,7 @@ from typing import Any
 from _batches import add_run_options, carry_on
 from _common import parser_of
 
-from sparsecv_mio.batch.plan import Task, make_tasks
+from sparsecv_mio.batch.batch_plan import Task, make_tasks
 
 SIZES = {"low": (100, 10, 5), "medium": (500, 100, 5), "high-5": (50, 1000, 5), "high-10": (100, 1000, 10)}
 BETAS = {"1": "even", "2": "first", "3": "decay", "5": "weak"}

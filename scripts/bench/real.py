@@ -20,7 +20,7 @@ from pathlib import Path
 from _batches import add_run_options, carry_on
 from _common import parser_of
 
-from sparsecv_mio.batch.plan import Task, make_tasks
+from sparsecv_mio.batch.batch_plan import Task, make_tasks
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 TARGETS = {

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.batch.batch_plan import Task
 from sparsecv_mio.batch.estimators import summarise_record
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, collect_numbers, task_folds, task_rows
 from sparsecv_mio.batch.oracle_tasks import ORACLES
-from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword

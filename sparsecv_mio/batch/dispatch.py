@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsecv_mio.batch.batch_plan import Task, kind_of_task
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, failure, run_task
-from sparsecv_mio.batch.plan import Task, kind_of_task
 from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.batch.batch_plan import COMMON, OURS, SEEDS, Task, check_share, make_search_options, with_keys
 from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
 from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import Fitted, RawModel
-from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, make_search_options, with_keys
 from sparsecv_mio.batch.sources import design_covariance, make_coefficients, signal_variance
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.predicting import probabilities

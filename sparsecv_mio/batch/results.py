@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.batch.plan import COMMON
+from sparsecv_mio.batch.batch_plan import COMMON
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_numbers, check_readable, replacing, with_inert_words

@@ -24,8 +24,8 @@ from sparsecv_mio.errors import BadInput, need_extra
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sparsecv_mio.batch.batch_plan import Task
     from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
-    from sparsecv_mio.batch.plan import Task
 
 
 SHOWN_TASKS = 20
@@ -76,9 +76,9 @@ def batch(
     _check_shares(index, of, workers, scheduler)
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
+    from sparsecv_mio.batch.batch_plan import read_plan
     from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
     from sparsecv_mio.batch.one_task import BatchFolder, check_with_data
-    from sparsecv_mio.batch.plan import read_plan
 
     whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
     tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
@@ -304,7 +304,7 @@ def _code(found: Sequence[TaskOutcome]) -> int:
 
 
 def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | None, place: BatchFolder) -> None:
-    from sparsecv_mio.batch.plan import format_settings
+    from sparsecv_mio.batch.batch_plan import format_settings
 
     counts = Counter(outcome.state for outcome in found)
     all_of = "" if total is None else f" of {total:,}"
@@ -339,9 +339,9 @@ def _print_status(folder: str | None) -> int:
 
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
+    from sparsecv_mio.batch.batch_plan import lists_of_numbers
     from sparsecv_mio.batch.dispatch import estimate_remaining_seconds
     from sparsecv_mio.batch.one_task import BatchFolder
-    from sparsecv_mio.batch.plan import lists_of_numbers
 
     outcomes = []
     if (Path(out) / "tasks").is_dir():

@@ -6,7 +6,7 @@ folds are the leaves of a binary tree. A node of the tree is a range of folds, a
 outside of this range, just as TreeCV passes down a model (theory section 8). Each row is read `log2 k` times for k
 folds, and each leaf has the moments of one training set.
 
-`RidgeFits` has the ridge fits on all columns at many gammas, from these moments or, if there are fewer rows than
+`AllColumnFits` has the ridge fits on all columns at many gammas, from these moments or, if there are fewer rows than
 columns, from the rows. With tau = p such pairs (gamma, tau) need no search (docs/theory/average.md).
 """
 
@@ -337,7 +337,7 @@ def _nested(
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeFits:
+class AllColumnFits:
     """Fits of all columns on some rows, in standard coordinates: `r_mean + (v - v_mean)' beta` predicts a row v.
 
     Attributes
@@ -356,7 +356,7 @@ class RidgeFits:
     own: StandardData | None = None
 
 
-def _fit_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
+def _fit_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> AllColumnFits:
     """Return the fits for fewer rows than columns, without a Gram matrix: O(n^2 (q + n))."""
     centred = CentredRows.from_data(data, rows)
     root = np.sqrt(data.weight)
@@ -364,10 +364,10 @@ def _fit_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray
     U, values, Wt = np.linalg.svd(R.T)
     with np.errstate(divide="ignore", invalid="ignore"):
         dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + gamma_to_lam(gammas)[:, None]), 0.0)
-    return RidgeFits(dual @ Wt @ Q.T / root, centred.v_mean, centred.r_mean)
+    return AllColumnFits(dual @ Wt @ Q.T / root, centred.v_mean, centred.r_mean)
 
 
-def _fit_from_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:
+def _fit_from_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> AllColumnFits:
     """Return the fits from moments: O(q^3 G)."""
     problem, beta = moments.problem(data, 1.0), np.full((len(gammas), data.q), np.nan)
     for i, gamma in enumerate(gammas.tolist()):
@@ -375,7 +375,7 @@ def _fit_from_moments(data: StandardData, moments: TrainingMoments, gammas: Floa
         unit = 1.0 / np.sqrt(np.diag(M))  # a penalty weight may span hundreds of orders of magnitude
         with suppress(np.linalg.LinAlgError):
             beta[i] = unit * np.linalg.solve(M * unit[:, None] * unit, unit * problem.c)
-    return RidgeFits(beta, problem.v_mean, problem.r_mean, problem.own)
+    return AllColumnFits(beta, problem.v_mean, problem.r_mean, problem.own)
 
 
 def _has_similar_penalties(data: StandardData) -> bool:
@@ -383,7 +383,7 @@ def _has_similar_penalties(data: StandardData) -> bool:
     return bool(data.weight.max() <= ALIKE_PENALTIES**2 * data.weight.min())
 
 
-def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
+def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> AllColumnFits:
     """Return the full-data fits of all columns.
 
     Parameters
@@ -398,7 +398,7 @@ def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
     return _fit_few_rows(data, every, gammas) if few else _fit_from_moments(data, row_moments(data, every), gammas)
 
 
-def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, RidgeFits]]:
+def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, AllColumnFits]]:
     """Yield each fold, in any order, with the fits of all columns on its training rows.
 
     Parameters

@@ -32,7 +32,7 @@ ENOUGH_FOR_TWO = 1e-7  # maximum of error after one step x move: the second step
 APART = 1e-4  # difference of margins in a difference quotient of curvatures
 
 
-class HeldOutBounds(NamedTuple):
+class HeldOutIntervals(NamedTuple):
     """Bounds on held-out losses at the fits of K folds, and estimates; 0, inf and nan if unknown."""
 
     lower: FloatArray
@@ -345,7 +345,7 @@ class SupportLeftOut:
         moved = (whole.margins[rows] + step * square + second)[enough]
         self.margins[at, 2] = np.clip(moved, self.margins[at, 0], self.margins[at, 1])
 
-    def held_out(self) -> HeldOutBounds:
+    def held_out(self) -> HeldOutIntervals:
         """Return bounds and estimates of the held-out loss of every fold."""
         most, losses = np.diff(self.folds.ends).max(initial=0), np.empty((3, len(self.folds.rows)))
         for begin in range(0, len(self.folds.rows), CACHED_ROWS):
@@ -353,7 +353,7 @@ class SupportLeftOut:
             losses[:, here] = np.where(self.folds.counted[here] > 0.0, self._losses(here), 0.0)
         room = LOSS_ROUNDING + most * float(np.finfo(float).eps)
         lower, upper, near = (self.folds.sum_by_fold(of_rows) for of_rows in losses)
-        return HeldOutBounds(lower * (1.0 - room), upper * (1.0 + room), near)
+        return HeldOutIntervals(lower * (1.0 - room), upper * (1.0 + room), near)
 
     def _losses(self, here: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return bounds and estimates of the losses of some held-out rows."""

@@ -158,8 +158,8 @@ def test_a_round_that_moves_nothing_has_a_status_of_its_own(monkeypatch: pytest.
     from sparsecv_mio.formulation.backends import highs
 
     backend, problem = usable("highs"), random_problem(np.random.default_rng(5), q=7)
-    monkeypatch.setattr(highs._Run, "_separate_point", lambda self, x: 1)
-    monkeypatch.setattr(highs._Run, "_refit", lambda self, x: 0)
+    monkeypatch.setattr(highs._OuterApproximation, "_separate_point", lambda self, x: 1)
+    monkeypatch.setattr(highs._OuterApproximation, "_refit", lambda self, x: 0)
     task = model_task(problem, 3, FREE, refit_moments(problem, (0,)), KnownBounds())
     answer = backend._run(task, "outer", Limits(seconds=20.0))
     assert answer.stop is Stop.STALLED

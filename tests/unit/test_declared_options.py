@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from sparsecv_mio import cli
-from sparsecv_mio.batch.plan import COMMON, KINDS, OF_SEARCHES, SEARCH
+from sparsecv_mio.batch.batch_plan import COMMON, KINDS, OF_SEARCHES, SEARCH
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import (

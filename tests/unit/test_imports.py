@@ -267,7 +267,7 @@ def test_search_is_built_in_layers() -> None:
         ("certificate.records", "from .verify import verify"),
         ("report.tables", "from sparsecv_mio.cli import main"),
         ("attic", "import numpy"),
-        ("cli.solve", "from sparsecv_mio.batch.plan import read_plan"),
+        ("cli.solve", "from sparsecv_mio.batch.batch_plan import read_plan"),
         ("warmup", "from sparsecv_mio.oracles.glru import train"),
         ("cli.record_commands", "import_module('sparsecv_mio.check.main')"),
         ("check.main", "from sparsecv_mio.errors import BadInput"),
@@ -344,7 +344,7 @@ def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
 
 
 def test_a_plan_is_read_without_what_its_peers_need() -> None:
-    loaded = loaded_by(f"import {PACKAGE}.batch.dispatch, {PACKAGE}.batch.plan, {PACKAGE}.batch.one_task")
+    loaded = loaded_by(f"import {PACKAGE}.batch.dispatch, {PACKAGE}.batch.batch_plan, {PACKAGE}.batch.one_task")
     assert PACKAGE in loaded and not loaded & {"sklearn", "pandas", "joblib", "matplotlib"}
 
 

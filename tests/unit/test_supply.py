@@ -20,8 +20,8 @@ from repository import ROOT, syntax
 
 from sparsecv_mio import files
 from sparsecv_mio.batch import one_task as batch_folder
+from sparsecv_mio.batch.batch_plan import read_plan
 from sparsecv_mio.batch.one_task import BatchFolder
-from sparsecv_mio.batch.plan import read_plan
 from sparsecv_mio.batch.results import read_table
 from sparsecv_mio.certificate import read_back
 from sparsecv_mio.check import proof_file as check_reading

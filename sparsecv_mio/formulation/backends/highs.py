@@ -61,7 +61,7 @@ class HighsBackend(contract.Backend):
         arrays = lower_model(model)
         poll = contract.Poll(limits)
         cuts = Tangents(task, ModelColumns.from_model(model, arrays), CUT_TOLERANCE)
-        run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)
+        run = _OuterApproximation(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         with _fresh_scheduler():
@@ -104,7 +104,7 @@ def _fresh_scheduler() -> Iterator[None]:
 
 
 @dataclass
-class _Run:
+class _OuterApproximation:
     """State of one outer approximation: a linear phase, then an integer phase.
 
     `progress` stores the lower and the upper bound at the last change of either, `points` the points found since.

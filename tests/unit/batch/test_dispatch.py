@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sparsecv_mio.batch.batch_plan import Task, make_tasks
 from sparsecv_mio.batch.dispatch import (
     Attempt,
     TaskOrder,
@@ -23,7 +24,6 @@ from sparsecv_mio.batch.dispatch import (
     share_of_tasks,
 )
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
-from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 PLAN = {"data": [{"design": "toeplitz", "n": [20, 30, 40], "p": 3, "support": 1}], "vary": {"seed": [0, 1, 2]}}

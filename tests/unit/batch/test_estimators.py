@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LassoCV, LinearRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
+from sparsecv_mio.batch.batch_plan import Task, check_estimator_name, make_tasks
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import processor_limit, run_estimator, run_search, simplest_pair
@@ -23,7 +24,6 @@ from sparsecv_mio.batch.peers import (
     PoissonRidgeCV,
     RelaxedLassoCV,
 )
-from sparsecv_mio.batch.plan import Task, check_estimator_name, make_tasks
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -12,10 +12,10 @@ import pytest
 
 from sparsecv_mio.batch import one_task, sources
 from sparsecv_mio.batch import one_task as module
+from sparsecv_mio.batch.batch_plan import Task, make_tasks
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
-from sparsecv_mio.batch.plan import Task, make_tasks
 from sparsecv_mio.batch.results import read_table, relative, settings_columns, write_table
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.records import Record

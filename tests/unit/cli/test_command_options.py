@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.batch.plan import SEARCH
+from sparsecv_mio.batch.batch_plan import SEARCH
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.command_options import Given, with_declared_options
 from sparsecv_mio.declared_options import IN_PLANS, MOST_USED, PANELS, READING

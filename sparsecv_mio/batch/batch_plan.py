@@ -322,7 +322,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         TOML file with tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
         `[[exclude]]` and `[[include]]`. Paths of files are relative to the plan.
     changes : sequence of str
-        Values that replace those of the plan, see :func:`~sparsecv_mio.batch.plan.plan_with_changes`.
+        Values that replace those of the plan, see :func:`~sparsecv_mio.batch.batch_plan.plan_with_changes`.
     warn : callable, optional
         Function that is called with a message for every setting that no estimator of the plan uses.
 

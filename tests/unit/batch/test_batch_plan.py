@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparsecv_mio.batch.plan import check_settings, lists_of_numbers, make_tasks, plan_with_changes, read_plan
+from sparsecv_mio.batch.batch_plan import check_settings, lists_of_numbers, make_tasks, plan_with_changes, read_plan
 from sparsecv_mio.errors import BadInput
 
 
