@@ -155,9 +155,25 @@ def _widths(
     widths = list(least)
     # remaining width goes to text columns first, then to headers
     for wanted in ([max(w, c) for w, c in zip(least, content, strict=True)], whole):
-        for k, most in enumerate(wanted):
-            widths[k] += min(max(most - widths[k], 0), inner - sum(widths))
+        _widen_evenly(widths, wanted, inner - sum(widths))
     return widths
+
+
+def _widen_evenly(widths: list[int], wanted: Sequence[int], room: int) -> None:
+    """Widen columns towards the wanted widths, in place; columns that need more than there is room get equal shares.
+
+    Examples
+    --------
+    >>> widths = [10, 10, 4]
+    >>> _widen_evenly(widths, [100, 80, 6], 42)
+    >>> widths
+    [30, 30, 6]
+    """
+    while room > 0 and (short := [k for k, most in enumerate(wanted) if widths[k] < most]):
+        each = max(min(room // len(short), *(wanted[k] - widths[k] for k in short)), 1)
+        for k in short[:room]:
+            widths[k] += each
+            room -= each
 
 
 def _least_text(cells: Sequence[str]) -> int:

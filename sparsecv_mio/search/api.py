@@ -35,7 +35,7 @@ from sparsecv_mio.arrays import ArrowTable, FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, OuterAverage, PathRow, Record, Refined
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
@@ -324,7 +324,7 @@ def cross_validate(
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.dataset import Dataset, require_dataset
     >>> from sparsecv_mio.data.folds import make_folds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 5))
@@ -333,6 +333,7 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
+    require_dataset(dataset, "cross_validate")
     options, hooks = merged_options(options, hooks, keywords, "cross_validate")
     for words in describe_deprecated_options(options) if hooks.began is None else ():  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)

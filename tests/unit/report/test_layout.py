@@ -37,3 +37,13 @@ def test_names_cannot_control_the_terminal() -> None:
     shown = text.getvalue()
     assert "␛[31mred" in shown and "[bold]␛[2J" in shown and "\ufffd2J" in shown
     assert "\x1b[31m" not in shown and "\x1b[2J" not in shown and "\x1b[1m" in shown
+
+
+def test_long_texts_side_by_side_get_equal_widths() -> None:
+    texts = tuple("  ".join(f"{1.5 + k} name{k}" for k in range(count)) for count in (30, 24))
+    text = printed(
+        lambda console: print_table(console, ("tau", "left", "right"), [(1, *texts)], ("left", "right")), 120
+    )
+    rows = text.splitlines()
+    assert max(map(len, rows)) <= 120 and len(rows) <= 12  # the right one had 18 of 120 characters, and 20 rows
+    assert all(f"name{k}" in text for k in range(30))

@@ -511,3 +511,8 @@ def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: A
         sc.solve(sc.Dataset.from_frame(frame.drop(columns="w"), "y"), **how)
     with pytest.raises(BadInput, match="weights: is not a text; name a column"):
         sc.solve(data, **how | {"weights": frame.w})
+
+
+def test_a_frame_is_refused_where_a_dataset_is_needed() -> None:
+    with pytest.raises(BadInput, match=r"cross_validate takes a Dataset: Dataset.from_frame makes one of a frame"):
+        sc.cross_validate(pd.DataFrame({"x": [1.0], "y": [1.0]}), "y", gammas=None, taus=None)  # type: ignore[arg-type]
