@@ -74,6 +74,11 @@ def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def usual_codes(how: reading_options.Reading) -> frozenset[str]:
+    """Return the missing-value codes that need not be listed, in lower case."""
+    return MISSING_MARKS if how.keep_default_na else frozenset()
+
+
 def may_be_codes(texts: Collection[str], cells: int) -> bool:
     """Return True if the texts in some cells of a numeric column may be missing-value codes.
 
@@ -382,23 +387,30 @@ class RawColumn:
         how : Reading
             Number format and missing-value codes.
         """
-        spelled, (no_words, no_numbers) = dict[str, int](), how.absent
+        spelled, way, (no_words, no_numbers) = dict[str, int](), how.way, how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
-        usual, nothing = MISSING_MARKS if how.keep_default_na else frozenset[str](), Counter[str]()
+        usual, nothing = usual_codes(how), Counter[str]()
         for row, cell in enumerate(cells):
-            if is_missing(cell, usual) or repr(cell) in ("<NA>", "NaT"):
-                empty[row] = True
-                if isinstance(cell, str) and (mark := cell.strip()) and mark.lower() not in no_words:
-                    nothing[mark] += 1
-            elif isinstance(cell, str):
-                with suppress(ValueError):
-                    numbers[row] = reading_options.parse_number(cell, *how.way)
-                if not math.isnan(numbers[row]):
-                    spelled.setdefault(cell, row + 1)
-                elif cell.strip().lower() in no_words:
+            if isinstance(cell, str):
+                text = cell.strip()
+                if not text or (code := text.lower()) in usual:
+                    empty[row] = True
+                    if text and code not in no_words:
+                        nothing[text] += 1
+                    continue
+                try:
+                    number = reading_options.parse_number(text, *way)
+                except ValueError:
+                    number = math.nan
+                if number == number:
+                    numbers[row] = number
+                    spelled.setdefault(text, row + 1)
+                elif code in no_words:
                     empty[row] = True
                 else:
-                    others[row] = cell.strip()
+                    others[row] = text
+            elif cell is None or repr(cell) in ("<NA>", "NaT", "nan"):
+                empty[row] = True
             elif isinstance(cell, Real | Decimal | np.bool_):
                 numbers[row] = float(cell)
                 empty[row] = bool(np.isnan(numbers[row]))
@@ -530,9 +542,8 @@ class RawTable:
 def raw_table(
     names: Iterable[str],
     goal: str,
-    cells: Callable[[str], Sequence[Any]],
+    column: Callable[[str], RawColumn],
     aux: dict[str, NDArray[Any]],
-    how: reading_options.Reading,
     declared: Mapping[str, Sequence[Any]] | None = None,
 ) -> RawTable:
     """Return the unprocessed columns of a table.
@@ -543,19 +554,19 @@ def raw_table(
         Names of the features.
     goal : str
         Name of the target; empty without a target.
-    cells : callable
-        Function that returns the cells of a column.
+    column : callable
+        Function that returns a column by name.
     aux : dict of str to (n,) array
         Group, fold and weight columns.
     declared : mapping of str to sequence, optional
         Levels of ordered categories by column, from the lowest to the highest.
     """
-    features = [RawColumn.from_cells(name, cells(name), how) for name in names]
-    target = RawColumn.from_cells(goal, cells(goal), how) if goal else None
+    features = [column(name) for name in names]
+    target = column(goal) if goal else None
     first = target or (features[0] if features else None)
     orders = {
-        column.name: tuple(str(word).strip() for word in declared[column.name])
-        for column in features if declared and column.name in declared and column.others
+        feature.name: tuple(str(word).strip() for word in declared[feature.name])
+        for feature in features if declared and feature.name in declared and feature.others
     }  # fmt: skip
     return RawTable(features, target, aux, 0 if first is None else len(first.numbers), declared=orders)
 
@@ -1261,9 +1272,11 @@ def _raw_frame(
     place = {name: j for j, name in enumerate(chosen.header)}
     kinds = {name: frame.dtypes.iloc[place[name]] for name in chosen.names}
     declared = {name: kind.categories.tolist() for name, kind in kinds.items() if getattr(kind, "ordered", False)}
-    return raw_table(
-        chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how, declared
-    )  # fmt: skip
+
+    def column(name: str) -> RawColumn:
+        return RawColumn.from_cells(name, frame.iloc[:, place[name]].tolist(), how)
+
+    return raw_table(chosen.names, chosen.goal, column, aux, declared)
 
 
 def frame_numbers(frame: Any) -> FloatArray:

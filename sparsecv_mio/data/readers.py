@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, BoolArray, FloatArray
 from sparsecv_mio.data import text_tables
-from sparsecv_mio.data.cure import NO_TARGET, RawTable, impute_and_encode, raw_table, read_alike
+from sparsecv_mio.data.cure import NO_TARGET, RawColumn, RawTable, impute_and_encode, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
 from sparsecv_mio.data.reading_options import (
     OF_CELLS,
@@ -108,12 +108,13 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
 
 
 def _raw(file: Any, chosen: Selection, how: Reading) -> RawTable:
-    def cells(name: str) -> list[Any]:
-        values: list[Any] = file.to_table(columns=[name], use_threads=False)[name].to_pylist()
-        return values
+    def column(name: str) -> RawColumn:
+        return text_tables.raw_column(name, file.to_table(columns=[name], use_threads=False)[name], how)
 
-    aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
-    return raw_table(chosen.names, chosen.goal, cells, aux, how, _declared_orders(file, chosen))
+    header = [chosen.header[j] for j in chosen.aux]
+    aux_table = file.to_table(columns=header, use_threads=False)
+    aux = {name: np.array(aux_table[name].to_pylist(), dtype=object) for name in header}
+    return raw_table(chosen.names, chosen.goal, column, aux, _declared_orders(file, chosen))
 
 
 def _declared_orders(file: Any, chosen: Selection) -> dict[str, list[Any]]:
@@ -537,7 +538,9 @@ def _raw_by_kind(file: Path, wanted: Wanted, how: Reading) -> RawTable:
             return _raw(opened, chosen, how)
     data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
     columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
-    return raw_table(data.names, data.target, lambda name: columns[name].tolist(), dict(data.aux), how)
+    return raw_table(
+        data.names, data.target, lambda name: RawColumn.from_cells(name, columns[name].tolist(), how), dict(data.aux)
+    )
 
 
 @contextmanager

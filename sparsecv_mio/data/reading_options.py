@@ -43,6 +43,11 @@ class Way(NamedTuple):
     decimal: str
     thousands: str | None
 
+    @property
+    def has_groups(self) -> bool:
+        """True if a mark groups digits."""
+        return self.thousands not in (None, NONE)
+
     def changed_keywords(self, now: Way) -> str:
         """Return the keywords that request this format instead of another one."""
         changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
@@ -382,9 +387,8 @@ class Reading:
     @property
     def allows_nonnumeric_cells(self) -> bool:
         """True if cells that are not plain numbers are allowed."""
-        groups = self.thousands not in (None, NONE)
         encodes = self.encode is not Encode.ERROR or bool(self.order)
-        return self.na is not Missing.ERROR or encodes or groups or bool(self.na_values or self.dates)
+        return self.na is not Missing.ERROR or encodes or self.way.has_groups or bool(self.na_values or self.dates)
 
     @property
     def orders(self) -> dict[str, tuple[str, ...]]:

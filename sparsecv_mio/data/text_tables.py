@@ -516,16 +516,11 @@ class _Stream:
         if way.decimal == "." and any(evidence.proof for evidence in marks.values()):
             return {}
         most = 1000.0 if way.decimal == "." else np.inf  # a number that may be grouped has three digits at most
-        texts: dict[str, dict[str, int]] = {
-            name: {} for name in columns if not marks[name].proof and 1.0 < float(np.abs(columns[name]).max()) < most
-        }
-        rows = 0
-        for block in self._blocks(dict.fromkeys(texts, pa.string())) if texts else ():
-            for name, seen in texts.items():
-                for row, text in enumerate(block[name].to_pylist(), start=rows + 1):
-                    seen.setdefault(text, row)
-            rows += block.num_rows
-        return marks | {name: reading_options.Marks.from_texts(seen, way) for name, seen in texts.items()}
+        doubtful = [name for name, x in columns.items() if not marks[name].proof and 1.0 < np.abs(x).max() < most]
+        if not doubtful:
+            return marks
+        texts = pa.concat_tables(self._blocks(dict.fromkeys(doubtful, pa.string())))
+        return marks | {name: raw_column(name, texts[name], self.table.how).marks for name in doubtful}
 
     def raw(self) -> cure.RawTable:
         """Return the columns of any table; `BadInput` names a line that is too short or too long."""
@@ -543,8 +538,8 @@ class _Stream:
             raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
         whole = pa.concat_tables(blocks)
         aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
-        how, cells = self.table.how, lambda name: whole[name].to_pylist()
-        table = cure.raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+        column = partial(raw_column, how=self.table.how)
+        table = cure.raw_table(self.chosen.names, self.chosen.goal, lambda name: column(name, whole[name]), aux)
         return replace(table, lines=partial(_find_lines, self.table))
 
     def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
@@ -598,6 +593,48 @@ def _column_numbers(column: Any, name: str, start: int) -> FloatArray:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     return _numpy_values(column)
+
+
+def raw_column(name: str, column: Any, how: reading_options.Reading) -> cure.RawColumn:
+    """Return the cells of an Arrow column; Arrow parses the texts of a column without words, in plain notation.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    column : pyarrow.ChunkedArray
+        The cells.
+    how : Reading
+        Number format and missing-value codes.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    (words, codes), usual = how.absent, cure.usual_codes(how)
+    if how.decimal != "." or how.way.has_groups or not pa.types.is_string(column.type) or column.null_count:
+        return cure.RawColumn.from_cells(name, column.to_pylist(), how)
+    texts = compute.utf8_trim_whitespace(column)
+    is_code = compute.is_in(compute.utf8_lower(texts), value_set=pa.array(["", *usual, *words]))
+    try:
+        numbers = compute.cast(compute.if_else(is_code, pa.scalar("nan"), texts), pa.float64())
+    except pa.ArrowInvalid:  # a cell is a word, or a number in another notation
+        return cure.RawColumn.from_cells(name, column.to_pylist(), how)
+    values, empty = _numpy_values(numbers), _numpy_values(is_code).astype(bool)
+    if np.any(np.isnan(values) & ~empty):
+        return cure.RawColumn.from_cells(name, column.to_pylist(), how)
+    empty |= np.isin(values, list(codes))
+    values[empty] = np.nan
+    absent = Counter(text for text in texts.filter(is_code).to_pylist() if text)
+    counts = {code: count for code, count in absent.items() if code.lower() in usual - words}
+    marks = reading_options.Marks(how.way, proof=cure.has_decimals(values[~empty]))
+    if not marks.proof and compute.any(compute.match_substring(texts, ".")).as_py():
+        spelled: dict[str, int] = {}
+        for row, text in enumerate(texts.to_pylist(), start=1):
+            if reading_options.is_number(text, how.way):
+                spelled.setdefault(text, row)
+        marks = reading_options.Marks.from_texts(spelled, how.way)
+    first = column[int(np.argmax(empty))].as_py() if empty.any() else None
+    return cure.RawColumn(name, values, empty, {}, marks, first, counts)
 
 
 def _numpy_values(column: Any) -> NDArray[Any]:

@@ -28,7 +28,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import read_schema
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import as_pandas, frame_numbers, impute_and_encode, raw_table
+from sparsecv_mio.data.cure import RawColumn, as_pandas, frame_numbers, impute_and_encode, raw_table
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
@@ -354,7 +354,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))
         how = Reading.from_keywords(na=self._na)
         cells = {**columns, goal: response}
-        table = raw_table(columns, goal, lambda name: cells[name].tolist(), aux, how)
+        table = raw_table(columns, goal, lambda name: RawColumn.from_cells(name, cells[name].tolist(), how), aux)
         return assemble(*impute_and_encode(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
 
     _y_is_numeric = True  # scikit-learn checks that y is numeric
