@@ -80,7 +80,7 @@ def _findings(found: Inspection) -> list[str]:
     if f"--na-within {Within.FOLDS}" in found.options:
         lines.append(
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-            "rows; leave this option out for --nested, and for a record for `predict --interval`"
+            "rows; --nested and `predict --interval` do not work with this option"
         )
     unread = [one.name for one in found.columns if one.drop and any(note.endswith(OR_DROP) for note in one.notes)]
     if unread:

@@ -40,7 +40,7 @@ def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Seque
     Examples
     --------
     >>> describe_region(9, 1.0, range(1, 31)), describe_region(None, 0.5, [1, 2])
-    ('tau 1:9 at every gamma, every tau at gamma >= 1', 'every tau at gamma >= 0.5')
+    ('tau 1:9 at every gamma, and every tau at gamma >= 1', 'every tau at gamma >= 0.5')
     """
     if up_to_tau == max(taus):
         return "the whole grid"
@@ -49,7 +49,7 @@ def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Seque
         parts.append(f"tau {span([tau for tau in taus if tau <= up_to_tau])} at every gamma")
     if from_gamma is not None:
         parts.append(f"every tau at gamma >= {from_gamma:.4g}")
-    return ", ".join(parts)
+    return ", and ".join(parts)
 
 
 def span(values: Collection[float]) -> str:
@@ -226,14 +226,15 @@ def _no_change(record: Record) -> str:
     asked = record.request
     words = {"--na-within": asked.na_within, "--scale-within": asked.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
-        why = f"with {' and '.join(own)} folds, each fold has separate values"
+        what = "own values and scales" if len(own) > 1 else "own scales" if "--scale-within" in own else "own values"
+        why = f"because each fold has its {what} ({' and '.join(f'{option} folds' for option in own)})"
     elif not all(math.isfinite(error) for error in record.chosen_folds.error):
-        why = "not every fold has a model yet"
+        why = "because not every fold has a model yet"
     elif record.status != "proved":
-        why = "the run ended before"
+        why = "because the run ended before"
     else:
-        why = "it takes long with this number of folds and rows; --stability 0 computes it"
-    return f"change of the {record.loss.target.losses} when a fold is held out: not computed, {why}"
+        why = "because it takes long with this number of folds and rows; --stability 0 computes it"
+    return f"most influential fold: not computed, {why}"
 
 
 def common_stability(record: CommonRecord) -> str:
@@ -287,7 +288,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"{stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if _is_in_time_order(record) else "without its rows"
-    change = f"a model fitted {rows} changes the {losses} of all rows by {value} on average"
+    change = f"refitting {rows} changes the {losses} by {value} per row on average"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 

@@ -324,7 +324,7 @@ def cross_validate(
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv_mio.data.dataset import Dataset, require_dataset
+    >>> from sparsecv_mio.data.dataset import Dataset
     >>> from sparsecv_mio.data.folds import make_folds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 5))

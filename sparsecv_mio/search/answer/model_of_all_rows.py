@@ -24,7 +24,7 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Within
 
-OVER_TRAINING_ROWS = "over the training rows of each fold, for the model of all rows over these"
+OVER_TRAINING_ROWS = "over the training rows of each fold; for the model of all rows, over all rows"
 
 
 def with_model(

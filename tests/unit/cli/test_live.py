@@ -67,7 +67,7 @@ def test_view_fits_the_screen_and_keeps_the_best_tau() -> None:
 def test_the_part_that_is_proved_is_named() -> None:
     state = replace(STATE, proved=(9, 0.5))
     for text in (drawn(state), live.progress_line(state)):
-        assert "certified for tau 1:9 at every gamma, every tau at gamma >= 0.5" in text
+        assert "certified for tau 1:9 at every gamma, and every tau at gamma >= 0.5" in text
     assert "certified for" not in drawn(STATE) + live.progress_line(STATE)
 
 

@@ -200,7 +200,7 @@ def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureF
     ask = ["solve", table, "-t", "y", "--drop", "site,sex", "--gamma", "1", "--tau", "1", "--folds", "3"]
     assert run([*ask, "--scale-within", "folds"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "when a fold is held out: not computed, with --scale-within folds, each fold has separate values" in said
+    assert "most influential fold: not computed, because each fold has its own scales (--scale-within folds)" in said
     assert run([*ask, "--criterion", "common"]) == 0
     assert "stability: all 3 folds have these features by definition (--criterion common)" in capsys.readouterr().out
 

@@ -72,7 +72,7 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert record.stability is not None and change.startswith(
         f"most influential fold: {record.stability.fold + 1} of 5; "
     )
-    assert "; a model fitted without its rows changes the squared errors of all rows by " in change
+    assert "; refitting without its rows changes the squared errors by " in change and " per row on average" in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
@@ -87,7 +87,7 @@ def test_folds_in_time_order_are_not_left_out() -> None:
     (chosen,) = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
     assert "all 3 fold models (each fitted on the rows before one fold) " in chosen
     asked = solve(data(), folds="forward:3", gammas=0.1, taus=2, stability=0.0, threads=1)
-    assert "; a model fitted only on the rows before it changes the squared errors of " in stability_lines(asked)[1]
+    assert "; refitting only on the rows before it changes the squared errors by " in stability_lines(asked)[1]
 
 
 def test_folds_that_the_user_named_are_called_by_their_names() -> None:
@@ -145,9 +145,9 @@ def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Recor
 def test_why_there_is_no_instability_is_said(record: Record) -> None:
     without = replace(record, stability=None)
     assert stability_lines(without)[-1].endswith("--stability 0 computes it")
-    assert stability_lines(replace(without, status="limit"))[-1].endswith(", the run ended before")
+    assert stability_lines(replace(without, status="limit"))[-1].endswith(", because the run ended before")
     own = replace(without, request=replace(record.request, na_within="folds"))
-    assert stability_lines(own)[-1].endswith("with --na-within folds, each fold has separate values")
+    assert stability_lines(own)[-1].endswith("because each fold has its own values (--na-within folds)")
 
 
 def test_estimates_are_marked(record: Record) -> None:
@@ -194,7 +194,7 @@ def test_what_would_complete_a_proof_is_told(record: Record) -> None:
 def test_the_part_that_is_proved_is_told(record: Record) -> None:
     part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert region_lines(part) == [
-        "certified for tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
+        "certified for tau 1:2 at every gamma, and every tau at gamma >= 1: the reported pair is the best of them",
         "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimate is 50% larger than that of the "
         "best pair",
     ]
