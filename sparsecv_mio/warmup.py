@@ -129,7 +129,7 @@ def bounds() -> None:
     relax_problem(full_problem(data, 1.0), TAUS)
 
 
-def first_answers() -> None:
+def local_searches() -> None:
     """Run the heuristics with which a search begins."""
     for shape in ((30, 8), (12, 60)):
         data = standardize(make_tiny_data(*shape))
@@ -148,7 +148,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "best subsets on all rows": trees,
     "two classes": two_classes,
     "trees under restrictions": restricted_trees,
-    "first answers": first_answers,
+    "local searches": local_searches,
     "searches": partial(searches, 30, 5),
     "searches of more columns than rows": partial(searches, 12, 20),
     "models near the best": list_near_optimal,

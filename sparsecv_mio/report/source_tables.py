@@ -56,7 +56,7 @@ def _value_in_words(setting: PlanSetting) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
-        return (", ".join(map(str, value)) or "none") + unit
+        return ", ".join(map(str, value)) or "none"
     if value is None:
         return "no limit"
     return (value if isinstance(value, str) else f"{value:,.12g}") + unit

@@ -45,7 +45,6 @@ from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
-from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import Archive, add_prefix, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
@@ -98,7 +97,7 @@ def search_grid(
                 proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
-                    signals.doing(find_source(step).describe(step))
+                    signals.doing(step.description)
                     executor.submit(step)
                 if not steps:
                     break
@@ -200,7 +199,7 @@ class GridSearch(Watched):
             objective_upper[here], losses[here] = values[0][here], values[1][here]
         return objective_upper, losses
 
-    # -- as other methods are driven ----------------------------------------------------------------------------------
+    # -- the interface `Watched`, which searches by descent have too --------------------------------------------------
 
     def begin(self) -> None:
         """Take the first turns: those of all orders except the last one."""

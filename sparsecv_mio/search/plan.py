@@ -101,8 +101,8 @@ class Plan:
     searches_folds: bool = _setting(
         False,
         "-",
-        f"local search in single folds: over {SMALL} columns; logistic and Poisson loss: also under "
-        f"{MIN_ROWS_OF_COLUMN} rows a column and at most {FEW_FOLDS} folds",
+        f"local search in single folds: over {SMALL} columns; with logistic and Poisson loss only under "
+        f"{MIN_ROWS_OF_COLUMN} rows a column and with at most {FEW_FOLDS} folds",
     )
     searches_all_folds: bool = _setting(
         False,

@@ -99,6 +99,16 @@ class Step:
         """Name of the account of the step: its source, or the MIOs of a backend."""
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
+    @property
+    def description(self) -> str:
+        """Description for the progress line and the trace: the account, the sizes and the folds."""
+        targets = []
+        if self.sizes:
+            targets.append(f"tau {' to '.join(map(str, sorted({self.sizes[0], self.sizes[-1]})))}")
+        if self.folds not in (FULL_DATA, ALL_FOLDS):
+            targets.append(f"fold {self.folds[0] + 1}" if len(self.folds) == 1 else f"{len(self.folds)} folds")
+        return f"{self.account}: {', '.join(targets)}" if targets else self.account
+
     def has_common_target(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""
         if self.source != other.source or self.folds != other.folds:

@@ -19,10 +19,6 @@ class Enclosures:
 
     name: ClassVar[str] = "enclosures"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "bounds of every fold by its incumbents"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not enclosed, each with its open pairs among those that are wanted (G, T)."""
         for fold in np.flatnonzero(~state.tried.is_enclosed).tolist() if plan.encloses_folds else ():

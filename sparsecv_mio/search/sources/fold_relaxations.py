@@ -19,10 +19,6 @@ class FoldRelaxations:
 
     name: ClassVar[str] = "fold relaxations"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "relaxations of every fold"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds of some pairs (G, T) that were not relaxed at their gamma."""
         if not plan.relaxes_folds or state.tried.is_fold_relaxed[wanted.any(axis=1)].all():

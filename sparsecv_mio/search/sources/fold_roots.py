@@ -27,10 +27,6 @@ class FoldRoots:
 
     name: ClassVar[str] = "fold roots"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return f"bounds of every subproblem: fold {step.folds[0] + 1}"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds of some pairs (G, T) whose trees have no root."""
         if not plan.grows_roots:

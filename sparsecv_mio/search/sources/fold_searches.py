@@ -43,11 +43,6 @@ class FoldSearches:
 
     name: ClassVar[str] = "fold searches"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        assert isinstance(step, PassStep)
-        return f"supports of all folds: pass {step.n_passes + 1}"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray, are_estimates: bool = False) -> Iterator[Step]:
         """Yield the next pass over the gammas and sizes of some pairs (G, T)."""
         n_passes, grid = int(state.tried.fold_passes), state.context.grid
@@ -95,10 +90,6 @@ class FoldSamples:
     """Source of supports by one search of a sample of very many folds; every fold tries the supports found."""
 
     name: ClassVar[str] = "fold samples"
-
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "local search of supports in the folds"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the search over the gammas and sizes of some pairs (G, T), unless it was done."""

@@ -21,7 +21,6 @@ from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
-from sparsecv_mio.words import NATIVE
 
 
 class FullDataRelaxations:
@@ -29,12 +28,8 @@ class FullDataRelaxations:
 
     name: ClassVar[str] = "full-data relaxations"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "relaxations of the full data"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the gammas that were not relaxed, in descending order."""
+        """Yield the gammas that were not relaxed, in ascending order."""
         sizes = tuple(state.context.grid.taus[:: -plan.relaxed_stride][::-1].tolist())
         taus = tuple(range(wanted.shape[1]))
         for g in find_open_gammas(wanted, state.tried.is_relaxed)[::-1]:
@@ -59,12 +54,6 @@ class FullDataTrees:
     """
 
     name: ClassVar[str] = "full-data trees"
-
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        if step.wanted is not None:
-            return "best subsets on all rows"
-        return f"{'trees' if step.solver == NATIVE else 'MIOs'} on all rows: tau {step.sizes[0]}"
 
     def first_trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the first trees of gammas; one step for all if no supports are known, since trees are cheap then."""

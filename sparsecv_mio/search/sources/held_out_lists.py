@@ -44,10 +44,6 @@ class HeldOutLists:
 
     name: ClassVar[str] = "held-out lists"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return f"shared tree for all folds: tau {step.sizes[0]}"
-
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the list of a pair if it was not made yet."""
         stage, solves = int(state.tried.list_stage[aim.pair]), not np.isfinite(aim.cutoff)

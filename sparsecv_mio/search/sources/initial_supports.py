@@ -32,10 +32,6 @@ class InitialSupports:
 
     name: ClassVar[str] = "initial supports"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "initial supports of the full data"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
         known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
@@ -62,10 +58,6 @@ class SupportsInFolds:
 
     name: ClassVar[str] = "supports in folds"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "initial supports of folds"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the pairs whose full-data support was not fitted in the folds, some sizes of a gamma at a time."""
         wanted = wanted & state.has_supports[:, None] & ~state.tried.is_offered
@@ -83,11 +75,11 @@ class SupportsInFolds:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports; losses are not shown if each fold is searched separately."""
         problem, statements = problems.full(step.gamma), list[SupportInFolds]()
-        for t, support in zip(step.taus, step.warm_starts, strict=True):
+        for t, size, support in zip(step.taus, step.sizes, step.warm_starts, strict=True):
             if is_expired():
                 return Findings(step, tuple(statements), n_problems=1, was_stopped=True)
             objective_upper, held_out = problem.hold_out(support, is_expired)
-            if step.is_known_in_folds and t > 0:
+            if step.is_known_in_folds and size > 0:
                 held_out = np.full(len(held_out), np.nan)
             statements.append(SupportInFolds(step.gamma, t, support, objective_upper, held_out))
         return Findings(step, tuple(statements), n_problems=1)
@@ -101,10 +93,6 @@ class FoldSupports:
     """Source of supports by local search in a fold; unlike a full-data support, they do not depend on held-out rows."""
 
     name: ClassVar[str] = "fold supports"
-
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return f"supports of folds: tau {step.sizes[0]}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair that had no local search."""

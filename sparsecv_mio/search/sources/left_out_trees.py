@@ -44,10 +44,6 @@ class LeftOutTrees:
 
     name: ClassVar[str] = "left-out trees"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "shared tree for all folds" if step.node_limit else "bounds of every fold by full-data fits"
-
     def step(self, state: GridState, plan: Plan, gamma: int, taus: Sequence[int], node_limit: int) -> Step:
         """Return the step over some sizes of a gamma.
 

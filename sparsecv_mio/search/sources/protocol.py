@@ -53,9 +53,6 @@ class Source(Protocol):
 
     name: ClassVar[str]
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words for the progress line."""
-
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a step."""
 

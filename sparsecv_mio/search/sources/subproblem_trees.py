@@ -17,18 +17,12 @@ from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
-from sparsecv_mio.words import NATIVE
 
 
 class SubproblemTrees:
     """Source of bounds by trees of single folds: of one pair, or of many pairs if sizes share a tree."""
 
     name: ClassVar[str] = "subproblem trees"
-
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        sizes = sorted({step.sizes[0], step.sizes[-1]})
-        return f"{'trees' if step.solver == NATIVE else 'MIOs'}: tau {' to '.join(map(str, sizes))}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair, those first that promise to raise its lower bound most."""

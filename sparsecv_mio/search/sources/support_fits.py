@@ -20,10 +20,6 @@ class SupportFits:
 
     name: ClassVar[str] = "support fits"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "fits of full-data supports in every fold"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds in which some pairs (G, T) show no support, or a support that was not fitted."""
         shows = np.isfinite(state.cells.nominal)

@@ -21,10 +21,6 @@ class WeightedRelaxations:
 
     name: ClassVar[str] = "weighted relaxations"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "held-out-weighted relaxations"
-
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed."""
         if plan.weighs_held_out and wanted.any():

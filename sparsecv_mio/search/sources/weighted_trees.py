@@ -45,10 +45,6 @@ class WeightedTrees:
 
     name: ClassVar[str] = "weighted trees"
 
-    def describe(self, step: Step) -> str:
-        """Return a description of a step in words."""
-        return "held-out-weighted trees" if step.node_limit else "held-out-weighted relaxations of every fold"
-
     def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed, each with its open pairs among those that are wanted (G, T)."""
         for fold in np.flatnonzero(~state.tried.is_weighted).tolist() if plan.grows_weighted_trees else ():
