@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,11 +31,10 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
-from sparsecv_mio.search.sources.fold_searches import PassStep
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step, SubproblemBounds
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import BestSubset
 
@@ -137,10 +137,12 @@ def test_an_archive_of_another_shape_is_refused() -> None:
     assert not other.state.has_supports.any()
 
 
-def test_every_source_says_what_it_does() -> None:
-    step = PassStep("", 0, (0,), (0,), (3,), node_limit=5, n_passes=0)
-    for name, source in SOURCES.items():
-        assert source.name == name and step.description.startswith(name)
+def test_steps_are_described_by_their_source_sizes_and_folds() -> None:
+    assert all(source.name == name for name, source in SOURCES.items())
+    step = Step("subproblem trees", 0, (0, 1), (2,), (3, 5))
+    assert step.description == "subproblem trees: tau 3 to 5, fold 3"
+    assert replace(step, folds=(0, 4), solver="scip").description == "MIOs of scip: tau 3 to 5, 2 folds"
+    assert replace(step, folds=ALL_FOLDS, sizes=()).description == "subproblem trees"
 
 
 @pytest.mark.parametrize("folds", ["5", "loo"])
