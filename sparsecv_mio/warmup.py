@@ -114,7 +114,7 @@ def list_near_optimal() -> None:
     near_optimal(make_tiny_data(30, 40), gamma=1.0, taus=4, by="objective")
 
 
-def bounds() -> None:
+def run_bounds() -> None:
     """Run `bounds`, from the Gram matrix and from rows, and the relaxation separately."""
     data = standardize(make_tiny_data(20, 12))
     for spec in ("loo", "4"):
@@ -152,7 +152,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "searches": partial(searches, 30, 5),
     "searches of more columns than rows": partial(searches, 12, 20),
     "models near the best": list_near_optimal,
-    "bounds": bounds,
+    "bounds": run_bounds,
     "satellites": compile_satellites,
 }
 

@@ -72,7 +72,7 @@ def compare(
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(request.target, len(data))
 
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.batch.mio_comparison import Contender
         from sparsecv_mio.batch.mio_comparison import compare as compare_backends
         from sparsecv_mio.fits.fit_options import FitOptions
@@ -86,7 +86,7 @@ def compare(
         session.raise_if_interrupted(stop)
         rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=request.repeats, limits=limits))
 
-    from sparsecv_mio.batch.mio_comparison import markdown, print_compare, write_csv
+    from sparsecv_mio.batch.mio_comparison import format_comparison, print_compare, write_csv
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])
     table, page = (folder / name for name in OUTPUTS)
@@ -99,7 +99,7 @@ def compare(
     ran = any(row.seconds == row.seconds for row in rows)
     return ending.deliver(
         130 if stop.is_set() else 0 if ran else 4, print_rows,
-        files=[lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)])],
+        files=[lambda: write_csv(rows, table), lambda: write_text(page, [format_comparison(rows, command)])],
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from sparsecv_mio.report import layout
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.trees.smooth_rows import make_problem
+from sparsecv_mio.trees.smooth_rows import make_glm_problem
 from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL
 
@@ -184,7 +184,7 @@ def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, gri
         check_training_classes(data.dataset, folds, data.intercept)
     trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
     for fold, rows in trained:
-        whole = make_problem(data, rows)
+        whole = make_glm_problem(data, rows)
         for gamma in grid.gammas.tolist():
             for tau in grid.taus.tolist():
                 yield Cell(name, fold, tau, gamma, whole.with_gamma(gamma), data.names, 1.0)
@@ -388,7 +388,7 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
     layout.print_table(console, names, lines, text=("backend",))
 
 
-def markdown(rows: Sequence[CompareRow], command: str) -> str:
+def format_comparison(rows: Sequence[CompareRow], command: str) -> str:
     """Return the comparison as a Markdown page, with the command that produced it."""
     names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
              "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip

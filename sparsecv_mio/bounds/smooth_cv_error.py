@@ -21,7 +21,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
-from sparsecv_mio.trees.smooth_rows import make_problem, make_subsets, rows_in_units
+from sparsecv_mio.trees.smooth_rows import make_glm_problem, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import OUTWARD, SUM_RTOL
 
@@ -110,7 +110,7 @@ def bound_weighted_by_all_columns(
         Function that returns True when time is over.
     """
     training, scored = folds.train_rows(fold), folds.scored_rows(fold)
-    together = make_problem(data, np.concatenate([training, scored]))
+    together = make_glm_problem(data, np.concatenate([training, scored]))
     for place, t in enumerate(LEFT_OUT_WEIGHTS):
         v = np.concatenate([together.v[: len(training)], t * together.v[len(training) :]])
         fits = GlmFits.from_problem(replace(together, v=v), None)

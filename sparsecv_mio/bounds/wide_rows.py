@@ -23,7 +23,7 @@ from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
-from sparsecv_mio.problem.moment_fits import picks
+from sparsecv_mio.problem.moment_fits import greedy_columns
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import worn_means
 from sparsecv_mio.trees.normal_form import ROOT_STEPS
@@ -316,7 +316,7 @@ class WideSupports:
         rows = self.rows
         top = min(max([size for size in sizes if size < rows.q], default=0), rows.n)
         chosen: list[int] = []
-        for pick in picks(rows.row_of_matrix, rows.square, rows.c, top):
+        for pick in greedy_columns(rows.row_of_matrix, rows.square, rows.c, top):
             if self.expired():
                 break
             chosen.append(pick)

@@ -56,7 +56,7 @@ def _seconds_of_command() -> float:
     return time.monotonic() - Began.moment
 
 
-def describe_bounds(state: Progress) -> str:
+def describe_known_bounds(state: Progress) -> str:
     """Return the certified interval of the minimum CV error and the relative gap, as far as they are known."""
     if not math.isfinite(state.upper):
         return (
@@ -113,7 +113,7 @@ def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
 
 def progress_line(state: Progress) -> str:
     """Return the state as one line of plain text."""
-    certified = "" if state.best is None else describe_bounds(state)
+    certified = "" if state.best is None else describe_known_bounds(state)
     said = (state.stage, describe_answer(state), certified, describe_certified_region(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
     if state.total:  # nothing is counted while kernels are compiled
@@ -127,7 +127,7 @@ def resumed_line(state: Progress) -> str:
     if not state.total:
         return "resumed from a run that was stored before its search began"
     counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-    known = (counts, describe_answer(state), describe_bounds(state), describe_certified_region(state))
+    known = (counts, describe_answer(state), describe_known_bounds(state), describe_certified_region(state))
     return f"resumed from the stored run: {'; '.join(words for words in known if words)}"
 
 
@@ -191,7 +191,7 @@ class View:
             parts.append(Text(state.stage))
         if state.best is not None:
             answer = describe_answer(state)
-            parts.append(Text.assemble((answer, "bold"), "   " if answer else "", describe_bounds(state)))
+            parts.append(Text.assemble((answer, "bold"), "   " if answer else "", describe_known_bounds(state)))
         if words := describe_certified_region(state):
             parts.append(Text(words, style="green"))
         if state.total:

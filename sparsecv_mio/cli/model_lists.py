@@ -46,7 +46,7 @@ def path(
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
     session.check_outputs({"--json": json, "--proof": proof}, [data])
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
 
         chosen = session.on_cores(units | effort | losses)
@@ -127,7 +127,7 @@ def near(
             "best one"
         )
     session.check_outputs({"--json": json}, [data])
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
 
         how = NearOptions.of(
@@ -187,7 +187,7 @@ def bounds(
     """
     limits = parse.restrictions(**forced)
     session.check_outputs({"--json": json}, [data])
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.cv_bounds import bound_cv_errors, check_formula
         from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds

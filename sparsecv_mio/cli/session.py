@@ -17,8 +17,7 @@ from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
-from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, run_within_limit
-from sparsecv_mio.search.deadline import interruptible as interruptible_run
+from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, interruptible, run_within_limit
 from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
@@ -37,13 +36,13 @@ THROUGH = ("--json", "--trace", "--progress-json", "--out")  # options whose tex
 
 
 @contextmanager
-def interruptible() -> Iterator[StopSignal]:
+def stop_on_interrupt() -> Iterator[StopSignal]:
     """Yield an event that the first Ctrl-C or SIGTERM sets, on which the search returns its best answer."""
     by_default = signal.getsignal(signal.SIGTERM) is terminate
     if by_default:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        with interruptible_run(terminable=True) as stop:
+        with interruptible(terminable=True) as stop:
             yield stop
     finally:
         if by_default:

@@ -154,7 +154,7 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
     session.check_outputs({"--json": json, "--log": request.log, "--proof": proof}, [data])
     side = side_options(request.restrictions, request.together, request.box)
 
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         how = request.make_options(side, stop)
         obstacle = None if request.assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)

@@ -177,7 +177,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     })  # fmt: skip
     session.check_outputs({"--json": request.json}, [data])
     quiet = request.quiet
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import CommonOptions
 
         how = CommonOptions.of(**common, restrictions=parse.restrictions(**forced))
@@ -250,7 +250,7 @@ def solve(data: DataFile, *, request: SolveRequest) -> int:
     if request.criterion == Criterion.COMMON:
         return solve_common(data, request)
     request.check_outputs(data)
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         prepared, levels = _prepare(data, request, stop)
         run = _run_search(request, prepared, levels, stop)
     return _deliver(data, request, prepared, run, "interrupted" if stop.is_set() else run.record.status)

@@ -228,9 +228,9 @@ class _Model:
         """The problem in the form that backends take."""
         if self.data.loss.is_quadratic:
             return self.squares
-        from sparsecv_mio.trees.smooth_rows import make_problem
+        from sparsecv_mio.trees.smooth_rows import make_glm_problem
 
-        return make_problem(self.data, np.arange(self.data.n), self.gamma)
+        return make_glm_problem(self.data, np.arange(self.data.n), self.gamma)
 
     @classmethod
     def from_pair(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.moment_fits import Fit, forward_selection, refit_moments
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments, select_forward
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
@@ -42,7 +42,7 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
     scores of the chosen columns, a check of its support, then the exchanges that stay feasible.
     """
     if not constraints.needs - {"sign", "box"}:
-        support = tuple(forward_selection(problem.M, problem.c, min(tau, problem.q)).tolist())
+        support = tuple(select_forward(problem.M, problem.c, min(tau, problem.q)).tolist())
     else:
         allowed = _feasible(problem, tau, constraints)
         if allowed is None:

@@ -29,7 +29,7 @@ from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, ScaledProblem, scaled_problem
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, eliminate_intercept, minorant
-from sparsecv_mio.problem.glm_refit import RefitRows, accuracy, newton
+from sparsecv_mio.problem.glm_refit import RefitRows, bound_distance_to_optimum, newton
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import SHAVED
@@ -278,7 +278,7 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     start, blur = narrow.start(), np.zeros(narrow.first_coefficient + narrow.p)
     rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
     theta, point = newton(rows, start, blur)
-    _, drop = accuracy(narrow.rows, point)
+    _, drop = bound_distance_to_optimum(narrow.rows, point)
     intercept = float(theta[0]) if narrow.first_coefficient else 0.0
     value, off = point.value, point.value_off
     return GlmFit(tuple(sorted(support)), theta[narrow.first_coefficient :], value + off, 2.0 * off + drop, intercept)

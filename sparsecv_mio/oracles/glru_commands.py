@@ -85,7 +85,7 @@ def loocv(
     """
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data])
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.glru import loocv as count
 
@@ -135,7 +135,7 @@ def stepwise(
     parse.count(seed, "--seed", least=0)
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} has no effect, because --validation names the validation rows")
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.glru import StepwiseOptions
         from sparsecv_mio.oracles.glru import stepwise as select

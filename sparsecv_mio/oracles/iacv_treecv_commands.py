@@ -113,7 +113,7 @@ def iacv(
     if seed is not None and solver != "sgd" and not quiet:
         tell(f"note: --seed {seed} has no effect, because only --solver sgd draws batches")
     session.check_outputs({"--json": json}, [data])
-    with session.interruptible() as stop:
+    with session.stop_on_interrupt() as stop:
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
 

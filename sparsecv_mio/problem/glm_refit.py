@@ -168,7 +168,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     blur = np.minimum(_blur(data, support, first), 2.0 * largest)
     theta, point = newton(training, fit_roughly(training, theta), blur)
     point.root[:, flat] = 0.0
-    radius, drop = accuracy(training.Z, point)
+    radius, drop = bound_distance_to_optimum(training.Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)
     return GlmRowFit(
@@ -362,7 +362,7 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
     return theta, point
 
 
-def accuracy(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
+def bound_distance_to_optimum(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
     """Return `(radius, drop)`: the optimum is within the radius of a point, and at most `drop` below it."""
     unknown = np.inf, point.value
     if not point.sound:

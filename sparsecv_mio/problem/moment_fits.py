@@ -169,7 +169,7 @@ def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, h
 NULL = 1e-12  # share of its curvature below which the residual of a column is rounding
 
 
-def picks(
+def greedy_columns(
     row: Callable[[int], FloatArray],
     diagonal: FloatArray,
     c: FloatArray,
@@ -206,9 +206,9 @@ def picks(
         own = own - rows[step] ** 2
 
 
-def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
-    """Return the columns that `picks` yields for a matrix. O(q^2 most) at most."""
-    return np.array(list(picks(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)
+def select_forward(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
+    """Return the columns that `greedy_columns` yields for a matrix. O(q^2 most) at most."""
+    return np.array(list(greedy_columns(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)
 
 
 def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatArray) -> FloatArray:

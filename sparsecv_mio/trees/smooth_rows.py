@@ -51,8 +51,8 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
     """
     n, p = data.dataset.X.shape
     if not (len(data.columns) == p and len(rows) > n // 2 and np.all(np.diff(rows) > 0)):
-        return GlmSubsets(make_problem(data, rows), data.forced)
-    every = make_problem(
+        return GlmSubsets(make_glm_problem(data, rows), data.forced)
+    every = make_glm_problem(
         data, np.arange(n)
     )  # rows without weight are skipped when columns are centred, which avoids a copy of most rows
     weights = np.zeros(n)
@@ -60,7 +60,7 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
     return GlmSubsets(replace(every, v=weights), data.forced)
 
 
-def make_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:
+def make_glm_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:
     """Return the problem of some rows.
 
     Parameters
@@ -98,7 +98,7 @@ def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> Le
 
 def fit_rows_in_place(data: StandardData, gamma: float) -> GlmFits | None:
     """Return fits to all rows if they need no copy of the rows; otherwise None."""
-    problem = make_problem(data, np.arange(data.n), gamma)
+    problem = make_glm_problem(data, np.arange(data.n), gamma)
     if base_with_ones(problem.X) is None or not Centring.from_rows(problem.X, problem.v, problem.intercept).is_identity:
         return None
     return GlmFits.from_problem(problem, None)
@@ -135,7 +135,10 @@ def held_out_losses_at_fits(
     """
     fits, columns = every, support
     if fits is None:
-        problem, columns = make_problem(data, np.arange(data.n), gamma).select_columns(support), np.arange(len(support))
+        problem, columns = (
+            make_glm_problem(data, np.arange(data.n), gamma).select_columns(support),
+            np.arange(len(support)),
+        )
         fits = GlmFits.from_problem(problem, None)
     mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
     return make_held_out_folds(data, plan, fits).held_out(mask, point, folds, expired, ended)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparsecv_mio.batch.mio_comparison import CompareRow, markdown, print_compare, write_csv
+from sparsecv_mio.batch.mio_comparison import CompareRow, format_comparison, print_compare, write_csv
 
 MACHINE = {"machine": "x86", "cores": "2", "numpy": "2.0", "backend_version": "1.2"}
 ROWS = [
@@ -50,6 +50,6 @@ def test_numbers_that_are_not_known_are_empty_cells(tmp_path: Path) -> None:
 
 
 def test_the_page_names_its_command_and_has_a_line_for_each_row() -> None:
-    page = markdown(ROWS, "sparsecv compare one.csv")
+    page = format_comparison(ROWS, "sparsecv compare one.csv")
     assert "`sparsecv compare one.csv`" in page and "machine x86" in page
     assert sum(line.startswith("| one |") for line in page.splitlines()) == 3

@@ -151,7 +151,7 @@ def test_forward_selection_takes_what_lowers_the_objective_most(seed: int) -> No
     def gain(columns: list[int]) -> float:
         return float(c[columns] @ np.linalg.solve(M[np.ix_(columns, columns)], c[columns]))
 
-    chosen = moment_fits.forward_selection(M, c, 5, first).tolist()
+    chosen = moment_fits.select_forward(M, c, 5, first).tolist()
     assert len(set(chosen)) == 5 and chosen[: len(first)] == first
     for size in range(len(first), 5):
         best = max(gain([*chosen[:size], j]) for j in range(7) if j not in chosen[:size])
@@ -161,4 +161,4 @@ def test_forward_selection_takes_what_lowers_the_objective_most(seed: int) -> No
 def test_forward_selection_ends_where_columns_have_nothing_of_their_own() -> None:
     X = np.random.default_rng(0).normal(size=(9, 2))
     X = np.column_stack((X, X))
-    assert len(moment_fits.forward_selection(X.T @ X, X.T @ X[:, 0], 4)) == 2
+    assert len(moment_fits.select_forward(X.T @ X, X.T @ X[:, 0], 4)) == 2
