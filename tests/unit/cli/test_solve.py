@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from sparsecv_mio.search.options import Hooks
 
 PROSTATE, DIABETES, SERVO = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes", "servo"))
 SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
-SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 Solve = Callable[..., dict[str, Any]]
 
 

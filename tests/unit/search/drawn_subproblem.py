@@ -15,10 +15,8 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, training_mome
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems.fold_fits import FoldData
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import BestOnAllRows, Context, SearchState, WorkCounts
+from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.trees.every_size import solve_path
 
 GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)
 
@@ -31,17 +29,6 @@ def context_of(seed: int = 0, n: int = 30, p: int = 6, late: bool = False) -> Co
     grid = Grid.of(GAMMAS, TAUS, p)
     asked, deadline = SearchOptions(gap=0.0).request(grid), Deadline(-1.0 if late else None, None)
     return Context(standardize(data), make_folds("4", data, seed), grid, asked, deadline, 1)
-
-
-def all_rows_of(context: Context) -> BestOnAllRows:
-    """With the best supports of every gamma."""
-    made = BestOnAllRows(context.data, context.grid)
-    made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
-    return made
-
-
-def cells_of(context: Context) -> CellTable:
-    return CellTable.empty(*context.shape)
 
 
 def moments_of(context: Context, fold: int) -> TrainingMoments:
@@ -67,20 +54,3 @@ def held_out_error(context: Context, where: tuple[int, int, int], support: tuple
     columns = context.data.columns[np.array(support, dtype=np.int64)].tolist()
     fit = objective.fit(dataset.X, dataset.y, columns, float(context.grid.gammas[g]), rows=folds.train_rows(fold))
     return float(objective.held_out_error(fit, dataset.X, dataset.y, folds.scored_rows(fold)) / context.data.y_unit**2)
-
-
-def assert_true(context: Context, cells: CellTable) -> None:
-    """Every interval holds the truth; a decided cell has the best support."""
-    for where in np.ndindex(*context.shape):
-        best = best_support(context, where)
-        error = held_out_error(context, where, best)
-        slack = 1e-9 * (1.0 + error)
-        assert cells.lower[where] - slack <= error <= cells.upper[where] + slack, where
-        if cells.decided[where]:
-            assert tuple(cells.pool.supports[cells.support[where]].tolist()) == best
-            assert abs(cells.nominal[where] - error) <= slack and cells.upper[where] - cells.lower[where] <= slack
-
-
-def state_of(context: Context, cells: CellTable) -> SearchState:
-    """A state of these cells, with the best supports of all rows."""
-    return SearchState(context, cells, all_rows_of(context), WorkCounts())

@@ -58,9 +58,6 @@ def test_a_stop_and_an_abandoned_run() -> None:
         deadline.check_caller_waits()
 
 
-LATE = 30.0  # seconds after a limit: half of what the work takes here that is left behind, however loaded a machine is
-
-
 def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) + offset
