@@ -460,10 +460,12 @@ class Restrictions:
         """
         for name in self.force_in:
             if name in constant:
-                raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")
+                raise BadInput(
+                    f"force-in: feature {name!r} is constant, so it cannot be selected; remove it from this option"
+                )
         for name in self.adjust:
             if name in constant:
-                raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
+                raise BadInput(f"adjust: column {name!r} is constant, like the intercept; remove it from this option")
 
     def named_columns(self) -> Iterator[tuple[str, str]]:
         """Yield every column that a restriction names, with the name of the field."""

@@ -101,7 +101,7 @@ def _check_kind(name: str, value: Any) -> None:
     if kind is float and (switch or not isinstance(value, int | float)):
         raise BadInput(f"{name}: {value!r} is not a number; give a number without quotes")
     if kind is int and (switch or not isinstance(value, int) or value < 0):
-        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0; give one without quotes")
+        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0; give such a number without quotes")
     if name == "one_se" and value not in ONE_SE:
         raise BadInput(f"one_se: {value!r} is unknown; use true, false or 'both'")
     if kind is bool and name != "one_se" and not switch:
@@ -456,7 +456,9 @@ def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
 def _check_shape(plan: Mapping[str, Any]) -> None:
     """Raise an error for a plan with invalid tables, or with values that no setting allows."""
     if stray := next((name for name in plan if name not in TABLES), None):
-        raise BadInput(f"a plan has the tables {', '.join(TABLES)} and no {stray!r}: settings stand in [vary]")
+        raise BadInput(
+            f"plan: {stray!r} is not a table of plans; use {', '.join(TABLES)}, and put settings into [vary]"
+        )
     if not plan.get("data"):
         raise BadInput("plan: there is no data set; give at least one table [[data]]")
     for name, value in plan.items():

@@ -191,8 +191,7 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
     """
     if match_keyword(refit, REFITS, "refit") == TRAINING and plan.k != 1:
         raise BadInput(
-            f"refit training: needs a plan with a single fold, this one has {plan.k}; remove refit, or use one "
-            "held-out set"
+            f"refit training: requires a single fold, but the plan has {plan.k}; remove refit, or use one held-out set"
         )
     if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
         raise BadInput(

@@ -54,7 +54,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if "data" not in frame or "state" not in frame:
         raise BadInput(f"table {str(place)!r} was not written by `sparsecv collect`: it has no columns data and state")
     if not len(frame):
-        raise BadInput(f"table {str(place)!r} has no rows")
+        raise BadInput(f"table {str(place)!r} has no rows; run `sparsecv collect` again")
     return frame
 
 
@@ -266,7 +266,7 @@ def relative(
                 f"these rows differ in {', '.join(differing)}; choose among them with --where, or give --problem "
                 f"{columns}"
             )
-        raise BadInput(f"{option} {baseline}: several rows of {first_problem!r}: {how}")
+        raise BadInput(f"{option} {baseline}: the table has several rows for {first_problem!r}; {how}")
     compared = frame.copy()
     for column in values:
         below = keys.map(dict(zip(keys[base.index], base[column].astype(float), strict=True))).astype(float)

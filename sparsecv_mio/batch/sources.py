@@ -53,8 +53,8 @@ def check_design(one: Mapping[str, Any]) -> None:
     whole = all(type(one[key]) is int and one[key] >= 0 for key in WHOLE if key in one)
     if not (whole and one["n"] >= 4 and 0 < one.get("support", 1) <= one.get("p", 1)):
         raise BadInput(
-            "[[data]]: n, p, support, draw and validation (or the word n) are whole numbers, n at least 4, support "
-            "from 1 to p"
+            "[[data]]: n, p, support, draw and validation must be whole numbers, n at least 4 and support from 1 to p; "
+            'validation may also be "n"'
         )
     if 8 * (one["n"] + one.get("validation", 0)) * one.get("p", MOST_OWN) > all_memory():
         raise BadInput("[[data]]: n times p values exceed the memory of this machine; make n or p smaller")

@@ -506,7 +506,7 @@ def _check_loss(record: JsonRecord) -> None:
     target = record.loss.target
     for name, needed in (("classes", target.has_classes), ("counts", target.has_counts)):
         if (getattr(record, name, None) is not None) != needed:
-            raise CorruptStore(f"record: field {name} is {'null' if needed else 'given'}, data.loss is {record.loss}")
+            raise CorruptStore(f"record: field {name} must {'not be' if needed else 'be'} null with loss {record.loss}")
 
 
 def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:

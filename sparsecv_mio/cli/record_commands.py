@@ -314,7 +314,7 @@ def _describe_fit(
     rows, scored, notes = new.data, np.flatnonzero(new.has_target), list[str]()
     if len(scored) >= stored.data.n and _are_training_rows(stored, path, reading):
         some = "these are the rows" if rows.n == stored.data.n else f"{stored.data.n:,} of these rows are those"
-        notes.append(f"{some} that the model was fitted on: the errors are training errors")
+        notes.append(f"{some} to which the model was fitted, so the errors are training errors")
     if len(scored):
         notes += _describe_errors(stored, rows.take(scored), table[rows.places[scored], 0], threshold)
     if 0 < len(scored) < rows.n:
@@ -436,7 +436,7 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
             missing = "--train DATA, the file of the record" if train is None else "--interval LEVEL, such as 0.9"
             given = "--interval" if train is None else "--train"
             raise BadInput(
-                f"{given}: also give {missing}; intervals need the fold models, which are fitted again to it"
+                f"{given}: also give {missing}; intervals need the fold models, which are fitted again to this file"
             )
         return None
     from sparsecv_mio.certificate.read_back import data_of, folds_again

@@ -169,7 +169,9 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
         Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
-        raise BadInput("intercept global: requires squared loss; give fold (one in every training set) or none")
+        raise BadInput(
+            "intercept global: requires squared loss; give fold (an intercept for every training set) or none"
+        )
     positive = dataset.y > 0.0
     all_zero = folds.count_left_out(positive) == np.count_nonzero(positive)
     if intercept is not Intercept.NONE and all_zero.any():

@@ -285,8 +285,8 @@ def require_dataset(data: object, who: str) -> Dataset:
         If it is not a `Dataset`.
     """
     if not isinstance(data, Dataset):
-        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
-        raise BadInput(f"the data are {type(data).__name__}, and {who} takes a Dataset: {how}")
+        how = "Dataset.from_frame converts a frame, and read_dataset reads a file"
+        raise BadInput(f"{who} needs a Dataset, but the data are {type(data).__name__}; {how}")
     return data
 
 
@@ -323,7 +323,7 @@ def assemble(
     seen: set[str] = {target}
     for name in names:
         if name in seen:
-            fault = "is also the target" if name == target else "stands there twice"
+            fault = "is also the target" if name == target else "is given twice"
             raise BadInput(f"feature name {name!r} {fault}: names must be distinct")
         seen.add(name)
     columns: dict[str, NDArray[Any]] = {}

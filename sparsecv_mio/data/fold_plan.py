@@ -42,12 +42,12 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     if values.dtype.kind == "f":
         missing = np.flatnonzero(~np.isfinite(values))
         if missing.size:
-            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}: give every row one")
+            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}; give every row an id")
         whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
         return values.astype(np.int64) if whole else values
     texts = ["" if _is_missing(value) else str(value).strip() for value in values.tolist()]
     if "" in texts:
-        raise BadInput(f"{what} has no id in row {texts.index('') + 1}: give every row one")
+        raise BadInput(f"{what} has no id in row {texts.index('') + 1}; give every row an id")
     if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
         return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
     return np.array(texts)
@@ -84,8 +84,8 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     if gaps.size:
         lost = int(distinct[gaps[0]]) + 1
         raise BadInput(
-            f"{what} has no row with fold id {lost} although ids run from {distinct[0]} to {distinct[-1]}: an empty "
-            "fold; number the folds without gaps, or use groups:COLUMN for ids that are names"
+            f"{what} has no row with fold id {lost} although ids run from {distinct[0]} to {distinct[-1]}; number "
+            "the folds without gaps, or use groups:COLUMN for ids that are names"
         )
     labels[numbered] = inverse.reshape(-1)
     return labels
@@ -303,8 +303,8 @@ class FoldPlan:
         """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
-                f"{who}: folds {self.spec!r} overlap or use some rows in neither part; give folds that score each row "
-                "at most once and train on all other rows"
+                f"{who}: folds {self.spec!r} overlap, or neither train on nor score some rows; give folds that score "
+                "each row at most once and train on all other rows"
             )
 
     @property
@@ -447,7 +447,7 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
         raise BadInput(f"folds {spec!r} make a single fold: ask for at least two, or holdout:F for one scored fold")
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if not sizes.all():
-        raise BadInput(f"folds {spec!r}: fold {int(np.argmin(sizes))} is empty: every fold must hold out a row")
+        raise BadInput(f"folds {spec!r}: no row has the label {int(np.argmin(sizes))}; every fold must hold out a row")
     order, starts = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64), _starts(sizes)
     if np.array_equal(order, starts[:n]):  # every row is a fold, in order: both arrays can share their numbers
         order = starts[:n]

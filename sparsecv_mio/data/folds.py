@@ -559,8 +559,8 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise BadInput(f"{who} must be row numbers from 0, or one truth value per row")
     numbers = numbers.astype(np.int64)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
-        raise BadInput(f"{who}: row numbers outside 0..{n - 1}; check them")
+    if len(wrong := numbers[(numbers < 0) | (numbers >= n)]):
+        raise BadInput(f"{who}: row {wrong[0]} is not one of the rows 0 to {n - 1}; correct it")
     mask = np.zeros(n, dtype=bool)
     mask[numbers] = True
     if np.count_nonzero(mask) != numbers.size:
@@ -658,8 +658,8 @@ def outer_folds(
     if count < 2:
         raise BadInput(f"nested: {count} is out of range; give at least 2 outer folds")
     if count > dataset.n:
-        most = f"give at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
-        raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
+        most = f"give at most {dataset.n}" if option == "nested" else f"give at least {count} rows"
+        raise BadInput(f"{option}: {count} outer folds are too many for {dataset.n} rows; {most}")
     kind, seed = _kind_of_folds(plan), plan.given_seed if plan.seed is None else plan.seed
     if kind in LIKE_INNER:
         _, colon, gap = plan.spec.removesuffix(fold_plan.WEIGHTED).partition(":")[2].partition(":")
@@ -677,8 +677,8 @@ def outer_folds(
     if groups <= count:
         most = f"give at most {groups - 1}" if groups > 2 else "nested folds need at least three"
         if option != "nested":
-            most = f"and the {count} outer folds need at least {count + 1}; give more folds, or a number as weight"
-        raise BadInput(f"{option}: the folds keep rows together in {groups} groups, {most}")
+            most = f"the {count} outer folds need at least {count + 1}: give more folds, or a number as weight"
+        raise BadInput(f"{option}: the folds keep rows together in {groups} groups; {most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
     return replace(outer_plan, seed=seed)
 

@@ -237,7 +237,9 @@ def _blame_line(path: Path) -> None:
                 if not colon or not (index.isascii() and index.isdigit()):
                     raise BadInput(f"file {str(path)!r} has {word!r} in line {line}: write index:value")
                 if int(index) <= last:
-                    raise BadInput(f"file {str(path)!r} repeats or disorders index {index} in line {line}: sort them")
+                    raise BadInput(
+                        f"file {str(path)!r} has index {index} in line {line} twice or out of order; sort the indices"
+                    )
                 last = int(index)
                 text_tables.blame_cell(value, f"x{index}", row, line)
 

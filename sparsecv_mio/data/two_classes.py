@@ -136,7 +136,9 @@ def encode_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     for name in names:
         if name not in classes:
             named = " and ".join(classes)
-            raise BadInput(f"target {dataset.target!r} holds {name!r}, and the classes of the model are {named}")
+            raise BadInput(
+                f"target {dataset.target!r} has the class {name!r}, but the classes of the model are {named}"
+            )
     ones = np.array([name == classes[1] for name in names])
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
@@ -182,7 +184,9 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
-        raise BadInput("intercept global: requires squared loss; give fold (one in every training set) or none")
+        raise BadInput(
+            "intercept global: requires squared loss; give fold (an intercept for every training set) or none"
+        )
     if intercept is Intercept.NONE or dataset.classes is None:
         return
     positive = dataset.y > 0.0

@@ -63,7 +63,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
                 raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
     if numbers.shape != (data.n,):
-        raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows: give one per row")
+        raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight a row")
     wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
     if wrong.size:
         raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")

@@ -294,7 +294,7 @@ class PiecewiseLosses(PiecewiseModel, LossModel):
         assert isinstance(task.scaled, ScaledLosses)
         if not np.all(np.isfinite(task.scaled.high)):
             raise BadInput(
-                "gamma is so small that margins have no bounds, which a linear model needs; give a larger gamma"
+                "gamma is too small: margins have no finite bounds, which a linear model needs; give a larger gamma"
             )
         return task.scaled.low, task.scaled.high
 

@@ -124,7 +124,9 @@ class KeptSearch:
             Record of the search.
         """
         if not self.cells:
-            raise AttributeError("scale_within, na_within: 'folds' stores no models of other sizes; give 'all'")
+            raise AttributeError(
+                "scale_within, na_within: with 'folds', models of other sizes are not stored; give 'all'"
+            )
         names, own = record.data.names, record.refit.tau
         within = record.request.restrictions or NONE
         loss = Loss(record.request.loss or DEFAULT_LOSS)

@@ -374,8 +374,8 @@ def dense(X: Any) -> FloatArray:
     n, p = X.shape  # type: ignore[attr-defined]
     if n * p > MOST_DENSE:
         raise BadInput(
-            f"X is sparse, {n:,} x {p:,}, but fits need a dense array, and more than {MOST_DENSE:,} are not made "
-            "dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
+            f"X is sparse with {n:,} x {p:,} cells, but fits need a dense array of at most {MOST_DENSE:,} cells; keep "
+            "fewer columns, for example by SelectKBest() of sklearn.feature_selection"
         )
     return np.asarray(X.toarray())  # type: ignore[attr-defined]
 

@@ -423,7 +423,7 @@ class Backend(ABC):
         vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.scaled.yy, boxed)
         doubt = vendor + answer.margin
         if ours > best.objective + doubt + rounding:
-            raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
+            raise Contradiction(f"the given lower bound {ours!r} exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
         allowance = proof_allowance(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
         stop = answer.stop

@@ -217,8 +217,8 @@ def _check_validation(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, F
     validation = DesignMatrix(X, problem.regularizer.intercept)
     if validation.d != problem.design.d or labels.shape != (validation.n,):
         raise BadInput(
-            f"validation data of {validation.n} rows and {validation.d} columns, {labels.size} labels, do not fit "
-            f"the {problem.design.d} columns of the training data"
+            f"the validation data have {validation.n} rows, {validation.d} columns and {labels.size} labels; give the "
+            f"{problem.design.d} columns of the training data and one label a row"
         )
     if not (np.all(np.abs(labels) == 1.0) and np.all(np.abs(problem.y) == 1.0)):
         raise BadInput("stepwise selection needs labels -1 and +1; map the two values of the target to these labels")

@@ -156,7 +156,9 @@ def intercept_shift(problem: Problem, t: FloatArray) -> float:
     rows = problem.rows
     t, y, loss = t[rows], problem.y[rows], problem.loss
     if not loss.attained and np.all(y == y[0]):
-        raise BadInput("an unpenalised intercept has no finite optimum here: both classes are needed in every fit")
+        raise BadInput(
+            "an unpenalised intercept has no finite optimum with rows of one class only; give rows of both classes"
+        )
 
     def slope(s: float) -> float:
         return float(loss.derivative(t + s, y).sum())

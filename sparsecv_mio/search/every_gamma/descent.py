@@ -439,7 +439,7 @@ class Descent(Watched):
                 move, gammas, taus, begun = journal.trial
                 self.trial = Trial(move, self._row(gammas, taus), begun)
             if self.here is None and (self.trial is None or self.trial.move != "start"):
-                raise CorruptStore("a move other than the start needs a current row")
+                raise CorruptStore("its descent has a move before the solved row of its initial gamma")
         except (CorruptStore, BadInput):
             raise CorruptStore("its journal of the descent cannot be read") from None
         self.journal = replace(journal, here=None, trial=None)

@@ -181,8 +181,14 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
     [
         ("a = ", "is not a TOML file"),
         ("[vary]\nfolds = '5'\n", "there is no data set"),
-        ("[[data]]\nsklearn = 'diabetes'\n[settings]\nfolds = '5'\n", "no 'settings': settings stand in .vary."),
-        ("folds = '5'\n[[data]]\nsklearn = 'diabetes'\n", "no 'folds': settings stand in .vary."),
+        (
+            "[[data]]\nsklearn = 'diabetes'\n[settings]\nfolds = '5'\n",
+            "'settings' is not a table of plans; use .*, and put settings into .vary.",
+        ),
+        (
+            "folds = '5'\n[[data]]\nsklearn = 'diabetes'\n",
+            "'folds' is not a table of plans; use .*, and put settings into .vary.",
+        ),
         ("[[data]]\nfile = 'no.csv'\n", "does not exist"),
         ("[[data]]\nfile = 'no*.csv'\n", "no file matches"),
         ("[[data]]\nfiles = 'a.csv'\n", "exactly one of the keys file, design and sklearn"),

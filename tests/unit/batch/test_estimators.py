@@ -52,7 +52,7 @@ def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
     if name != "omp":  # it does not say
         rel = 2e-3 if name in ("lasso", "elastic-net") else 1e-6  # coordinate descent from another start
         assert error == pytest.approx(fitted.numbers["cv_error"], rel=rel)
-    with pytest.raises(BadInput, match="refit training: needs a plan with a single fold, this one has 3"):
+    with pytest.raises(BadInput, match="refit training: requires a single fold, but the plan has 3"):
         run_estimator(name, data, make_folds("3", data), {}, "training")
 
 

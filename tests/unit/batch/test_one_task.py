@@ -144,7 +144,7 @@ def written(folder: Path) -> None:
         ({}, {"folds": "groups:z"}, "data 'a': id, fold, group, weight or exposure column 'z' is not in the data"),
         ({}, {"folds": "15", "test": 0.5}, "data 'a': folds '15' need 15 rows but the data have 10"),
         ({}, {"test": 0.9}, "data 'a': test: a share of 0.9 leaves only 2 training rows"),
-        ({}, {"refit": "training"}, "data 'a': refit training: needs a plan with a single fold, this one has 10"),
+        ({}, {"refit": "training"}, "data 'a': refit training: requires a single fold, but the plan has 10"),
         ({}, {"folds": "holdout:0.3", "one_se": True}, "data 'a': one_se: a single fold has no standard error"),
         ({}, {"force_in": "z"}, "data 'a': force_in"),
         (

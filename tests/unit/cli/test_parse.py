@@ -56,7 +56,7 @@ def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", data, "--target", "lpsa", "--criterion", "common", "--tau", "99", "--gamma", "1"]) == 2
     assert "error: --tau: '99' is out of range" in capfd.readouterr().err
     assert run(["solve", data, "--target", "lpsa", "--nested", "1000", "--gamma", "1"]) == 2
-    assert "error: --nested: 1000 outer folds of 97 rows" in capfd.readouterr().err
+    assert "error: --nested: 1000 outer folds are too many for 97 rows" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

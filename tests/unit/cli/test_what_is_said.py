@@ -147,7 +147,7 @@ def test_rows_that_a_model_was_fitted_on_are_said_to_be(
     capsys.readouterr()
     for place, said in ((table, True), (str(others), False)):
         assert run(["predict", str(record), place, "--out", str(tmp_path / "out.csv")]) == 0
-        words = "these are the rows that the model was fitted on: the errors are training errors"
+        words = "these are the rows to which the model was fitted, so the errors are training errors"
         assert (words in capsys.readouterr().out) is said
 
 
@@ -259,4 +259,4 @@ def test_predictions_of_training_rows_are_said_to_be_that_with_left_out_rows(
     assert run(["solve", str(data), "-t", "y", *how]) == 0
     assert "27 rows (3 more left out for missing values); 2 features; 3 random folds" in capsys.readouterr().out
     assert run(["predict", answer, str(data), "--out", str(tmp_path / "p.csv")]) == 0
-    assert "27 of these rows are those that the model was fitted on: the errors are tr" in capsys.readouterr().out
+    assert "27 of these rows are those to which the model was fitted, so the errors are tr" in capsys.readouterr().out

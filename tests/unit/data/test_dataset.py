@@ -95,7 +95,7 @@ def test_bad_frames(column: object, message: str) -> None:
     [
         ({"X": X, "y": Y[:-1]}, "X has 6 rows but y has 5"),
         ({"X": X, "y": Y, "names": ["a"]}, "X has 2 columns but 1 names"),
-        ({"X": X, "y": Y, "names": ["a", "a"]}, "feature name 'a' stands there twice"),
+        ({"X": X, "y": Y, "names": ["a", "a"]}, "feature name 'a' is given twice"),
         ({"X": X, "y": Y, "names": ["a", "y"]}, "feature name 'y' is also the target"),
         ({"X": X[0], "y": Y}, "X has 1 dimensions"),
         ({"X": X, "y": X}, "y has 2 dimensions"),

@@ -160,14 +160,14 @@ def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 2, 2, 0], "fold 1 is empty"),
+        ([0, 2, 2, 0], "no row has the label 1; every fold must hold out a row"),
         ([0, 0, 0, 0], "single fold"),
         ([-1, 0, 0, -1], "single fold"),
         ([-2, 0, 1, 1], "labels must be 0..k-1"),
         ([0, 1, 2, 9], "need 10 folds but the data have 4 rows"),
         ([0.0, 1.0, 0.0, 1.0], "one whole number per row"),
         ([[0, 1], [1, 0]], "only 1 training rows"),
-        ([[0, 0], [1, 0], [2, 1], [1, 3]], "fold 2 is empty"),
+        ([[0, 0], [1, 0], [2, 1], [1, 3]], "no row has the label 2; every fold must hold out a row"),
         ([[[0, 0]]], "one whole number per row"),
         ([], "one whole number per row"),
     ],
@@ -260,8 +260,8 @@ def test_pairs_serve_as_splitter() -> None:
         (StratifiedKFold(3), "cannot split the data"),
         ([], "makes no fold"),
         ([(range(2, 12), [0, 1]), (range(12), [])], "fold 1 scores no row"),
-        ([([2, 3], [0, 99])], "fold 0: scored rows: row numbers outside 0..11"),
-        ([([2, -1], [0])], "fold 0: training rows: row numbers outside 0..11"),
+        ([([2, 3], [0, 99])], "fold 0: scored rows: row 99 is not one of the rows 0 to 11"),
+        ([([2, -1], [0])], "fold 0: training rows: row -1 is not one of the rows 0 to 11"),
         ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is listed twice"),
         ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is listed twice"),
         ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which is also a training row; remove it"),
@@ -350,9 +350,9 @@ def test_weighted_rows_are_dealt_as_others() -> None:
     ("given", "count", "message"),
     [
         ("5", 1, "nested: 1 is out of range"),
-        ("5", 25, "nested: 25 outer folds of 24 rows, give at most 24"),
-        ("groups:g", 8, "keep rows together in 8 groups, give at most 7"),
-        (np.arange(ROWS) % 2, 2, "in 2 groups, nested folds need at least three"),
+        ("5", 25, "nested: 25 outer folds are too many for 24 rows; give at most 24"),
+        ("groups:g", 8, "keep rows together in 8 groups; give at most 7"),
+        (np.arange(ROWS) % 2, 2, "in 2 groups; nested folds need at least three"),
     ],
 )
 def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:

@@ -110,7 +110,7 @@ def test_columns_out_of_all_proportion_are_named(unit: float) -> None:
 def test_rows_of_classes_that_are_known() -> None:
     assert encode_classes(of([2.0, 2.0]), ("1", "2")).y.tolist() == [1.0, 1.0]
     assert encode_classes(of([1.0, 2.0]), ("2", "1")).y.tolist() == [1.0, 0.0]
-    with pytest.raises(BadInput, match="target 'ill' holds '3', and the classes of the model are 1 and 2"):
+    with pytest.raises(BadInput, match="target 'ill' has the class '3', but the classes of the model are 1 and 2"):
         encode_classes(of([3.0, 2.0]), ("1", "2"))
 
 

@@ -174,7 +174,7 @@ def test_a_sparse_X_is_made_dense(model: Any, monkeypatch: pytest.MonkeyPatch) -
         sparse = clone(model).fit(kind(X), Y)
         assert (sparse.coef_ == dense.coef_).all() and sparse.predict(kind(X)) == pytest.approx(dense.predict(X))
     monkeypatch.setattr(sparse_model, "MOST_DENSE", 1199)
-    with pytest.raises(BadInput, match="^X is sparse, 60 x 20, but .* more than 1,199 are not made dense: [^\n]*$"):
+    with pytest.raises(BadInput, match="^X is sparse with 60 x 20 cells, but .* at most 1,199 cells; [^\n]*$"):
         clone(model).fit(csr_array(X), Y)
 
 
@@ -619,6 +619,6 @@ def test_scalars_of_numpy_and_one_weight_for_all_rows() -> None:
 def test_a_nested_weight_needs_more_groups_than_outer_folds() -> None:
     X, y = prostate()
     groups = np.arange(len(y)) % 20
-    said = "^stability nested: the folds keep rows together in 5 groups, and the 5 outer folds need"
+    said = "^stability nested: the folds keep rows together in 5 groups; the 5 outer folds need"
     with pytest.raises(BadInput, match=said):
         BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=GroupKFold(5), stability="nested").fit(X, y, groups=groups)

@@ -58,7 +58,7 @@ def test_empty_values_are_filled_by_the_training_rows(rule: str) -> None:
     assert model.predict(holes) == pytest.approx(model.predict(filled), rel=1e-12)
     assert (pickle.loads(pickle.dumps(model)).predict(holes) == model.predict(holes)).all()
     assert model.mse_path_.mean() == pytest.approx(model.cv_error_, rel=1e-9)
-    with pytest.raises(AttributeError, match="'folds' stores no models of other sizes; give 'all'"):
+    with pytest.raises(AttributeError, match="with 'folds', models of other sizes are not stored; give 'all'"):
         _ = model.coef_path_
     frame = pd.DataFrame(holes, columns=["a", "b", "c"])
     named = sc.BestSubsetRidgeCV(**ONE_PAIR, na=rule).fit(frame, pd.Series(Y, name="target"))
