@@ -626,7 +626,9 @@ def raw_column(name: str, column: Any, how: reading_options.Reading) -> cure.Raw
     values[empty] = np.nan
     absent = Counter(text for text in texts.filter(is_code).to_pylist() if text)
     counts = {code: count for code, count in absent.items() if code.lower() in usual - words}
-    marks = reading_options.Marks(how.way, proof=cure.has_decimals(values[~empty]))
+    marked = compute.and_(compute.match_substring(texts, "."), compute.invert(is_code))
+    grouped = compute.match_substring_regex(texts, r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$")
+    marks = reading_options.Marks(how.way, proof=bool(compute.any(compute.and_not(marked, grouped)).as_py()))
     if not marks.proof and compute.any(compute.match_substring(texts, ".")).as_py():
         spelled: dict[str, int] = {}
         for row, text in enumerate(texts.to_pylist(), start=1):

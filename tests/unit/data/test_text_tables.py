@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from sparsecv_mio import files
@@ -152,3 +153,24 @@ def test_lines_and_quotes_may_cross_blocks(tmp_path: Path, monkeypatch: pytest.M
     wide = np.random.default_rng(0).standard_normal((5, 400))
     pd.DataFrame(wide).add_prefix("c").to_csv(path, index=False)
     assert np.array_equal(read_dataset(path, "c0").X, wide[:, 1:])
+
+
+CELLS = [
+    "1", "2.5", " 3.125 ", "1.078", "576", "-0", "+.5", "1e-3", "4.", "", " ", "NA", "n/a", "none", "-999", "nan", "x",
+    "1e999", "inf", "1_0", "1,5", "\u0663", "0x1F", "12.345",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arrow_and_the_loop_over_cells_read_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(CELLS[: int(rng.integers(2, len(CELLS) + 1))], int(rng.integers(1, 12))).tolist()
+    how = Reading.from_keywords(
+        na="mean", na_values=["-999", "none"][: int(rng.integers(3))], keep_default_na=bool(rng.integers(2)),
+        thousands=[None, "none", ","][int(rng.integers(3))],
+    )  # fmt: skip
+    slow = text_tables.cure.RawColumn.from_cells("a", cells, how)
+    fast = text_tables.raw_column("a", pa.chunked_array([cells]), how)
+    assert np.array_equal(fast.numbers, slow.numbers, equal_nan=True) and np.array_equal(fast.empty, slow.empty)
+    assert (fast.others, fast.absent, dict(fast.usual_codes)) == (slow.others, slow.absent, dict(slow.usual_codes))
+    assert fast.marks.proof == slow.marks.proof and (fast.marks.proof or fast.marks.grouped == slow.marks.grouped)
