@@ -29,7 +29,7 @@ from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.glm import Ellipsoid, GlmProblem, Minorant, Ranges, minorant, minorant_on_ranges, symmetric
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
-from sparsecv_mio.trees.glm_tree import LEAPS_WORK, Listing, SizeSearch
+from sparsecv_mio.trees.glm_tree import Listing, SizeSearch
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, is_never_expired
 from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
@@ -147,7 +147,7 @@ class GlmSubsets:
         expired: Callable[[], bool] = is_never_expired,
         threads: int = 1,
         exchanges: bool = True,
-        work: int = LEAPS_WORK,
+        work: int | None = None,
     ) -> BestSubsets:
         """Return the best subsets, `min F_S` over supports of at most tau features, for every requested tau.
 
@@ -168,8 +168,8 @@ class GlmSubsets:
             between runs.
         exchanges : bool
             True if starts of a size are improved by exchanges before its tree.
-        work : int
-            Work limit of a node, in rows times columns; 1 for its relaxation alone.
+        work : int, optional
+            Work limit of a node, in rows times columns; 1 for its relaxation alone; by default that of `SizeSearch`.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class GlmSubsets:
             size = fits.choice.n_columns(tau)
             search = SizeSearch(fits, max(size, len(fits.forced)), expired)
             search.begin([before, *given, *self._starts(size)], exchanges)
-            search.work = work
+            search.work = search.work if work is None else work
             by_size[tau] = search.solve(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             finished &= by_size[tau].complete or search.exhausted

@@ -1,4 +1,7 @@
-"""The order that solves the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds."""
+"""The order that solves the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds.
+
+The pair with the fewest tries comes first, so that easy pairs do not wait for hard ones.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ def given_pairs(
                 yield FullDataTrees().step(state, (g, t), n_threads=plan.n_threads)
             return
     busy = {(step.gamma, step.taus[0], step.folds) for step in running}
-    is_open = pairs & (state.tried.lowest_tries < plan.max_tries)
-    for g, t in np.argwhere(is_open).tolist()[:1]:
-        tries = int(state.tried.lowest_tries[g, t])
+    tries_of_pairs = np.where(pairs, state.tried.lowest_tries, plan.max_tries)
+    tries = int(tries_of_pairs.min())
+    for g, t in np.argwhere((tries_of_pairs == tries) & (tries < plan.max_tries)).tolist()[:1]:
         for step in SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), tries, plan.n_threads):
             if (g, t, step.folds) not in busy:
                 yield step

@@ -18,6 +18,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.cv_bounds import bound_cv_errors
 from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.search import first_use
 from sparsecv_mio.search.options import Hooks
 
 PROSTATE = str(INSTANCES / "prostate.csv")
@@ -52,3 +53,18 @@ def test_an_interrupted_run_has_valid_bounds() -> None:
     stop.set()
     bounded = bound_cv_errors(data, make_folds("4", data), gammas=[0.1], taus=[1], hooks=Hooks(stop=stop))
     assert bounded.status == "interrupted" and np.all(bounded.table.lower >= 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:compiling kernels")
+def test_the_first_use_on_a_machine_takes_options_of_any_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are compiled by tiny data of two classes, which have no exposures."""
+    noted = list[str]()
+    monkeypatch.setattr(first_use, "_compiled", set())
+    monkeypatch.setattr(first_use, "_is_stored", lambda purpose: purpose in noted)
+    monkeypatch.setattr(first_use, "_store", noted.append)
+    rng = np.random.default_rng(0)
+    counts, days = rng.poisson(2.0, 40).astype(float), rng.uniform(1.0, 2.0, 40)
+    data = Dataset.from_arrays(rng.normal(size=(40, 3)), counts, names=["a", "b", "c"], aux={"days": days})
+    options = PathOptions(loss="poisson", exposure="days")
+    bounded = bound_cv_errors(data, make_folds("4", data), gammas=[0.1], taus=[1], options=options)
+    assert bounded.status == "proved" and noted

@@ -17,6 +17,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 
 SEARCH = ROOT / "sparsecv_mio" / "search"
 ONE_SEARCH = [
@@ -49,16 +50,26 @@ SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # 
     ("grows_weighted_trees", {"q": 400}, {"q": 401}, (True, False)),
     ("leaves_folds_out", {"n": 48, "k": 23}, {"n": 48, "k": 24}, (False, True)),
     ("leaves_folds_out", {"n": 60, "k": 30, "q": 128}, {"n": 60, "k": 30, "q": 129}, (True, False)),
+    ("searches_folds", {"q": 36, "loss": Loss.LOGISTIC}, {"q": 37, "loss": Loss.LOGISTIC}, (False, True)),
+    (
+        "searches_folds",
+        {"n": 410, "q": 37, "loss": Loss.LOGISTIC},
+        {"n": 412, "q": 37, "loss": Loss.LOGISTIC},
+        (True, False),
+    ),
+    ("weighs_held_out", {"k": 50, "loss": Loss.LOGISTIC}, {"k": 51, "loss": Loss.LOGISTIC}, (True, False)),
+    ("lists_held_out", {"k": 23, "loss": Loss.LOGISTIC}, {"k": 24, "loss": Loss.LOGISTIC}, (False, True)),
     ("leaves_folds_out", {"n": 64 * 24, "k": 24}, {"n": 65 * 24, "k": 24}, (True, False)),
 ]
 
 
-def plan_of(n: int = 60, q: int = 5, k: int = 10) -> Plan:
+def plan_of(n: int = 60, q: int = 5, k: int = 10, loss: Loss = Loss.SQUARED) -> Plan:
     """Return the plan for the default question about n rows, q columns and k folds."""
     rng = np.random.default_rng(0)
-    data = standardize(Dataset.from_arrays(rng.normal(size=(n, q)), rng.normal(size=n)))
+    y = rng.normal(size=n) if loss.is_quadratic else np.resize([-1.0, 1.0], n)
+    data = standardize(Dataset.from_arrays(rng.normal(size=(n, q)), y), loss=loss)
     plan: Plan = new_run(
-        data, make_folds(str(k), data.dataset), Grid.of([0.1, 1.0], [1, 2], q), method="rounds", gap=1e-4
+        data, make_folds(str(k), data.dataset), Grid.of([0.1, 1.0], [1, 2], q), method="auto", gap=1e-4, loss=loss
     ).plan
     return plan
 
