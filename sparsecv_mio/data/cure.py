@@ -893,7 +893,12 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> N
         raise BadInput(f"target {one.name!r} has {words}; {advice}{more}")
     if len(levels) > MOST_LEVELS:
         words = f"holds {len(levels):,} different text values, more than {MOST_LEVELS}"
-        raise BadInput(f"column {one.name!r} {words}: give {drop_keyword(one.name)}, or join some of them")
+        spec = json.dumps(f"groups:{one.name}", ensure_ascii=False)
+        subjects = f"; or folds={spec} if they are subjects with several rows each"
+        advice = (
+            f"give {drop_keyword(one.name)}, or join some of them{subjects * (2 * len(levels) <= len(one.numbers))}"
+        )
+        raise BadInput(f"column {one.name!r} {words}: {advice}")
     if how.column_encoding(one.name) is Encode.ORDINAL and how.na.uses_imputation and one.empty.any():
         raise BadInput(
             f'column {one.name!r} has text values and missing values, and text has no {how.na}; give na="drop"'

@@ -328,6 +328,8 @@ def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> No
     assert warned(12, 60, "forward:5", onehot) == ()
     assert warned(12, 60, "5", {"drop": ["a person"]}) == ()
     assert warned(5, 60, "5", onehot) == () == warned(12, 400, "5", onehot)  # an ordinary factor
+    with pytest.raises(BadInput, match='drop=.*; or folds="groups:a person" if they are subjects'):
+        warned(60, 180, "5", onehot)  # too many levels for a factor
     assert warned(40, 60, "5", onehot) == ()  # half of the levels have one row
 
 
