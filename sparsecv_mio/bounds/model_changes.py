@@ -35,12 +35,12 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.training_moments import WORN, worn_means
-from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD
+from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, ROUNDING
 from sparsecv_mio.words import Intercept
 
 RESIDUAL_REFINEMENTS = 3
 CAUTION = 64.0  # factor from the largest last correction of a prediction to the error bound of all predictions
-ROUNDING = 256.0 * float(np.finfo(float).eps)
+PREDICTION_ROUNDING = 256.0 * ROUNDING
 CONTRACTION = 0.01  # maximum share of the error of a fit that remains after a refinement
 DOUBTED = 1e-8  # error bound, as a share of the largest residual, above which a fit is computed by the definition
 
@@ -80,7 +80,7 @@ class Residuals:
         """
         sums = np.abs(self.values**2 - full.values**2).sum(axis=0)
         slip = sum((2.0 * np.abs(residuals.values) + residuals.doubt) * residuals.doubt for residuals in (self, full))
-        return sums, np.asarray(np.sum(slip, axis=0)) + ROUNDING * sums
+        return sums, np.asarray(np.sum(slip, axis=0)) + PREDICTION_ROUNDING * sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class LossesOfRows:
             Losses of one model.
         """
         sums = np.abs(self.values - full.values).sum(axis=0)
-        return sums, np.sum(self.doubt + full.doubt, axis=0) + ROUNDING * sums
+        return sums, np.sum(self.doubt + full.doubt, axis=0) + PREDICTION_ROUNDING * sums
 
 
 def losses_without_rows(
@@ -178,7 +178,7 @@ def residuals_without_rows(
     for fold in np.flatnonzero(~sure).tolist():
         residual = _residuals_by_refit(chosen_data, gamma, left_out[fold])
         residuals.values[:, fold] = residual
-        residuals.doubt[:, fold] = ACCURATE_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
+        residuals.doubt[:, fold] = ACCURATE_RTOL * np.abs(residual).max() + PREDICTION_ROUNDING * np.abs(r).max()
     return residuals
 
 
@@ -246,7 +246,7 @@ def _refined_residuals(
             B += change
             residual, slip = r[:, None] - V @ B, V @ change
         level = np.abs(r)[:, None] + np.abs(V) @ np.abs(B)
-        doubt = np.broadcast_to((CAUTION * np.abs(slip) + ROUNDING * level).max(axis=0), trained.shape)
+        doubt = np.broadcast_to((CAUTION * np.abs(slip) + PREDICTION_ROUNDING * level).max(axis=0), trained.shape)
     wrong = ~np.isfinite(doubt) | ~np.isfinite(residual) | lost
     return np.where(wrong, 0.0, residual), np.where(wrong, np.inf, doubt)
 
@@ -259,7 +259,7 @@ def _worn_inverses(inverse: FloatArray, gram: FloatArray, n: int) -> BoolArray:
     """
     diagonal = np.einsum("kjj->kj", inverse)
     with np.errstate(all="ignore"):
-        share = n * len(gram) * float(np.finfo(float).eps) * (diagonal @ np.diag(gram))
+        share = n * len(gram) * ROUNDING * (diagonal @ np.diag(gram))
     return np.asarray(~((diagonal > 0.0).all(axis=1) & (share <= CONTRACTION)))
 
 

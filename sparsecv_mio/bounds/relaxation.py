@@ -30,7 +30,7 @@ from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normali
 from sparsecv_mio.kernels.starts import unit_form
 from sparsecv_mio.problem.problem import SHARES, SparseProblem, shift_penalty
 from sparsecv_mio.trees.normal_form import SHARP_STEPS
-from sparsecv_mio.units import SHAVED
+from sparsecv_mio.units import ROUNDING, SHAVED
 
 CONSTANT_COLUMN = 1e-30  # spread / squared mean, for each row, up to which a column counts as constant in training
 SOUND = 4.0  # minimum entry of a diagonal found by factorisations, in roundings of M for each column
@@ -120,7 +120,7 @@ def rounding_unit(problem: SparseProblem) -> float:
     >>> rounding_unit(one) < 1e-13
     True
     """
-    return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
+    return ROUNDING * (problem.n + 4 * problem.q + 64)
 
 
 def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:

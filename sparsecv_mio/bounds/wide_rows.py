@@ -27,7 +27,7 @@ from sparsecv_mio.problem.moment_fits import greedy_columns
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import worn_means
 from sparsecv_mio.trees.normal_form import ROOT_STEPS
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import ROUNDING, TINY
 from sparsecv_mio.words import Intercept
 
 WIDE_COLUMNS = 600  # minimum number of columns for bounds by rows; with fewer, moments are used
@@ -115,7 +115,7 @@ class WideRows:
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)
         self.largest = max(largest, 1e-12)
         self._products: dict[int, FloatArray] = {}
-        self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
+        self.rounding = ROUNDING * (3 * self.n + 4 * CAPACITY + 64) * loss
 
     @classmethod
     def from_data(

@@ -22,10 +22,11 @@ from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
+from sparsecv_mio.units import ROUNDING
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp
-ROUNDING_RTOL = 4 * float(np.finfo(float).eps)  # rounding error of a residual, as a share of the size of its terms
+ROUNDING_RTOL = 4 * ROUNDING  # rounding error of a residual, as a share of the size of its terms
 
 
 class Criteria(NamedTuple):

@@ -26,8 +26,8 @@ from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, base_with_
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, RADII_TRIED, SMALL_RANGE, RowLoss
-from sparsecv_mio.units import TINY
+from sparsecv_mio.problem.row_losses import LOG_LOSS, RADII_TRIED, SMALL_RANGE, RowLoss
+from sparsecv_mio.units import ROUNDING, TINY
 
 RADII_GROWTH, RADII_SETTLED = 1.3, 0.95  # growth of a radius that is too small, and the ratio at which to stop
 CURVATURE_DOUBT = 1e-2  # maximum relative rounding error of the curvature
@@ -292,16 +292,18 @@ def _evaluate_point(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
     margins, off = np.empty(n), np.empty(n)
     for here, Z, sign in problem.blocks():
         margins[here] = sign * (Z @ theta)
-        off[here] = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta))
+        off[here] = (k + 5) * ROUNDING * (np.abs(Z) @ np.abs(theta))
     ridge = problem.penalty * theta
     value = float(v @ loss.losses(margins, y) + ridge @ theta)
-    noise = 1.01 * float(v @ loss.roundings(margins, y, off, EPS)) + (n + k + 24) * EPS * value
+    noise = 1.01 * float(v @ loss.roundings(margins, y, off, ROUNDING)) + (n + k + 24) * ROUNDING * value
     pull, rounded = np.zeros(k), np.zeros(k)
     for here, Z, sign in problem.blocks():
         of_rows = margins[here], y[here], v[here]
         pull += Z.T @ (loss.falls(*of_rows) * sign)
-        rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * EPS))
-    return _RoundedPoint(theta, margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), off)
+        rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * ROUNDING))
+    return _RoundedPoint(
+        theta, margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * ROUNDING * np.abs(ridge), off
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +375,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     if failed:
         return None
     inverse = symmetric(dpotri(factor)[0]) if k else factor
-    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * EPS) * float(np.trace(inverse))
+    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * ROUNDING) * float(np.trace(inverse))
     if not doubt <= CURVATURE_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit
@@ -514,7 +516,7 @@ def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadrati
     if first:
         moved = float(np.abs(H[0, 1:] / H[0, 0]) @ (np.abs(theta) + quadratic.reach)[1:])
         off += size[0] * moved + 0.5 * size[0] ** 2 / H[0, 0]
-    yy -= 4.0 * (k + 12) * EPS * off
+    yy -= 4.0 * (k + 12) * ROUNDING * off
     least = yy - float(c @ np.linalg.solve(M, c)) if len(c) else yy
     shift = max(-least, 0.0) * (1.0 + 1e-9)
     ridge = (1.0 - quadratic.doubt) * problem.ridge

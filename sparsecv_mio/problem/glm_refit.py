@@ -34,8 +34,8 @@ from sparsecv_mio.problem.row_losses import (
     row_loss,
     worst_ratio,
 )
+from sparsecv_mio.units import ROUNDING
 
-EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # limits of double precision: squared decrement / objective, step length
@@ -91,7 +91,7 @@ class GlmRowFit:
         """Return the weighted loss of some rows and a bound on its error. O(rows s^2)."""
         losses, off = self.losses(data, rows)
         total = float(losses.sum())
-        return total, float(off.sum()) + (len(losses) + 4) * EPS * total
+        return total, float(off.sum()) + (len(losses) + 4) * ROUNDING * total
 
     def losses(self, data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
         """Return the (m,) weighted losses of some rows and bounds on their errors."""
@@ -102,8 +102,8 @@ class GlmRowFit:
         wide = np.linalg.norm(Z @ self.root.T, axis=1) if np.isfinite(self.radius) else np.ones(len(y))
         reach = self.radius * wide * (1.0 + 1e-9) if len(theta) else np.zeros(len(y))
         size = (Z.shape[1] + 3) * np.abs(Z) + np.minimum(_blur(data, self.support, self.first), 2.0 * np.abs(Z))
-        reach += EPS * (size @ np.abs(theta))
-        rise = loss.rises(margins, y, reach) + loss.roundings(margins, y, 0.0, EPS)
+        reach += ROUNDING * (size @ np.abs(theta))
+        rise = loss.rises(margins, y, reach) + loss.roundings(margins, y, 0.0, ROUNDING)
         return w * loss.losses(margins, y), w * rise * (1.0 + 1e-12)
 
     def predictors(self, data: StandardData, rows: IntArray | slice) -> FloatArray:
@@ -302,7 +302,7 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
     for Z, signed, y, w in rows.blocks():
         long = signed.astype(LONG)
         margins = long @ fine
-        margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
+        margin_off = (FINE * (k + 3) * np.abs(Z) + ROUNDING * blur) @ np.abs(theta)
         long_value += w @ loss.losses(margins, y)
         long_off += w @ loss.roundings(margins, y, margin_off, FINE)
         curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
@@ -316,7 +316,7 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
         D = D + np.einsum("ij,ij->j", scaled, scaled)
         A = np.array(np.linalg.qr(np.vstack([A, scaled]), mode="r")) if k and np.isfinite(scaled).all() else A + np.inf
     value, D = float(long_value + penalty @ fine**2), np.sqrt(D)
-    off = 1.01 * float(long_off) + ((n + k + 12) * FINE + EPS) * value
+    off = 1.01 * float(long_off) + ((n + k + 12) * FINE + ROUNDING) * value
     unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
     if not k or not np.all((D > 0.0) & np.isfinite(D) & np.isfinite(A)):
         return unknown
@@ -324,13 +324,13 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
         back = np.linalg.inv(A / D)
     except np.linalg.LinAlgError:
         return unknown
-    moved = (4 * k * (n + k * (blocks + 1)) + 32) * EPS + EPS * blur * np.sqrt(bent) / D
+    moved = (4 * k * (n + k * (blocks + 1)) + 32) * ROUNDING + ROUNDING * blur * np.sqrt(bent) / D
     tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * farthest
     sound, tau = tau <= REFIT_DOUBT, min(tau, REFIT_DOUBT)
     root = back.T / D / (1.0 - tau)
     ridge = 2.0 * penalty * fine
     g = (ridge - pull).astype(np.float64)
-    g_off += EPS * blur * weighted_sum + FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
+    g_off += ROUNDING * blur * weighted_sum + FINE * np.abs(ridge).astype(np.float64) + ROUNDING * np.abs(g)
     along_off = 1.2 * float(np.sqrt(loose)) + float(np.linalg.norm(np.abs(root) @ g_off))
     return _LongPoint(value, off, root, root @ g, along_off, sound)
 

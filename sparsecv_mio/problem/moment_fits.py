@@ -14,11 +14,11 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triang
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import ROUNDING, TINY
 
 LONG = np.longdouble
 # relative rounding of an objective, which matters if long double is no longer than double
-SLACK = 16.0 * float(np.finfo(float).eps) if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
+SLACK = 16.0 * ROUNDING if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
-ROUNDING = 64.0 * np.finfo(float).eps
-REFINING_STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
+SOLVE_ROUNDING = 64.0 * ROUNDING
+REFINING_STEPS = 3  # each multiplies the error by SOLVE_ROUNDING * cond(A)
 TOLD = TIE_RTOL / 2.0  # relative rounding error from which a small fit is computed in fractions
 
 
@@ -130,7 +130,7 @@ class RowFit:
             return e, np.full(len(e), np.inf, dtype=LONG)
         size = np.abs(V)
         # the errors of coefficients that nearly cancel also cancel
-        reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
+        reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + SOLVE_ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
         spread = length * np.linalg.norm(matrix, axis=1) + FINE * np.abs(beta)
         return e, np.minimum(size @ spread, reach * length + FINE * (size @ np.abs(beta))) + level
 
@@ -274,7 +274,7 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
     R = np.linalg.qr(np.vstack([V.astype(float), np.diag(np.sqrt(penalty.astype(float)))]), mode="r")
     values = np.linalg.svd(R, compute_uv=False)
     beta = np.zeros(s, dtype=LONG)
-    if not values[-1] > ROUNDING * s * values[0]:
+    if not values[-1] > SOLVE_ROUNDING * s * values[0]:
         return beta, np.full(s, np.inf, dtype=LONG), (np.zeros((s, s)), np.inf)
     inverse = np.linalg.inv(R)
     for _ in range(1 + REFINING_STEPS):

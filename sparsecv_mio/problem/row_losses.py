@@ -19,10 +19,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.targets import Loss
+from sparsecv_mio.units import ROUNDING
 
 FARTHEST_RIGHT = 30.0  # cap on the shift to the right; the curvature ratio there is far above what is needed
 OVERFLOWN = 1e300  # lower bound stated for larger losses, whose rounding error overflows
-EPS = float(np.finfo(float).eps)
 NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # maximum steps of a fit, halvings of a step, radii tried for a ball
 FAR_OFF = 0.5  # share of the objective; for larger squared decrements longer steps are tried
 SMALL_RANGE = 1e-3  # range below which `worst_ratio` uses the first terms of its series
@@ -193,8 +193,8 @@ class LogLoss(RowLoss):
         for t in (low, high):
             D = t - m
             there = np.logaddexp(0.0, -t)
-            noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + np.abs(t)))
-            noise += 2.0 * EPS * (np.abs(m) + np.abs(t)) * np.abs(slope)
+            noise = 16.0 * ROUNDING * (there + at + np.abs(slope * D) + ROUNDING * (np.abs(m) + np.abs(t)))
+            noise += 2.0 * ROUNDING * (np.abs(m) + np.abs(t)) * np.abs(slope)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ratio = 2.0 * (there - at - slope * D - noise) / D**2
             ratio = np.maximum(np.where(np.isfinite(ratio), ratio, 0.0), curvature * worst_ratio(np.abs(D)))
@@ -341,7 +341,7 @@ class PoissonLoss(RowLoss):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             nearest, ends = np.clip(np.log(y), low, high), []
             for t in (nearest, low, high):
-                off = self.roundings(t, y, 0.0, EPS)
+                off = self.roundings(t, y, 0.0, ROUNDING)
                 ends.append((np.nan_to_num(self.losses(t, y), nan=np.inf), np.where(np.isnan(off), np.inf, off)))
             least = np.where(ends[0][0] > OVERFLOWN, OVERFLOWN, np.maximum(ends[0][0] - ends[0][1], 0.0))
             least = np.where(np.isfinite(nearest), least, 0.0)

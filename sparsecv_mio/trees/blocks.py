@@ -29,14 +29,13 @@ from sparsecv_mio.kernels.block_relaxation import (
 from sparsecv_mio.kernels.node_pool import NodePool
 from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
 from sparsecv_mio.kernels.reduced_forms import SHARPNESS
-from sparsecv_mio.units import SUM_RTOL
+from sparsecv_mio.units import ROUNDING, SUM_RTOL
 
 LARGEST_BLOCK = 8  # maximum number s of columns of a block: a step at a node costs 2^s for each block
 CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # maximum number of steps towards the maximum, and minimum gain of a step
 LEAST_TIED = 0.5  # absolute correlation with another column that half of the columns must reach
 BLOCK_ROUNDING = 1e-7  # share of W that is given up to cover rounding
 LEAST_OWN = 1e-5  # minimum share of a column not explained by others of its block; below it, tables are not used
-EPS = float(np.finfo(float).eps)
 MOST_SLIP = 1e-6  # maximum rounding allowance of a bound, as a share of y'y
 
 
@@ -160,7 +159,7 @@ class BlockPart:
             least = min(least, float(fill_tables(block_of, np.int64(len(some)), factor[b], pivot[b])))
         if not least > LEAST_OWN:
             return None
-        length, unit = np.sqrt(np.diag(M)), EPS * (4 * q + 64)
+        length, unit = np.sqrt(np.diag(M)), ROUNDING * (4 * q + 64)
         longest = np.sort(length)[::-1][:tau]
         # sum_j length_j |b_j| <= |length_S| |b|, and |b|^2 <= b'M b <= yy, as `M - I` is semidefinite
         prior = float(np.sqrt(yy)) * (1.0 + 2.0 * float(np.linalg.norm(longest)))
@@ -255,6 +254,6 @@ def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockP
     except np.linalg.LinAlgError:
         return None
     # the other half of BLOCK_ROUNDING must exceed the possible error of the factorisation
-    if not 0.5 * BLOCK_ROUNDING * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
+    if not 0.5 * BLOCK_ROUNDING * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * ROUNDING * q * (q + 2):
         return None
     return BlockPart(M, chosen.member, W)

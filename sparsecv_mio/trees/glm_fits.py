@@ -24,12 +24,13 @@ from sparsecv_mio.kernels.smooth_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import RefitRows, fit_roughly
 from sparsecv_mio.trees.subsets import is_never_expired
+from sparsecv_mio.units import ROUNDING
 
 WIDE, WIDE_NEAR = 200, 1e-6  # number of columns beyond which the fit of all of them uses LAPACK, and its accuracy
 # shares of the way from the best fit of a size to the fit of all columns; 0.4 twice, as the second ranges are shorter
 MIXTURES = (0.4, 0.4, 0.15, 0.7)
 KEPT_FITS = 1 << 17  # maximum number of values in the points of stored fits, which are not computed again
-ALIKE = 8.0 * float(np.finfo(float).eps)  # relative difference of penalty weights up to which columns may be copies
+ALIKE = 8.0 * ROUNDING  # relative difference of penalty weights up to which columns may be copies
 
 
 @dataclass(frozen=True, eq=False)

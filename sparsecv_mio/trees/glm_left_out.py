@@ -21,7 +21,7 @@ from sparsecv_mio.kernels.glm_newton import Columns, merge_copies
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import is_never_expired
-from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
+from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF, ROUNDING
 
 SETTLED = 1e-9  # accuracy of margins for the held-out losses of exact fits
 FINEST = 1e-2  # minimum factor on these accuracies if slopes are far larger than losses
@@ -351,7 +351,7 @@ class SupportLeftOut:
         for begin in range(0, len(self.folds.rows), CACHED_ROWS):
             here = slice(begin, begin + CACHED_ROWS)
             losses[:, here] = np.where(self.folds.counted[here] > 0.0, self._losses(here), 0.0)
-        room = LOSS_ROUNDING + most * float(np.finfo(float).eps)
+        room = LOSS_ROUNDING + most * ROUNDING
         lower, upper, near = (self.folds.sum_by_fold(of_rows) for of_rows in losses)
         return HeldOutIntervals(lower * (1.0 - room), upper * (1.0 + room), near)
 

@@ -32,7 +32,7 @@ from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_tree import Listing, SizeSearch
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, is_never_expired
-from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
+from sparsecv_mio.units import LOSS_ROUNDING, ROUNDING, TIE_RTOL
 
 DIAGONAL_SHARE = 0.6  # share of the trees' diagonal that is used as w; with all of it, M - W is singular
 RADIUS_ROUNDING = 1e-11  # rounding of the squared radius, as a share of the terms added up
@@ -391,7 +391,7 @@ def sparse_ellipsoid(
     if failed or not np.all(unit > 0.0):
         return None
     inverse = symmetric(dpotri(factor)[0])
-    doubt = 40.0 * len(K) ** 2 * float(np.finfo(float).eps) * float(np.trace(inverse))
+    doubt = 40.0 * len(K) ** 2 * ROUNDING * float(np.trace(inverse))
     if not doubt <= MAX_ELLIPSOID_ROUNDING:
         return None
     inverse *= (1.0 + 4.0 * doubt) / unit[:, None] / unit

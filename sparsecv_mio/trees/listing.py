@@ -23,6 +23,7 @@ from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.thresholds import MANY, PATH_TREE_COLUMNS, SMALL
 from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, Root, solve_root
 from sparsecv_mio.trees.subsets import FIRST_NODES
+from sparsecv_mio.units import ROUNDING
 
 if TYPE_CHECKING:
     from sparsecv_mio.trees.blocks import BlockNodes, BlockPart
@@ -380,7 +381,7 @@ def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> Normal
     G = np.ascontiguousarray(M * scale[:, None] * scale)
     G.flat[:: form.m + 1] -= 1.0
     largest = min(form.largest * float(np.max(scale**2)) + float(np.max(scale**2)), float(np.trace(G)) + TRACE_ROOM)
-    condition = 50.0 * float(np.finfo(float).eps) * (largest + 1.0)
+    condition = 50.0 * ROUNDING * (largest + 1.0)
     return replace(
         form,
         G=G,

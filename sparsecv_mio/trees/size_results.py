@@ -13,13 +13,11 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import Candidates
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MAX_SCANNED_SUPPORTS, MOST_TRIED, BestSubset
-from sparsecv_mio.units import KEEP_RTOL, TINY
+from sparsecv_mio.units import KEEP_RTOL, ROUNDING, TINY
 
 SCAN_ROOM = 8  # supports stored during the scan of all supports, as a multiple of the number kept in the end
 SCAN_SLACK = 1e-13  # minimum rounding error of a value, as a share of the size of objectives
-SCAN_ROUNDING = 50.0 * float(
-    np.finfo(float).eps
-)  # relative error of a value per unit of the condition number of its support
+SCAN_ROUNDING = 50.0 * ROUNDING  # relative error of a value per unit of the condition number of its support
 
 
 class SizeResults:

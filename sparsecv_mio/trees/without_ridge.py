@@ -50,7 +50,7 @@ from sparsecv_mio.problem.training_moments import (
     training_moments,
 )
 from sparsecv_mio.thresholds import has_large_matrices
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import ROUNDING, TINY
 from sparsecv_mio.words import Intercept
 
 CONSTANT = "is constant"
@@ -361,7 +361,7 @@ class _SubsetCheck:
         if few < min(self.most, m):
             self._lower(few, f"too many subsets of {self.most} columns to check for linear dependence")
         # f is 1 for every support, and stays above a level of 0.5 unless rounding hides it
-        problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * float(np.finfo(float).eps))
+        problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * ROUNDING)
         for size in range(2, min(self.most, m) + 1):
             suspects = new_kept_supports(size, MAX_SUSPECTS, 0.5)
             if not all(scan_supports(problem, size, first, suspects) for first in range(m - size + 1)):

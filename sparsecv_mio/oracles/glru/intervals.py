@@ -31,9 +31,9 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.answers import Bracket
 from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion
-from sparsecv_mio.oracles.glru.risk import EPS
+from sparsecv_mio.units import ROUNDING
 
-ROUNDING = 32.0 * EPS
+INTERVAL_ROUNDING = 32.0 * ROUNDING
 
 
 class IntervalMethod(StrEnum):
@@ -147,7 +147,7 @@ def _linear(region: OptimumRegion, method: IntervalMethod) -> Linear:
 def _ball(center: FloatArray, radius: float) -> Linear:
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
         norm = np.sqrt(np.einsum("ij,ij->i", V, V))
-        reach = norm * (radius * (1.0 + ROUNDING) + ROUNDING * float(np.linalg.norm(center)))
+        reach = norm * (radius * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * float(np.linalg.norm(center)))
         middle = V @ center
         return middle - reach, middle + reach
 
@@ -159,7 +159,7 @@ def _box(low: FloatArray, high: FloatArray) -> Linear:
     finite = np.isfinite(low) & np.isfinite(high)
     middle = np.where(finite, 0.5 * (np.where(finite, low, 0.0) + np.where(finite, high, 0.0)), 0.0)
     half = np.where(finite, 0.5 * (np.where(finite, high, 0.0) - np.where(finite, low, 0.0)), 0.0)
-    half = half * (1.0 + ROUNDING) + ROUNDING * np.abs(middle)
+    half = half * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * np.abs(middle)
     open_ = np.flatnonzero(~finite)
 
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -179,7 +179,7 @@ def _box(low: FloatArray, high: FloatArray) -> Linear:
 def _l1_gap(region: OptimumRegion) -> Linear:
     """Return the range over `sum_j l1 |w_j| - c_j w_j <= G`, from `G v_j / (l1 - c_j)` and `-G v_j / (l1 + c_j)`."""
     l1, c = region.regularizer.l1, region.score[: region.d]
-    room_up, room_down = (np.maximum(l1 - s * c, 0.0) * (1.0 - ROUNDING) for s in (1.0, -1.0))
+    room_up, room_down = (np.maximum(l1 - s * c, 0.0) * (1.0 - INTERVAL_ROUNDING) for s in (1.0, -1.0))
     with np.errstate(divide="ignore"):
         up, down = region.gap / room_up, region.gap / room_down
 
@@ -193,7 +193,7 @@ def _l1_gap(region: OptimumRegion) -> Linear:
 
 def _l1_size(region: OptimumRegion) -> Linear:
     """Return the range over `l1 ||w||_1 <= P(w)`."""
-    size = region.primal / region.regularizer.l1 * (1.0 + ROUNDING)
+    size = region.primal / region.regularizer.l1 * (1.0 + INTERVAL_ROUNDING)
 
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
         reach = size * np.abs(V).max(axis=1, initial=0.0)
@@ -206,11 +206,11 @@ def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArra
     """Return the intervals (12) of the penalised coefficients with the domain-tightened F of (27)."""
     radius = region.dual_radius_sharp if sharp else region.dual_radius
     total = region.n * region.score
-    reach = radius * np.sqrt(region.column_sq) * (1.0 + ROUNDING) + ROUNDING * np.abs(total)
+    reach = radius * np.sqrt(region.column_sq) * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * np.abs(total)
     box_low, box_high = region.box
     low, high = np.maximum(total - reach, box_low) / region.n, np.minimum(total + reach, box_high) / region.n
     # widened first: a coefficient is zero for certain only if its score is certainly inside of the L1 threshold
-    spread = ROUNDING * (np.abs(low) + np.abs(high) + region.regularizer.l1)
+    spread = INTERVAL_ROUNDING * (np.abs(low) + np.abs(high) + region.regularizer.l1)
     spread = np.where(np.isfinite(spread), spread, 0.0)
     domain_low, domain_high = region.regularizer.score_range(region.w.shape[0])
     low, high = np.maximum(low - spread, domain_low), np.minimum(high + spread, domain_high)
@@ -233,14 +233,14 @@ def _with_intercept(region: OptimumRegion, X: FloatArray, linear: Linear, method
 
 def _bound_by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
     """Return bounds by `x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
-    anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + ROUNDING)
+    anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + INTERVAL_ROUNDING)
     box_low, box_high = loss.dual_range(anchor.y)
     least, _ = loss.conjugate_ends(-np.minimum(anchor.alpha + radius, box_high), anchor.y)
     _, most = loss.conjugate_ends(-np.maximum(anchor.alpha - radius, box_low), anchor.y)
     low, high = np.full(X.shape[0], -np.inf), np.full(X.shape[0], np.inf)
     for k in range(anchor.y.size):
         a, b = linear(X - anchor.rows[k, :-1])
-        below, above = least[k] - ROUNDING * abs(least[k]), most[k] + ROUNDING * abs(most[k])
+        below, above = least[k] - INTERVAL_ROUNDING * abs(least[k]), most[k] + INTERVAL_ROUNDING * abs(most[k])
         low, high = np.maximum(low, a + below), np.minimum(high, b + above)
     return low, high
 
@@ -251,19 +251,19 @@ def _bound_by_common_point(
     """Bound by `(x - z)' w* + b'`, b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
     common = region.common_point
     radius = region.primal_radius if method in (IntervalMethod.PRIMAL, IntervalMethod.DUAL) else region.radius_about_w
-    reach = radius * common.distance * (1.0 + ROUNDING)
-    reach = reach + ROUNDING * (np.abs(common.t) + common.distance * float(np.linalg.norm(region.w)))
+    reach = radius * common.distance * (1.0 + INTERVAL_ROUNDING)
+    reach = reach + INTERVAL_ROUNDING * (np.abs(common.t) + common.distance * float(np.linalg.norm(region.w)))
 
     def slope(shift: float, side: float) -> float:
         return float(region.loss.derivative(common.t + (shift + side * reach), common.y).sum())
 
-    step = float(reach.max(initial=0.0)) + EPS
+    step = float(reach.max(initial=0.0)) + ROUNDING
     least = -_first_rise(lambda s: slope(-s, 1.0) < 0.0, step)
     most = _first_rise(lambda s: slope(s, -1.0) > 0.0, step)
     level = float(region.w[-1]) + float(common.point @ region.w[: region.d])
     size = float(np.abs(common.point) @ np.abs(region.w[: region.d])) + abs(float(region.w[-1]))
     a, b = linear(X - common.point)
-    return a + (level + least - ROUNDING * size), b + (level + most + ROUNDING * size)
+    return a + (level + least - INTERVAL_ROUNDING * size), b + (level + most + INTERVAL_ROUNDING * size)
 
 
 def _first_rise(beyond: Callable[[float], bool], step: float) -> float:

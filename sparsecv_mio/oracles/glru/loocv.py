@@ -36,10 +36,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.answers import Bracket, Estimate, Guarantee, ProgressHook
-from sparsecv_mio.oracles.glru.intervals import ROUNDING, IntervalMethod, prediction_intervals
+from sparsecv_mio.oracles.glru.intervals import INTERVAL_ROUNDING, IntervalMethod, prediction_intervals
 from sparsecv_mio.oracles.glru.optimum_region import change_rows, region_of
-from sparsecv_mio.oracles.glru.risk import EPS, RESIDUAL, DualFit, Problem, fewer_columns, weighted_gram
+from sparsecv_mio.oracles.glru.risk import RESIDUAL, DualFit, Problem, fewer_columns, weighted_gram
 from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
+from sparsecv_mio.units import ROUNDING
 
 LEFT_OUT_AT_ONCE = 64
 
@@ -122,7 +123,7 @@ def _left_residual(fit: DualFit) -> FloatArray:
     """Return for each row the sum of the residuals of all other rows, rounded up."""
     each = fit.table[fit.problem.rows, RESIDUAL]
     total = float(fit.table_sum[RESIDUAL])
-    return np.maximum(total - each, 0.0) + 16.0 * EPS * (total + fit.loss_sum)
+    return np.maximum(total - each, 0.0) + 16.0 * ROUNDING * (total + fit.loss_sum)
 
 
 def _all_l2(fit: DualFit) -> Bracket:
@@ -132,7 +133,7 @@ def _all_l2(fit: DualFit) -> Bracket:
     a = fit.alpha[rows] / ((n - 1) * ridge)
     xu, norm_sq = problem.design.forward(u)[rows], problem.design.row_sq[rows]
     uu, cross, own = float(u @ u), 2.0 * a * xu, a * a * norm_sq
-    tilt_sq = np.maximum(uu + cross + own, 0.0) + 16.0 * EPS * (uu + np.abs(cross) + own)
+    tilt_sq = np.maximum(uu + cross + own, 0.0) + 16.0 * ROUNDING * (uu + np.abs(cross) + own)
     slack = _left_residual(fit) / (n - 1) + 0.25 * ridge * tilt_sq
     middle = fit.t[rows] - 0.5 * (xu + a * norm_sq)
     return _make_bracket(middle, np.sqrt(norm_sq), np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
@@ -149,15 +150,15 @@ def _all_net(fit: DualFit) -> Bracket:
         v = regularizer.minimizer(score)
         gap = residual[chunk] + regularizer.residual(fit.w, score).sum(axis=1)
         tilt = fit.w - v
-        slack[chunk] = gap - 0.25 * ridge * np.einsum("ij,ij->i", tilt, tilt) * (1.0 - 8.0 * EPS)
+        slack[chunk] = gap - 0.25 * ridge * np.einsum("ij,ij->i", tilt, tilt) * (1.0 - 8.0 * ROUNDING)
         middle[chunk] = 0.5 * (fit.t[rows[chunk]] + np.einsum("ij,ij->i", X, v))
-    slack = np.maximum(slack, 0.0) + 16.0 * EPS * fit.primal
+    slack = np.maximum(slack, 0.0) + 16.0 * ROUNDING * fit.primal
     norm = np.sqrt(problem.design.row_sq[rows])
     return _make_bracket(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
 
 
 def _make_bracket(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: float) -> Bracket:
-    reach = norm * (radius * (1.0 + ROUNDING) + ROUNDING * size)
+    reach = norm * (radius * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * size)
     return Bracket(middle - reach, middle + reach)
 
 
@@ -238,7 +239,7 @@ class NewtonOracle:
         v = np.asarray(problem.design.adjoint(alpha).T) / ((problem.n - 1) * ridge)
         norm = np.sqrt(np.einsum("ij,ij->i", X, X))
         tilt, size = np.linalg.norm(w - v, axis=1), np.linalg.norm(w, axis=1) + np.linalg.norm(v, axis=1)
-        reach = norm * (0.5 * tilt * (1.0 + ROUNDING) + ROUNDING * size)
+        reach = norm * (0.5 * tilt * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * size)
         middle = 0.5 * np.einsum("ij,ij->i", X, w + v)
         finite = np.isfinite(middle) & np.isfinite(reach)
         return Bracket(np.where(finite, middle - reach, -np.inf), np.where(finite, middle + reach, np.inf))
@@ -252,7 +253,7 @@ class NewtonOracle:
         along = (Z @ self._gradient - slope * leverage) / (n - 1)
         second = self._second[rows]
         # at 1 only where H is singular, which the ridge term rules out and L1 does not
-        lift = second * along / np.maximum(1.0 - second * leverage, EPS) - slope / (n - 1)
+        lift = second * along / np.maximum(1.0 - second * leverage, ROUNDING) - slope / (n - 1)
         return X, -(self._common / (n - 1) + lift[:, None] * Z)
 
 

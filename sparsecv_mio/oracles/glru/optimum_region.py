@@ -47,6 +47,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import risk
 from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer
+from sparsecv_mio.units import ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ class OptimumRegion(ABC):
         """The `slack` of the module docstring, in [G/2, G]: the right-hand side for both midpoint balls."""
         ridge = 0.25 * self.regularizer.ridge * self.w_distance_sq
         rows = 0.25 * self.alpha_distance_sq / (self.n * self.loss.smoothness)
-        return max(self.gap - (1.0 - 8.0 * risk.EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
+        return max(self.gap - (1.0 - 8.0 * ROUNDING) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
 
     @property
     def primal_radius(self) -> float:
@@ -218,21 +219,21 @@ class RowChange(OptimumRegion):
     def column_sq(self) -> FloatArray:
         old = self.fit.column_sq
         change = np.square(self.X_new).sum(axis=0) - np.square(self.X_gone).sum(axis=0)
-        return np.maximum(old + change, 0.0) + 8.0 * risk.EPS * old
+        return np.maximum(old + change, 0.0) + 8.0 * ROUNDING * old
 
     @cached_property
     def box(self) -> tuple[FloatArray, FloatArray]:
         problem = self.fit.problem
         table = self.fit.box - risk.box_table(self.X_gone, problem.y[self.gone], problem.loss)
         table = table + risk.box_table(self.X_new, self.y_new, problem.loss)
-        spread = 8.0 * risk.EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))
+        spread = 8.0 * ROUNDING * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))
         return _box_ends(table, spread)
 
     @cached_property
     def common_point(self) -> CommonPoint:
         fit, remaining = self.fit, self._remaining_rows
         z = fit.common_point
-        far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * risk.EPS)
+        far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * ROUNDING)
         distance = np.sqrt(np.concatenate([fit.distance_sq[remaining], far]))
         t, y = np.concatenate([fit.t[remaining], self.t_new]), np.concatenate([fit.problem.y[remaining], self.y_new])
         return CommonPoint(z, t, y, distance)
@@ -270,7 +271,7 @@ class ColumnChange(OptimumRegion):
     @cached_property
     def column_sq(self) -> FloatArray:
         old, rows = self.fit.column_sq, self.fit.problem.rows
-        new = np.square(self.X_new[rows]).sum(axis=0) * (1.0 + 8.0 * risk.EPS)
+        new = np.square(self.X_new[rows]).sum(axis=0) * (1.0 + 8.0 * ROUNDING)
         return np.concatenate([old[self.kept], new, old[self.tail]])
 
     @cached_property
@@ -279,7 +280,7 @@ class ColumnChange(OptimumRegion):
         old = self.fit.box
         new = risk.box_table(self.X_new[problem.rows], problem.y[problem.rows], problem.loss)
         table = np.concatenate([old[:, self.kept], new, old[:, self.tail]], axis=1)
-        return _box_ends(table, 8.0 * risk.EPS * (np.abs(table[0]) + np.abs(table[2])))
+        return _box_ends(table, 8.0 * ROUNDING * (np.abs(table[0]) + np.abs(table[2])))
 
     @cached_property
     def common_point(self) -> CommonPoint:
@@ -287,7 +288,7 @@ class ColumnChange(OptimumRegion):
         z_new = fit.steepness @ self.X_new / float(fit.steepness.sum())
         lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
         added = np.square(self.X_new - z_new).sum(axis=1)
-        squares = np.maximum(fit.distance_sq - lost + added, 0.0) + 8.0 * risk.EPS * (fit.distance_sq + added)
+        squares = np.maximum(fit.distance_sq - lost + added, 0.0) + 8.0 * ROUNDING * (fit.distance_sq + added)
         z = np.concatenate([fit.common_point[self.kept], z_new])
         return CommonPoint(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
 
@@ -359,10 +360,10 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
         score = factor * score
     loss_sum = fit.loss_sum + float(loss.value(t_new, y_new).sum())
     loss_left = loss_sum - float(loss.value(fit.t[gone], problem.y[gone]).sum())
-    primal = (loss_left + 8.0 * risk.EPS * loss_sum) / n + regularizer.value(w)
+    primal = (loss_left + 8.0 * ROUNDING * loss_sum) / n + regularizer.value(w)
     w_distance = primal_distance(regularizer, w, score)
     rounding = (loss_sum + float(fit.table_sum[risk.RESIDUAL]) + w_distance * float(np.linalg.norm(total))) / n + primal
-    gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * risk.EPS * rounding
+    gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * ROUNDING * rounding
     finite = feasible and bool(np.isfinite(gap))
     return RowChange(
         fit, n, w, score, gap if finite else np.inf, primal, w_distance**2, max(tilt, 0.0) if finite else 0.0, factor,
@@ -424,10 +425,10 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     score, alpha = factor * score, factor * fit.alpha
     residual = problem.keep_rows(loss.residual(t, alpha, problem.y))
     tilt = problem.keep_rows(np.square(alpha + loss.derivative(t, problem.y)))
-    primal = problem.primal(w, t) * (1.0 + 8.0 * risk.EPS)
+    primal = problem.primal(w, t) * (1.0 + 8.0 * ROUNDING)
     w_distance = primal_distance(regularizer, w, score)
     rounding = primal + fit.primal + w_distance * float(np.linalg.norm(score))
-    gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * risk.EPS * rounding
+    gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * ROUNDING * rounding
     return ColumnChange(
         fit, problem.n, w, score, gap if np.isfinite(fit.gap) else np.inf, primal, w_distance**2, float(tilt.sum()),
         factor, kept=head, tail=tail, X_gone=X_gone, gone=gone, X_new=X_new, t=t,
@@ -486,7 +487,7 @@ def _rebalance(
 def _shrink(score: FloatArray, regularizer: Regularizer) -> float:
     """Return the factor that brings every score into the domain of an L1 conjugate, rounded down."""
     largest = float(np.abs(score[: regularizer.penalised(score.shape[0])]).max(initial=0.0))
-    return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * risk.EPS)
+    return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * ROUNDING)
 
 
 def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -> tuple[float, float, float]:
@@ -496,7 +497,7 @@ def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -
     residual = (
         table[risk.RESIDUAL] - back * table[risk.RAY_SLOPE] + 0.5 * back * back / factor * table[risk.RAY_CURVATURE]
     )
-    rounding = 16.0 * risk.EPS * back * (abs(table[risk.RAY_SLOPE]) + table[risk.RAY_CURVATURE])
+    rounding = 16.0 * ROUNDING * back * (abs(table[risk.RAY_SLOPE]) + table[risk.RAY_CURVATURE])
     tilt = table[risk.DISTANCE_SQ] - 2.0 * back * table[risk.ALPHA_DISTANCE] + back * back * table[risk.ALPHA_SQ]
     return float(residual + rounding), float(tilt), factor
 

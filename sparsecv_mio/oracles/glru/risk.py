@@ -30,6 +30,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer
+from sparsecv_mio.units import ROUNDING
 
 WIDE_RATIO = 1.5
 """Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
@@ -299,8 +300,6 @@ def _factor_of_rows(X: FloatArray) -> FloatArray:
 RESIDUAL, DISTANCE_SQ, RAY_SLOPE, RAY_CURVATURE, ALPHA_DISTANCE, ALPHA_SQ = range(6)
 """Columns of :func:`row_table`."""
 
-EPS = float(np.finfo(float).eps)
-
 
 def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
     """Return the contribution of each row to the sums that change when rows are added or removed.
@@ -345,7 +344,7 @@ def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArr
     """
     moved, to_move = alpha, amount
     for _ in range(30):
-        if abs(to_move) <= 8.0 * EPS * (float(np.abs(moved).sum()) + abs(amount)):
+        if abs(to_move) <= 8.0 * ROUNDING * (float(np.abs(moved).sum()) + abs(amount)):
             return np.clip(moved, low, high)
         room = np.maximum(high - moved if to_move > 0.0 else moved - low, 0.0)
         share = np.where(room > 0.0, weight, 0.0)
@@ -510,7 +509,7 @@ class DualFit:
         product = design.forward(np.append(z, 0.0))
         norm_sq = design.row_sq - 1.0
         zz = float(z @ z)
-        return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * EPS * (design.row_sq + zz)
+        return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * ROUNDING * (design.row_sq + zz)
 
 
 def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> DualFit:
@@ -558,7 +557,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
         penalised = regularizer.penalised(score.shape[0])
         # a sum in another order must not find a score outside its domain
         longest = float(problem.design.column_sq[:penalised].max(initial=0.0)) ** 0.5
-        rounding = (8.0 + problem.n**0.5) * EPS * longest * float(np.linalg.norm(alpha)) / problem.n
+        rounding = (8.0 + problem.n**0.5) * ROUNDING * longest * float(np.linalg.norm(alpha)) / problem.n
         largest = float(np.abs(score[:penalised]).max(initial=0.0)) + rounding
         if largest > regularizer.l1:
             factor = regularizer.l1 / largest

@@ -20,11 +20,12 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import ProgressHook
-from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
+from sparsecv_mio.oracles.glru.intervals import INTERVAL_ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
 from sparsecv_mio.oracles.glru.optimum_region import change_columns, primal_distance, region_of
-from sparsecv_mio.oracles.glru.risk import EPS, DesignMatrix, DualFit, Problem
+from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem
 from sparsecv_mio.oracles.glru.training import HessianFactor, Solve, train
+from sparsecv_mio.units import ROUNDING
 
 Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]
@@ -358,7 +359,7 @@ class ColumnSearch:
             distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
         else:
             move, shift = -w[J], -middle[J]
-            norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * EPS * norm_sq[:, None]
+            norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * ROUNDING * norm_sq[:, None]
             own = view.widen(fit.column_residual, whole.design.d)[J]
             distance_left = np.maximum(distance_sq - np.square(w[J] - v[J]), 0.0)
             residual_left = np.maximum(residual - own, 0.0)
@@ -366,12 +367,12 @@ class ColumnSearch:
         rows, off_sq = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
         if problem.row_mask is not None:
             rows[~problem.row_mask], off_sq[~problem.row_mask] = 0.0, 0.0
-        gap = rows.sum(axis=0) / n + residual_left + 16.0 * EPS * (fit.primal + rows.sum(axis=0) / n)
+        gap = rows.sum(axis=0) / n + residual_left + 16.0 * ROUNDING * (fit.primal + rows.sum(axis=0) / n)
         less = 0.25 * regularizer.ridge * distance_left + 0.25 * off_sq.sum(axis=0) / (n * loss.smoothness)
-        radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * EPS) * less, 0.0) / regularizer.ridge)
+        radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * ROUNDING) * less, 0.0) / regularizer.ridge)
         center = validation.forward(middle)[:, None] + V * shift
         size = float(np.linalg.norm(w)) + np.abs(move)
-        reach = np.sqrt(norms) * (radius * (1.0 + ROUNDING) + ROUNDING * size)
+        reach = np.sqrt(norms) * (radius * (1.0 + INTERVAL_ROUNDING) + INTERVAL_ROUNDING * size)
         return center - reach, center + reach
 
     def _single(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -18,8 +18,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.risk import EPS, DualFit, Problem, assess, weighted_gram
+from sparsecv_mio.oracles.glru.risk import DualFit, Problem, assess, weighted_gram
 from sparsecv_mio.thresholds import CUBIC_COLUMNS
+from sparsecv_mio.units import ROUNDING
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
 TRAINING_STEPS = 200
@@ -164,16 +165,16 @@ def intercept_shift(problem: Problem, t: FloatArray) -> float:
         return float(loss.derivative(t + s, y).sum())
 
     at = slope(0.0)
-    size = EPS * (1.0 + float(np.abs(t).max()))
+    size = ROUNDING * (1.0 + float(np.abs(t).max()))
     step = 1e-8 + size
-    if abs(at) <= EPS * float(np.abs(loss.derivative(t, y)).sum()):
+    if abs(at) <= ROUNDING * float(np.abs(loss.derivative(t, y)).sum()):
         return 0.0
     side = -1.0 if at > 0.0 else 1.0
     for _ in range(200):
         if side * slope(side * step) >= 0.0:
             break
         step *= 4.0
-    return float(brentq(slope, 0.0, side * step, xtol=size, rtol=4.0 * EPS))
+    return float(brentq(slope, 0.0, side * step, xtol=size, rtol=4.0 * ROUNDING))
 
 
 def _weights(problem: Problem, t: FloatArray) -> FloatArray:
@@ -200,7 +201,7 @@ def _training_step(fit: DualFit, tol: float, precondition: Solve | None) -> tupl
     """
     problem = fit.problem
     h = _weights(problem, fit.t)
-    best, lowest = None, fit.primal + 4.0 * EPS * fit.primal
+    best, lowest = None, fit.primal + 4.0 * ROUNDING * fit.primal
     for _ in range(ATTEMPTS):
         sparse = problem.regularizer.l1 > 0.0
         p = proximal_target(fit, h) - fit.w if sparse else _newton(fit, h, tol, precondition)
@@ -271,7 +272,7 @@ def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
         return float(rows @ x) / problem.n + float((regularizer.ridge * v + regularizer.l1 * np.sign(v)) @ q)
 
     def is_sufficient_decrease(size: float) -> bool:
-        goal = fit.primal - 1e-4 * size * first + 4.0 * EPS * fit.primal
+        goal = fit.primal - 1e-4 * size * first + 4.0 * ROUNDING * fit.primal
         return problem.primal(fit.w + size * p, fit.t + size * x) <= goal
 
     first, last = abs(slope(0.0)), slope(1.0)
