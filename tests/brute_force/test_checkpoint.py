@@ -87,13 +87,14 @@ class Stop(Exception):
     """The kill."""
 
 
+@pytest.mark.parametrize("growth", [4, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("method", "threads"), [*((method, 1) for method in (*METHODS, "descent")), ("rounds", 2), ("joint", 2)]
 )
 def test_carried_on_from_any_safe_point(
-    method: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, threads: int, growth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..; with two threads 1, 4, 16 .."""
+    """Store at the n-th safe point, drop the run, carry on: n = 1, 4, 16 ..; in the slow suite 1, 2, 4, 8 .."""
     monkeypatch.setattr(*planned(first_node_limit=64))  # several trees of a subproblem
     whole, signals = prepared(method, threads=threads)
     visits = [0]
@@ -121,7 +122,7 @@ def test_carried_on_from_any_safe_point(
         observers.resume(again, file)
         signals.listen(safe_point=count)
         assert finish(again) == expected, (method, n)
-        n *= 2 * threads
+        n *= growth
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
