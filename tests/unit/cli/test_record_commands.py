@@ -679,7 +679,7 @@ def test_the_data_of_a_record_are_predicted_as_they_were_read(tmp_path: Path, ca
     capsys.readouterr()
     assert run(["predict", answer, str(lab)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 17 and "15 of these rows are those that the model was fitted on" in printed.err
+    assert printed.out.count("\n") == 17 and "15 of these rows are those to which the model was fitted" in printed.err
     assert "the errors are those of the 15 of 16 rows that have a target" in printed.err
     new = tmp_path / "new.csv"
     for text, how in (("a;b\n21,137;0,5\n", []), ("a,b\n21.137,0.5\n", ["--sep", "comma", "--decimal", "."])):
