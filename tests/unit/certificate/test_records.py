@@ -373,6 +373,6 @@ def test_a_record_states_its_loss() -> None:
         stated = dataclasses.replace(older, data=dataclasses.replace(older.data, loss=loss))
         assert older.data.loss is None  # records of 0.2, whose loss follows from their parts
         assert Record.from_json(older.to_json()).loss is loss is Record.from_json(stated.to_json()).loss
-    for text, said in (("squared", "field counts is given, data.loss is squared"), ("gamma", "data.loss")):
+    for text, said in (("squared", "field counts must be null with loss squared"), ("gamma", "data.loss")):
         with pytest.raises(CorruptStore, match=said):
             Record.from_json(stated.to_json().replace('"loss": "poisson"', f'"loss": "{text}"'))
