@@ -64,8 +64,10 @@ def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Do
 
     def document(function: Documented) -> Documented:
         signature = inspect.signature(function)
-        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        taken, options, lines = {one.name for one in own} | {"restrictions"}, list[inspect.Parameter](), list[str]()
+        every = signature.parameters.values()
+        own = [parameter for parameter in every if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {parameter.name for parameter in own} | {"restrictions"}
+        options, lines = list[inspect.Parameter](), list[str]()
         for cls in classes:
             new = [field for field in fields(cls) if field.name not in taken]
             options += [

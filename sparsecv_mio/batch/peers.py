@@ -311,8 +311,8 @@ class SteppedOmpCV:
                 "omp: OrthogonalMatchingPursuitCV of scikit-learn needs at least two features; use another estimator"
             )
         steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, MOST_FORWARD))
-        found = make_linear_model("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
-        self.coef_, self.intercept_, self.tau_ = found.coef_, found.intercept_, found.n_nonzero_coefs_
+        pursuit = make_linear_model("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
+        self.coef_, self.intercept_, self.tau_ = pursuit.coef_, pursuit.intercept_, pursuit.n_nonzero_coefs_
         return self
 
 

@@ -93,9 +93,9 @@ class RowsTogether:
         if weight not in self._weighted:
             t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
             squares = None if rows.own_squares is None else rows.own_squares + t * np.diag(Q)
-            kept = rows.kept.setdefault(f"{STORED_WEIGHTS} {weight}", {})
+            problems = rows.kept.setdefault(f"{STORED_WEIGHTS} {weight}", {})
             self._weighted[weight] = replace(
-                rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept=kept, own_squares=squares
+                rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept=problems, own_squares=squares
             )
         reduced = eliminate_forced_columns(self._weighted[weight].with_gamma(gamma))
         return reduced, sharpen_form(normal_form(reduced.problem))
@@ -110,10 +110,10 @@ class RowsTogether:
         """Store a tree for the next call, and drop the oldest trees if they are too large."""
         self.unfinished_trees[which] = left
         room = TREE_BYTES
-        for other in list(self.unfinished_trees)[::-1]:
-            room -= self.unfinished_trees[other].tree.nbytes
+        for tree_key in list(self.unfinished_trees)[::-1]:
+            room -= self.unfinished_trees[tree_key].tree.nbytes
             if room < 0:
-                del self.unfinished_trees[other]
+                del self.unfinished_trees[tree_key]
 
     def total(self, weight: int, largest: float = 0.0) -> float:
         """Return the squared length of the target at a weight, with an upper bound on the multipliers."""
@@ -199,9 +199,9 @@ class MoreWeight:
         usable, errors = np.isfinite(values), held_out_error_bounds(self.implied_bounds(), values)
         usable_values = np.where(usable, values, 0.0)
         for (place, g, at), lower in self.with_multipliers.items():
-            part = np.s_[g:, : at + 1]
-            said = np.where(usable[part], lower - usable_values[part], 0.0) / LEFT_OUT_WEIGHTS[place]
-            errors[part] = np.maximum(errors[part], said)
+            pairs = np.s_[g:, : at + 1]
+            said = np.where(usable[pairs], lower - usable_values[pairs], 0.0) / LEFT_OUT_WEIGHTS[place]
+            errors[pairs] = np.maximum(errors[pairs], said)
         return np.asarray(errors)
 
     def relax(

@@ -246,9 +246,9 @@ class _Ascent:
         made = with_multipliers(problem, self.held_out, at)
         if made is None:
             return None
-        left = made.M.copy()
-        left[others, others] -= at.diagonal
-        factor, failed = dpotrf(left, lower=1)
+        remainder = made.M.copy()
+        remainder[others, others] -= at.diagonal
+        factor, failed = dpotrf(remainder, lower=1)
         if failed:
             return None
         room = 2.0 * float(np.log(np.diag(factor)).sum())

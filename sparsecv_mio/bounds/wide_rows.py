@@ -243,8 +243,8 @@ def eliminate_from_rows(
     longest, length = float(s[0]), np.linalg.norm(solve, axis=1)
     weights = held_out - solve @ (s[:, None] * Wt)  # M_FF^-1 times the rows: x - A'z
     doubt = longest * (np.linalg.norm(weights, axis=1) + length) + np.linalg.norm(held_out, axis=1) + length
-    rest = X_test[:, others] - solve @ along, u - solve @ target
-    return Reduced(residual, aim, *rest, grown, longest, float(np.linalg.norm(doubt)))
+    projected = X_test[:, others] - solve @ along, u - solve @ target
+    return Reduced(residual, aim, *projected, grown, longest, float(np.linalg.norm(doubt)))
 
 
 def _gathered_rows(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:

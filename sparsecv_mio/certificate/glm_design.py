@@ -121,19 +121,20 @@ class GlmDesign(Design):
         model of these rows.
         """
         key = tuple(map(int, support)), gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
-        known, rough = self.store.exact, self.store.rough
-        if key in known or (near and key in rough):
-            return known.get(key) or rough[key]
+        exact_models, rough = self.store.exact, self.store.rough
+        if key in exact_models or (near and key in rough):
+            return exact_models.get(key) or rough[key]
         self.store.count += key not in rough
-        kept = rough if near and self.intercept != "none" else known  # steps in double precision end near the minimum
-        if len(kept) == MOST_FITS:  # a few kilobytes for each fit
-            kept.clear()
+        is_rough = near and self.intercept != "none"  # steps in double precision end near the minimum
+        models = rough if is_rough else exact_models
+        if len(models) == MOST_FITS:  # a few kilobytes for each fit
+            models.clear()
         columns = self.columns[list(key[0])].tolist()
-        kept[key] = glm_objective.fit_of_data(
+        models[key] = glm_objective.fit_of_data(
             self.dataset, self.loss, columns, ridge_weights(columns, self.free, gamma), scale=self.scale,
             intercept=self.intercept, rows=rows, near=near, start=rough.get(key, start),
         )  # fmt: skip
-        return kept[key]
+        return models[key]
 
     def held_out(self, model: GlmModel, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:
         """Return the loss of some rows, and a bound on its rounding error; see `Design`."""
@@ -255,8 +256,8 @@ class GlmDesign(Design):
             tell(fold, k)
             most = MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)
             for (gamma, tau), of_folds in optima.items():
-                given = reported.get((gamma, tau))
-                first = start[: self.most_columns(tau)] if given is None else given[fold]
+                reported_loss = reported.get((gamma, tau))
+                first = start[: self.most_columns(tau)] if reported_loss is None else reported_loss[fold]
                 fits_left = most - (self.store.count - begun)
                 best = self.best(gamma, tau, self.folds.train_rows(fold), first, fits_left)
                 if best is None:
@@ -275,8 +276,8 @@ class GlmDesign(Design):
         low, high, good, excess = np.zeros(k), np.zeros(k), np.ones(k, dtype=bool), np.zeros(k)
         for fold, supports in enumerate(best):
             train, scored = self.folds.train_rows(fold), self.folds.scored_rows(fold)
-            held = [self.held_out(self.refit(support, gamma, train), scored) for support in supports]
-            ends = [(loss - off, loss + off) if np.isfinite(loss + off) else (0.0, np.inf) for loss, off in held]
+            losses = [self.held_out(self.refit(support, gamma, train), scored) for support in supports]
+            ends = [(loss - off, loss + off) if np.isfinite(loss + off) else (0.0, np.inf) for loss, off in losses]
             low[fold], high[fold] = min(lower for lower, _ in ends), max(upper for _, upper in ends)
             if reported is not None:
                 mine, least = (self.refit(support, gamma, train).objective for support in (reported[fold], supports[0]))
@@ -299,7 +300,7 @@ class GlmDesign(Design):
         predictors = np.full(plan.scored, np.nan)
         alone = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1)
         for support in sorted(set(supports)) if alone else ():
-            folds = np.array([fold for fold, other in enumerate(supports) if other == support])
+            folds = np.array([fold for fold, fold_support in enumerate(supports) if fold_support == support])
             rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())
             single, off = self._hold_out_singly(support, gamma, rows, partial(_tell_after, tell, plan.k, begun))
             narrow = single.upper - single.lower <= NARROW * single.upper
@@ -326,8 +327,8 @@ class GlmDesign(Design):
             alone = LeftOutAlone(self.refit(support, gamma, None), self.dataset)
         except np.linalg.LinAlgError:
             return SingleRows(*np.full((4, len(rows)), np.nan)), np.zeros(len(rows))
-        found = alone.held_out(rows, tell)
-        return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, MARGINS_OFF) + TINY
+        results = alone.held_out(rows, tell)
+        return results, CROSSING_RTOL * results.losses + alone.rises(rows, results, MARGINS_OFF) + TINY
 
     def held_out_rows(self, supports: Sequence[Support], gamma: float, tau: int) -> RowLosses:
         """Return the held-out losses of rows; see `Design`."""

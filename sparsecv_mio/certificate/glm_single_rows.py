@@ -92,8 +92,8 @@ class LeftOutAlone:
         for begin in range(0, len(wide), step):
             here = wide[begin : begin + step]
             tell(done - len(wide) + begin)
-            for known, more in zip(first, self._further(rows[here]), strict=True):
-                known[here] = more
+            for values, more in zip(first, self._further(rows[here]), strict=True):
+                values[here] = more
         return first
 
     def rises(self, rows: IntArray, found: SingleRows, off: float) -> FloatArray:
@@ -131,11 +131,11 @@ class LeftOutAlone:
             u = self._gradient(margins, points).T + falls[:, None] * self.T[rows]
             step = self._solve_without_rows(rows, u)
             delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
-            found = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
-            if not found.wide().any():
+            results = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
+            if not results.wide().any():
                 break
             d = d - step
-        return found
+        return results
 
     def _ends(self, rows: IntArray, d: FloatArray, delta: FloatArray, moved: FloatArray) -> SingleRows:
         """Return bounds on the losses of rows whose gradient is at most delta in the norm of the inverse Hessian."""
@@ -143,12 +143,12 @@ class LeftOutAlone:
         rho = delta * np.exp(moved)
         for _ in range(60):
             rho = delta * np.exp(moved + rho * self.longest * grown) * (1.0 + 1e-6)
-        known = (moved + rho * self.longest * grown <= MOST_MOVED) & (
+        is_known = (moved + rho * self.longest * grown <= MOST_MOVED) & (
             delta * np.exp(moved + rho * self.longest * grown) <= rho
         )
         half = rho * self.length[rows] * grown
         predictors, y, w = self.Z[rows] @ self.theta + (self.T[rows] * d).sum(axis=1), self.y[rows], self.w[rows]
-        predictors = np.where(known, predictors, np.nan)
+        predictors = np.where(is_known, predictors, np.nan)
         low, high = self.loss.bound_losses(predictors - half, predictors + half, y)
         near = w * self.loss.losses(self.loss.signs(y) * predictors, y)
-        return SingleRows(np.where(known, w * low, 0.0), np.where(known, w * high, np.inf), near, predictors)
+        return SingleRows(np.where(is_known, w * low, 0.0), np.where(is_known, w * high, np.inf), near, predictors)

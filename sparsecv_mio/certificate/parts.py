@@ -406,8 +406,8 @@ class JsonRecord:
     @property
     def null_error(self) -> float | None:
         """Loss per row of the null model of classes or counts; None for a target of numbers."""
-        part = getattr(self, "classes", None) or getattr(self, "counts", None)
-        return None if part is None else part.null_error
+        quality = getattr(self, "classes", None) or getattr(self, "counts", None)
+        return None if quality is None else quality.null_error
 
     @property
     def null_name(self) -> str:

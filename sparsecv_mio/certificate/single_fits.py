@@ -47,7 +47,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
         _check_coefficients(checks, record, design, support)
         slack = 100.0 * design.objective_slack(record.objective)
         checks.mark_recomputed_fields("coefficients")
-        part = "objective and intercept at the coefficients; bounds, gap and status agree with each other"
+        title = "objective and intercept at the coefficients; bounds, gap and status agree with each other"
     else:
         model = check_fit(checks, design, record, _claim(record))
         if model is None:
@@ -55,10 +55,10 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
         slack = design.rounding(model)
         checks.close("objective", record.objective, model.objective, slack)
         checks.end_part("coefficients, intercept and objective of the fit on all rows")
-        part = "bounds, gap and status agree with each other"
+        title = "bounds, gap and status agree with each other"
     _check_claims(checks, record, slack, design.refit((), record.gamma, None).objective)
     checks.mark_bounded_fields("gamma", "support")
-    checks.end_part(part)
+    checks.end_part(title)
     if isinstance(design, RidgeDesign):
         _compare_with_supports(checks, record, design)
     else:

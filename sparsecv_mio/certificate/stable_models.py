@@ -95,9 +95,9 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
     checks.require(inside, f"{path}intervals[{here}]", "does not contain the interval of stability.instability")
     top = float(upper[here])
-    for name, said, found in (("lower", chosen.lower, float(lower.min())), ("upper", chosen.upper, top)):
-        right = said == found or abs(said - found) <= LAST * max(abs(said), abs(found))
-        checks.require(right, f"{path}{name}", f"is {said!r}, but the table and the intervals give {found!r}")
+    for name, said, computed in (("lower", chosen.lower, float(lower.min())), ("upper", chosen.upper, top)):
+        right = said == computed or abs(said - computed) <= LAST * max(abs(said), abs(computed))
+        checks.require(right, f"{path}{name}", f"is {said!r}, but the table and the intervals give {computed!r}")
     room = _largest_allowance(record, lower, upper)
     words = f"{chosen.allowance!r} exceeds the width of the pair with the minimum lower bound, {room!r}"
     checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)

@@ -24,9 +24,9 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
         Scored rows.
     """
     target, classes, counts = record.loss.target, record.classes, record.counts
-    for name, part, needed in (("classes", classes, target.has_classes), ("counts", counts, target.has_counts)):
+    for name, quality, needed in (("classes", classes, target.has_classes), ("counts", counts, target.has_counts)):
         if not checks.require(
-            (part is not None) == needed, name, f"must {'not be' if needed else 'be'} null with loss {record.loss}"
+            (quality is not None) == needed, name, f"must {'not be' if needed else 'be'} null with loss {record.loss}"
         ):
             return False
     if classes is None and counts is None:
@@ -81,9 +81,9 @@ def _uncertain_class_share(chance: FloatArray, w: FloatArray) -> float:
 
 def _uncertain_order_share(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
     """Return the share of pairs of a row of each class whose order of probabilities depends on rounding."""
-    one, order = y > 0.0, np.argsort(chance, kind="stable")
-    zeros = order[~one[order]]
+    is_positive, order = y > 0.0, np.argsort(chance, kind="stable")
+    zeros = order[~is_positive[order]]
     before = np.concatenate([[0.0], np.cumsum(w[zeros])])
-    first = before[np.searchsorted(chance[zeros], chance[one] - FOLLOWS_RTOL, "left")]
-    last = before[np.searchsorted(chance[zeros], chance[one] + FOLLOWS_RTOL, "right")]
-    return float(w[one] @ (last - first)) / max(float(w[one].sum() * before[-1]), TINY)
+    first = before[np.searchsorted(chance[zeros], chance[is_positive] - FOLLOWS_RTOL, "left")]
+    last = before[np.searchsorted(chance[zeros], chance[is_positive] + FOLLOWS_RTOL, "right")]
+    return float(w[is_positive] @ (last - first)) / max(float(w[is_positive].sum() * before[-1]), TINY)

@@ -219,10 +219,10 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     for name in ("n", "p", "target", "names", "weights", "class_weight"):
         checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     checks.mark_recomputed_fields("data.fingerprint")
-    said, found = data.fingerprint, dataset.fingerprint
-    digests = f"record {said[:19]}..., data {found[:19]}..."
+    said, computed = data.fingerprint, dataset.fingerprint
+    digests = f"record {said[:19]}..., data {computed[:19]}..."
     why = f"the data are not those of the record ({digests}); a frame that pandas 2 read may be rounded: give the frame"
-    checks.require(said == found, "data.fingerprint", why)
+    checks.require(said == computed, "data.fingerprint", why)
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
@@ -305,28 +305,33 @@ def _check_fold_losses(
     """Check the held-out losses of the folds of a pair, their mean, and the quality of the predictions."""
     gamma, tau, plan = pair.known.gamma, pair.known.tau, design.folds
     _check_signs_of_folds(checks, pair, design, supports)
-    held, said, total = design.held_out_losses(supports, gamma, tau, checks.tell), pair.folds.error, design.scored.total
-    wrong = np.flatnonzero(~((held.lower <= said) & (said <= held.upper)))
+    losses = design.held_out_losses(supports, gamma, tau, checks.tell)
+    said, total = pair.folds.error, design.scored.total
+    wrong = np.flatnonzero(~((losses.lower <= said) & (said <= losses.upper)))
     for fold in wrong[:3].tolist():
-        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(held.losses[fold]), 0.0)
+        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(losses.losses[fold]), 0.0)
     checks.mark_recomputed_fields(f"{pair.name}[].fold", f"{pair.name}[].error")
-    how = f" ({held.how})" if held.how else ""
+    how = f" ({losses.how})" if losses.how else ""
     checks.end_part(f"held-out {design.error_name} of every fold{pair.words}{how}")
-    sum_of, mean, own = float(said.sum()) / total, float(held.losses.sum()) / total, find_row(pair.known, record.table)
+    sum_of, mean, own = (
+        float(said.sum()) / total,
+        float(losses.losses.sum()) / total,
+        find_row(pair.known, record.table),
+    )
     if own is not None and own.folds_decided < own.folds:
         if level is EnumerationLevel.NEIGHBOURS:  # otherwise the interval is proved
             _note_moved_estimate(checks, pair, own, mean)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, held.mean_room)
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, losses.mean_room)
     mae = None if pair.path else record.mae
-    if mae is not None and held.mae is not None:
-        checks.close("mae", mae, held.mae, held.mae_room)
-    checks.end_part(f"{pair.path}cv_error" + ("" if mae is None or held.mae is None else ", mae"))
-    if not pair.path and record.classes is not None and held.predictors is not None:
+    if mae is not None and losses.mae is not None:
+        checks.close("mae", mae, losses.mae, losses.mae_room)
+    checks.end_part(f"{pair.path}cv_error" + ("" if mae is None or losses.mae is None else ", mae"))
+    if not pair.path and record.classes is not None and losses.predictors is not None:
         scored, data = plan.order[: plan.scored], design.dataset
         weights = None if data.row_weights is None else data.row_weights[scored]
-        check_quality(checks, record.classes, data.y[scored], probabilities(held.predictors), weights, "classes.")
+        check_quality(checks, record.classes, data.y[scored], probabilities(losses.predictors), weights, "classes.")
         checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 
 

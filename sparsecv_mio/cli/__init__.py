@@ -259,8 +259,8 @@ def _elsewhere(option: str, error: Exception) -> str:
 
     own, ours = _command_options(error), [f"--{name}" for name in named_elsewhere(option)]
     if commands := takers(option):
-        known = [name for name in ours if name in own]
-        near = did_you_mean(option, known) if known else ""
+        own_options = [name for name in ours if name in own]
+        near = did_you_mean(option, own_options) if own_options else ""
         return f" of `{here}`; it is an option of {abbreviate_list(commands)}{near}"
     for name in ours:
         if (commands := takers(name)) and not set(ours) & set(own):

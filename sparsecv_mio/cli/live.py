@@ -127,8 +127,8 @@ def resumed_line(state: Progress) -> str:
     if not state.total:
         return "resumed from a run that was stored before its search began"
     counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-    known = (counts, describe_answer(state), describe_known_bounds(state), describe_certified_region(state))
-    return f"resumed from the stored run: {'; '.join(words for words in known if words)}"
+    descriptions = (counts, describe_answer(state), describe_known_bounds(state), describe_certified_region(state))
+    return f"resumed from the stored run: {'; '.join(words for words in descriptions if words)}"
 
 
 class LiveLines(NamedTuple):

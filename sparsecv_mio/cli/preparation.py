@@ -44,8 +44,8 @@ def inspect(
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
-    found = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), exposure)
-    inspection = _with_dashes(found)
+    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), exposure)
+    inspection = _with_dashes(facts)
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection

@@ -434,9 +434,9 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
     if level is None or train is None:
         if level is not None or train is not None:
             missing = "--train DATA, the file of the record" if train is None else "--interval LEVEL, such as 0.9"
-            given = "--interval" if train is None else "--train"
+            present = "--interval" if train is None else "--train"
             raise BadInput(
-                f"{given}: also give {missing}; intervals need the fold models, which are fitted again to this file"
+                f"{present}: also give {missing}; intervals need the fold models, which are fitted again to this file"
             )
         return None
     from sparsecv_mio.certificate.read_back import data_of, folds_again

@@ -659,21 +659,23 @@ def numbered_dates(
     """
     if not how.dates:
         return table, {}
-    found = {
+    conversions = {
         column.name: form_of_dates(column.name, column.others.values(), how.dates) for column in table.columns
     } if forms is None else dict(forms)  # fmt: skip
-    found = {name: form for name, form in found.items() if form}
-    if not found:
+    conversions = {name: form for name, form in conversions.items() if form}
+    if not conversions:
         raise BadInput("dates: no column holds dates; write them as 2024-12-31, or leave the option out")
 
     def convert_dates(column: RawColumn, made: Mapping[str, str]) -> list[RawColumn]:
-        return _numbers_of_dates(column, found[column.name], made, how) if column.name in found else [column]
+        return (
+            _numbers_of_dates(column, conversions[column.name], made, how) if column.name in conversions else [column]
+        )
 
     features = [
         made for column in table.features for made in convert_dates(column, date_features(column.name, how.dates))
     ]
     target = table.target and convert_dates(table.target, {table.target.name: DAYS})[0]
-    return replace(table, features=features, target=target), found
+    return replace(table, features=features, target=target), conversions
 
 
 def _numbers_of_dates(
@@ -692,9 +694,9 @@ def _numbers_of_dates(
                 f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
             ) from None
     features = []
-    for name, part in made.items():
+    for name, feature in made.items():
         numbers = np.full(len(column.numbers), np.nan)
-        numbers[rows] = [PARTS[part](moment) for moment in moments]
+        numbers[rows] = [PARTS[feature](moment) for moment in moments]
         features.append(replace(column, name=name, numbers=numbers, others={}, marks=reading_options.Marks(how.way)))
     return features
 
@@ -777,8 +779,8 @@ def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) 
     for row, word in rows.items():
         first.setdefault(word, row)
     words = abbreviate_list([f"{word!r} in row {row}" for word, row in first.items()])
-    known = [level for level in levels if level != reading_options.ABSENT]
-    return f"column {column!r} holds {words}, not one of its values: {abbreviate_list(known)}"
+    known_levels = [level for level in levels if level != reading_options.ABSENT]
+    return f"column {column!r} holds {words}, not one of its values: {abbreviate_list(known_levels)}"
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:

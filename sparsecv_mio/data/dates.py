@@ -51,11 +51,11 @@ def parse_date_parts(given: object) -> tuple[str, ...]:
     """
     listed = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     parts = tuple(dict.fromkeys(str(word).strip().lower() for word in listed))
-    known = (*PARTS, *FIRST_FORMS)
+    allowed = (*PARTS, *FIRST_FORMS)
     for word in parts:
-        if word not in known:
+        if word not in allowed:
             raise BadInput(
-                f"dates: {word!r} is unknown{did_you_mean(word, known)}; give one or more of {', '.join(known)}"
+                f"dates: {word!r} is unknown{did_you_mean(word, allowed)}; give one or more of {', '.join(allowed)}"
             )
     if len(parts) == 1 and parts[0] in FIRST_FORMS:
         raise BadInput(f'dates: {parts[0]!r} only orders day and month; add a number, as in dates="days,{parts[0]}"')
@@ -82,7 +82,7 @@ def date_features(column: str, parts: Iterable[str]) -> dict[str, str]:
     >>> date_features("sold", ("days", "month"))
     {'sold': 'days', 'sold.month': 'month'}
     """
-    return {column if part == DAYS else f"{column}.{part}": part for part in parts if part in PARTS}
+    return {column if name == DAYS else f"{column}.{name}": name for name in parts if name in PARTS}
 
 
 def read_moment(text: str, form: str) -> datetime:
@@ -203,9 +203,9 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("-1 days +12:00:00"), parse_duration("PT36H")
     (-0.5, 1.5)
     """
-    found = next((found for pattern in DURATIONS if (found := pattern.fullmatch(text.strip()))), None)
-    if found is None:
+    match = next((match for pattern in DURATIONS if (match := pattern.fullmatch(text.strip()))), None)
+    if match is None:
         raise ValueError(text)
-    sign, days, hours, minutes, seconds = found.groups(default="0")
+    sign, days, hours, minutes, seconds = match.groups(default="0")
     length = timedelta(int(days), float(seconds), hours=int(hours), minutes=int(minutes))
     return duration_in_days(-length if sign == "-" else length)

@@ -428,7 +428,7 @@ class Reading:
     @cached_property
     def skipped_lines(self) -> tuple[range, ...]:
         """Ranges of the line numbers to skip."""
-        return tuple(_line_range(part) for part in self.skip_lines.split(",")) if self.skip_lines else ()
+        return tuple(_line_range(text) for text in self.skip_lines.split(",")) if self.skip_lines else ()
 
     def skipping(self, lines: Iterable[int]) -> str:
         """Return the line numbers to skip, with further ones added.
@@ -535,8 +535,8 @@ def _line_numbers(given: Any) -> str | None:
     several = isinstance(given, Iterable) and not isinstance(given, str)
     text = ",".join(str(number) for number in given) if several else str(given).replace(" ", "")
     try:
-        for part in text.split(","):
-            _line_range(part)
+        for item in text.split(","):
+            _line_range(item)
     except ValueError:
         raise BadInput(f"skip_lines: {given!r} is not a list of line numbers; count from 1, as in 1:3,32") from None
     return text
@@ -570,8 +570,8 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
             listed = next(csv.reader([listed], delimiter="<"), [])
         words = tuple(str(word).strip() for word in listed) if isinstance(listed, Iterable) else ()
         if len(words) < 2 or not all(words) or len(set(words)) < len(words):
-            what = f"not a list of two or more different values for column {column!r}"
-            raise BadInput(f"order: {listed!r} is {what}; {ORDER_FORM}")
+            fault = f"not a list of two or more different values for column {column!r}"
+            raise BadInput(f"order: {listed!r} is {fault}; {ORDER_FORM}")
         name = str(column).strip()
         if name in dict(orders):
             raise BadInput(f"order: column {name!r} is given twice; {ORDER_FORM}")
@@ -865,7 +865,7 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
-        if all(part.strip() in names for part in name.split(",")):
+        if all(item.strip() in names for item in name.split(",")):
             raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
         near = did_you_mean(name, names)
         raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")

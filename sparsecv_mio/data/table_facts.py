@@ -279,7 +279,7 @@ def _with_number_format(
     )  # fmt: skip
     options = [replace(how, decimal=way.decimal, thousands=way.thousands) for way in ways]
     tables = [read_raw(path, wanted, option) for option in options]
-    counts = [sum(int(np.isfinite(column.numbers).sum()) for column in one.columns) for one in (table, *tables)]
+    counts = [sum(int(np.isfinite(column.numbers).sum()) for column in reading.columns) for reading in (table, *tables)]
     best = counts.index(max(counts))
     return (tables[best - 1], options[best - 1]) if best and counts.count(max(counts)) == 1 else (table, how)
 
@@ -297,24 +297,29 @@ def _format_doubts(table: RawTable, how: Reading) -> dict[str, str]:
 
 def _find_codes(table: RawTable) -> tuple[list[str], dict[str, str]]:
     """Return words among numbers, and numbers such as -999, that may be missing-value codes, and notes on columns."""
-    in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
-    numbers = {one.name: find_code(one.numbers[np.isfinite(one.numbers)]) for one in table.columns}
+    in_texts = {text for text_column in table.columns if text_column.is_words for text in text_column.others.values()}
+    numbers = {
+        text_column.name: find_code(text_column.numbers[np.isfinite(text_column.numbers)])
+        for text_column in table.columns
+    }
     codes, notes = list[str](), dict[str, str]()
-    for one in table.columns:
-        texts, code, said = sorted(set(one.others.values())), numbers[one.name], list[str]()
-        if texts and (one.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(one.others))):
+    for text_column in table.columns:
+        texts, code, said = sorted(set(text_column.others.values())), numbers[text_column.name], list[str]()
+        if texts and (
+            text_column.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(text_column.others))
+        ):
             continue
         if texts:
             verb = "counts" if len(texts) == 1 else "count"
             words = abbreviate_list([repr(text) for text in texts])
-            said.append(f"{words} in {several(len(one.others), 'row')} {verb} as missing (--na-values)")
-        is_elsewhere = any(code in other.numbers and numbers[other.name] != code for other in table.columns)
+            said.append(f"{words} in {several(len(text_column.others), 'row')} {verb} as missing (--na-values)")
+        is_elsewhere = any(code in column.numbers and numbers[column.name] != code for column in table.columns)
         if code is not None and abs(code) in NINES and not is_elsewhere:
             texts.append(f"{code:g}")
             said.append(f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})")
         codes += texts
         if said:
-            notes[one.name] = "; ".join(said)
+            notes[text_column.name] = "; ".join(said)
     return list(dict.fromkeys(codes)), notes
 
 
@@ -327,14 +332,14 @@ def _with_dates(
         dates = numbered_dates(table, in_days)[1]
     except BadInput:
         return inspect(table, how), how
-    found = inspect(table, in_days)
+    inspection = inspect(table, in_days)
     if how.dates:
-        return found, how
-    if all(fact.drop for fact in found.columns if fact.name in dates):
+        return inspection, how
+    if all(fact.drop for fact in inspection.columns if fact.name in dates):
         return inspect(table, how), how
     note = "dates, as days since 1970-01-01 (--dates days)"
-    facts = [replace(fact, notes=(note, *fact.notes)) if fact.name in dates else fact for fact in found.columns]
-    return replace(found, columns=tuple(facts)), in_days
+    facts = [replace(fact, notes=(note, *fact.notes)) if fact.name in dates else fact for fact in inspection.columns]
+    return replace(inspection, columns=tuple(facts)), in_days
 
 
 def _propose_features(found: Inspection, exposure: str | None) -> Inspection:
@@ -548,19 +553,19 @@ def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) 
 
 def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
     """Return the groups of neighbouring 0/1 columns that add up to 1 in every row: the levels of a factor."""
-    found, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
-    for one in features:
-        if one.others or one.empty.any() or set(np.unique(one.numbers).tolist()) != {0.0, 1.0}:
+    factors, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
+    for feature in features:
+        if feature.others or feature.empty.any() or set(np.unique(feature.numbers).tolist()) != {0.0, 1.0}:
             run = []
             continue
-        total = total + one.numbers if run else one.numbers
-        run = [*run, one.name]
+        total = total + feature.numbers if run else feature.numbers
+        run = [*run, feature.name]
         if total.max() > 1.0:  # it overlaps an earlier column; a new group may begin with it
-            run, total = [one.name], one.numbers
+            run, total = [feature.name], feature.numbers
         elif len(run) > 1 and total.min() == 1.0:
-            found.append(tuple(run))
+            factors.append(tuple(run))
             run = []
-    return tuple(found)
+    return tuple(factors)
 
 
 def _suitable_loss(goal: RawColumn | None) -> Loss:
@@ -753,8 +758,8 @@ def describe_collinearity(data: Dataset) -> str:
     X, near = _directions(data.X[:: -(-data.n // NOTED_ROWS)].T), []
     for j, row in enumerate(np.tril(X @ X.T, -1)):
         for i in np.flatnonzero(np.abs(row) >= NEAR_COPIES)[:1].tolist():
-            one, other = _directions(data.X[:, [i, j]].T)
-            off = float(np.linalg.norm(other - np.sign(row[i]) * one))
+            first, second = _directions(data.X[:, [i, j]].T)
+            off = float(np.linalg.norm(second - np.sign(row[i]) * first))
             if OUTWARD < off <= math.sqrt(2.0 * (1.0 - NEAR_COPIES)):
                 near.append(f"{data.names[j]!r} of {data.names[i]!r}")
     if not near:
@@ -873,10 +878,10 @@ def _describe_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
     for value in (1.0, 0.0):
         targets = data.y[column == value]
         if targets.size and np.all(targets == targets[0]) and (data.classes or targets[0] == 0.0):
-            what = "the count 0" if data.classes is None else f"the class {data.classes[int(targets[0])]!r}"
+            description = "the count 0" if data.classes is None else f"the class {data.classes[int(targets[0])]!r}"
             return (
-                f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {what}: only gamma limits the size "
-                "of this coefficient; give larger gammas, or merge the level with another one"
+                f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {description}: only gamma limits "
+                "the size of this coefficient; give larger gammas, or merge the level with another one"
             )
     return ""
 

@@ -218,17 +218,17 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
         names = [name.strip() for name in lines[place][1]]
         are_names = len(names) == width and _are_names(names)
         if shown.lower() == f"sep={mark}":
-            what, last_line = f"{shown!r}, a line for Excel", first_line
+            description, last_line = f"{shown!r}, a line for Excel", first_line
         elif widths[0] == width > 1:
             return
         elif place and are_names and 2 * count >= len(lines) - place:
-            what, last_line = f"{shown[:30]!r} before the names of its columns", lines[place][0] - 1
+            description, last_line = f"{shown[:30]!r} before the names of its columns", lines[place][0] - 1
         else:
             continue
         skipped = table.how.skipping(range(first_line, last_line + 1))
-        given = "" if other is table else f' and sep="{MARKS[mark][1]}"'
-        given += _number_format(other, place + 1, table.how.way)
-        advice.append(f'file {str(table.path)!r} begins with {what}: give skip_lines="{skipped}"{given}')
+        option = "" if other is table else f' and sep="{MARKS[mark][1]}"'
+        option += _number_format(other, place + 1, table.how.way)
+        advice.append(f'file {str(table.path)!r} begins with {description}: give skip_lines="{skipped}"{option}')
     if advice:
         raise BadInput(advice[0])
 

@@ -91,7 +91,7 @@ def affirmative_class(classes: Sequence[str]) -> str:
         if by_word.keys() == {no, yes}:
             return by_word[yes]
     for word, name in by_word.items():
-        if any(re.fullmatch(rf"(no|not|non|kein|keine)[ _-]?{re.escape(word)}", other) for other in by_word):
+        if any(re.fullmatch(rf"(no|not|non|kein|keine)[ _-]?{re.escape(word)}", candidate) for candidate in by_word):
             return name
     return ""
 

@@ -191,11 +191,11 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         Restrictions.
     """
     loss = how.loss
-    for other in Loss:
-        for name in other.target.options:
+    for candidate in Loss:
+        for name in candidate.target.options:
             if getattr(how, name) is not None and name not in loss.target.options:
-                why = f"it is for a target of {other.target.values}"
-                raise BadInput(f"{option_name(name)}: requires loss {other}, not {loss} ({why})")
+                why = f"it is for a target of {candidate.target.values}"
+                raise BadInput(f"{option_name(name)}: requires loss {candidate}, not {loss} ({why})")
     if loss.is_quadratic:
         return
     for kind in restrictions.side_constraints:

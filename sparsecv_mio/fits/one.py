@@ -249,11 +249,11 @@ class _Model:
         if gamma == 0.0 and not how.loss.is_quadratic:
             why = f"columns that separate {how.loss.target.separated} have no finite fit"
             raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why})")
-        asked = side.recorded()
+        request = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
-        inside = replace(inside, restrictions=asked.restrictions or NONE)
+        inside = replace(inside, restrictions=request.restrictions or NONE)
         check_independent(inside, [gamma], most_columns(inside, tau))
-        return cls(data, min(tau, data.choice.max_tau), gamma, constraints, asked)
+        return cls(data, min(tau, data.choice.max_tau), gamma, constraints, request)
 
     @property
     def unit(self) -> float:

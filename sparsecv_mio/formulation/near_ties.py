@@ -196,8 +196,8 @@ class VendorListing:
         useful = normal_form(problem).columns
         size = min(tau, len(useful))
         outcome = self.mio.solve(problem, size, self.clock)
-        found = [*starts, np.array(outcome.incumbent or (), dtype=np.int64)]
-        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in found if len(s) <= size]
+        supports = [*starts, np.array(outcome.incumbent or (), dtype=np.int64)]
+        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in supports if len(s) <= size]
         value, best = min((objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None)
         lower = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
         subset = BestSubset.from_bounds(tau, np.array(best, dtype=np.int64), value, min(lower, value))

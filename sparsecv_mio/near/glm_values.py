@@ -249,11 +249,11 @@ class GlmCommonError(GlmObjective):
                 high[a:] = np.inf
                 break
             here = folds_out.evaluate_support(fits.mask(support), fits.fit(support)[0])
-            held = here.held_out()
-            if plan.k >= FEWEST_FOLDS and not held.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
+            losses = here.held_out()
+            if plan.k >= FEWEST_FOLDS and not losses.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
                 here.settle(np.arange(plan.k), SETTLED, self.expired)
-                held = here.held_out()
-            low[a], high[a] = np.fmax(held.lower, 0.0), np.where(held.upper < np.inf, held.upper, np.inf)
+                losses = here.held_out()
+            low[a], high[a] = np.fmax(losses.lower, 0.0), np.where(losses.upper < np.inf, losses.upper, np.inf)
         return low, high
 
     def value_from_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:

@@ -143,10 +143,10 @@ class GlmProblem:
         Columns that need neither step stay unchanged (`Centring`). The function also returns the rows as columns: the
         same numbers, after a row of ones if there is an intercept.
         """
-        kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
-        whole: Any = slice(None) if len(kept) == len(self.v) else kept
+        weighted, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
+        whole: Any = slice(None) if len(weighted) == len(self.v) else weighted
         y, v = self.y[whole], self.v[whole]
-        centring = Centring.from_rows(self.X, v, self.intercept, kept)
+        centring = Centring.from_rows(self.X, v, self.intercept, weighted)
         there = base_with_ones(self.X)
         if there is not None and len(y) == len(self.y) and centring.is_identity:
             W = there[1 - self.first_coefficient :]
@@ -155,7 +155,7 @@ class GlmProblem:
             W[: self.first_coefficient] = 1.0
             for begin in range(0, len(y), step):
                 here = slice(begin, begin + step)
-                W[self.first_coefficient :, here] = centring.rows(self.X[kept[here]]).T
+                W[self.first_coefficient :, here] = centring.rows(self.X[weighted[here]]).T
         v = W[0] if self.intercept and np.all(v == 1.0) else v
         return (
             replace(self, X=W[self.first_coefficient :].T, y=y, v=v, weight=self.weight / centring.unit**2),
@@ -199,7 +199,7 @@ class Centring:
         parts = [slice(at, at + step) for at in range(0, len(rows), step)]
 
         def farthest(centre: FloatArray) -> FloatArray:
-            most = [np.abs(X[rows[part]] - centre).max(axis=0, initial=0.0) for part in parts]
+            most = [np.abs(X[rows[block]] - centre).max(axis=0, initial=0.0) for block in parts]
             return np.max(most, axis=0, initial=0.0)
 
         widest = farthest(begin)
@@ -207,13 +207,13 @@ class Centring:
         centre = begin
         if intercept:
             step_of_centre = unit * 2.0**-CENTRE_BITS
-            moved = np.sum([v[part] @ (X[rows[part]] - begin) for part in parts], axis=0)
+            moved = np.sum([v[block] @ (X[rows[block]] - begin) for block in parts], axis=0)
             centre = np.where(
                 widest > 0.0, np.round((begin + moved / v.sum()) / step_of_centre) * step_of_centre, begin
             )
         chosen, plain = cls(centre, power_of_two(farthest(centre))), cls(np.zeros(len(centre)), np.ones(len(centre)))
         if np.all((chosen.unit >= 1.0 / NEARLY_SCALED) & (np.maximum(chosen.unit, np.abs(centre)) <= NEARLY_SCALED)):
-            length = np.sqrt(np.sum([v[part] @ X[rows[part]] ** 2 for part in parts], axis=0) / v.sum())
+            length = np.sqrt(np.sum([v[block] @ X[rows[block]] ** 2 for block in parts], axis=0) / v.sum())
             if np.all(np.abs(centre) <= NEARLY_CENTRED * length):
                 apart = np.abs(chosen.rows(X[rows[:1]])[0])
                 return plain if len(np.unique(apart)) == len(apart) else chosen

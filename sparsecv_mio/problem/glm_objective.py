@@ -182,10 +182,10 @@ def fit_of_data(
         theta[0] = by_row.origin(y, w)
     begin = theta if start is None else _begin(start, columns, unit)
     close = _minimise(Z, y, w, ridge, by_row, begin, quick=True) if first else None
-    found = close if how.get("near") else None
-    found = found or _minimise(Z, y, w, ridge, by_row, theta if close is None else close[0], quick=False)
-    assert found is not None  # always true unless `quick`
-    theta, objective, decrement, inverse = found
+    minimum = close if how.get("near") else None
+    minimum = minimum or _minimise(Z, y, w, ridge, by_row, theta if close is None else close[0], quick=False)
+    assert minimum is not None  # always true unless `quick`
+    theta, objective, decrement, inverse = minimum
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(

@@ -82,7 +82,11 @@ def _findings(found: Inspection) -> list[str]:
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
             "rows; --nested and `predict --interval` do not work with this option"
         )
-    unread = [one.name for one in found.columns if one.drop and any(note.endswith(OR_DROP) for note in one.notes)]
+    unread = [
+        column_facts.name
+        for column_facts in found.columns
+        if column_facts.drop and any(note.endswith(OR_DROP) for note in column_facts.notes)
+    ]
     if unread:
         lines.append(
             f"{abbreviate_list([quoted_name(name) for name in unread])}: left out of the command below (--drop), "
@@ -203,8 +207,8 @@ def print_bounds(
     say(console, f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)")
     lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
     low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
-    known = math.isfinite(least.upper)
-    if known:
+    is_finite = math.isfinite(least.upper)
+    if is_finite:
         smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
         say(console, f"{smallest}, smallest lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
     else:
@@ -215,7 +219,7 @@ def print_bounds(
     if full:
         _print_all(console, table.gammas, True, lambda place: _print_certified_bounds(console, table, place))
     else:
-        which = "gamma with the smallest upper bound for each tau" if known else "smallest gamma for each tau"
+        which = "gamma with the smallest upper bound for each tau" if is_finite else "smallest gamma for each tau"
         console.print(which, style="bold")
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"

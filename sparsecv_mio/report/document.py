@@ -150,7 +150,7 @@ def markdown_text(text: str) -> str:
     '`verify` reads a_b\\|c'
     """
     parts = CODE_SPAN.split(" ".join(text.split()))
-    return "".join(part if k % 2 else MARKDOWN_SPECIAL.sub(r"\\\1", part) for k, part in enumerate(parts))
+    return "".join(piece if k % 2 else MARKDOWN_SPECIAL.sub(r"\\\1", piece) for k, piece in enumerate(parts))
 
 
 def html_text(text: str) -> str:
@@ -162,7 +162,7 @@ def html_text(text: str) -> str:
     '<code>verify</code> reads &lt;b&gt;'
     """
     parts = CODE_SPAN.split(text)
-    return "".join(f"<code>{part.strip('`')}</code>" if k % 2 else escape(part) for k, part in enumerate(parts))
+    return "".join(f"<code>{piece.strip('`')}</code>" if k % 2 else escape(piece) for k, piece in enumerate(parts))
 
 
 def tex(text: str) -> str:

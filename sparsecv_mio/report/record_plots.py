@@ -214,14 +214,16 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[SizeRow], top: float) -> None:
     """Mark the choice, the minimum CV error and the level one standard error above it."""
     best = record.certificate
-    least = next((one.row for one in rows if (one.row.gamma, one.tau) == (best.gamma, best.tau)), None)
+    least = next(
+        (size_row.row for size_row in rows if (size_row.row.gamma, size_row.tau) == (best.gamma, best.tau)), None
+    )
     width = least.standard_error if least is not None else None
     if width:
         level = best.cv_error + width
         label = "minimum CV error + standard error"
         ax.axhline(level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label=label)
     for (gamma, tau, error), marker, label in _choices(record):
-        own = [k for k, one in enumerate(rows) if (one.row.gamma, one.tau) == (gamma, tau)]
+        own = [k for k, size_row in enumerate(rows) if (size_row.row.gamma, size_row.tau) == (gamma, tau)]
         if own and math.isfinite(error):
             _mark(ax, at[own[0]], min(error, top), marker, label)
 
@@ -242,7 +244,7 @@ def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
 
 def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     """Return the limits of the vertical axis: all CV errors and their bars, and bands unless they are much wider."""
-    bars = [(one.cv_error, _width(one) or 0.0) for one in rows if math.isfinite(one.cv_error)]
+    bars = [(size_row.cv_error, _width(size_row) or 0.0) for size_row in rows if math.isfinite(size_row.cv_error)]
     if not bars:
         highest = max([row.upper for row in rows if math.isfinite(row.upper)] or [row.lower for row in rows])
         return 0.0, 1.05 * highest or 1.0
@@ -250,8 +252,10 @@ def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     least, low, high = float(errors.min()), float((errors - widths).min()), float((errors + widths).max())
     high = min(high, CUT_BEYOND * least) if least > 0.0 else high
     room = (high - low) or abs(high) or 1.0
-    wide = [(one, room if one.row.folds_decided == one.row.folds else WIDER * room) for one in rows]
-    ends = [end for one, more in wide for end in (one.lower, one.upper) if low - more <= end <= high + more]
+    wide = [(size_row, room if size_row.row.folds_decided == size_row.row.folds else WIDER * room) for size_row in rows]
+    ends = [
+        end for size_row, more in wide for end in (size_row.lower, size_row.upper) if low - more <= end <= high + more
+    ]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
@@ -282,7 +286,7 @@ def _dots(ax: Axes, at: Any, rows: Sequence[SizeRow], top: float) -> None:
     """Draw the CV errors with their standard errors; the marker shows whether they are certified, or only bounds."""
     size = 5.0 if len(rows) <= figures.MANY_MARKS else 3.0
     for kind, (filled, colour, shape) in KINDS.items():
-        mine = [k for k, one in enumerate(rows) if _kind(one) == kind and math.isfinite(one.cv_error)]
+        mine = [k for k, size_row in enumerate(rows) if _kind(size_row) == kind and math.isfinite(size_row.cv_error)]
         inside = [k for k in mine if rows[k].cv_error <= top]
         if inside:
             errors = [rows[k].cv_error for k in inside]

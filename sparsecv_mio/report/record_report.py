@@ -412,7 +412,7 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
     words += "certified intervals as bands" + (
         ", estimates, likely too low, as hollow dots" if _has_estimates(record) else ""
     )
-    if any(one.excluded for one in size_rows.best_by_tau(record)):
+    if any(size_row.excluded for size_row in size_rows.best_by_tau(record)):
         words += ", lower bounds of excluded sizes as triangles"
     words += "."
     pictures = [Picture("cv-error", words, (INCHES, 4.1), partial(record_plots.plot_cv_error, record))]
@@ -439,7 +439,7 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
 
 
 def _has_estimates(record: Record) -> bool:
-    return any(one.row.estimate and not one.excluded for one in size_rows.best_by_tau(record))
+    return any(size_row.row.estimate and not size_row.excluded for size_row in size_rows.best_by_tau(record))
 
 
 def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
@@ -588,10 +588,10 @@ def _average_section(record: Record) -> tuple[ReportTable, ...]:
 def _tau_table(record: Record) -> ReportTable:
     rows, title = size_rows.best_by_tau(record), size_rows.title_of_sizes(record)
     chosen = next(
-        (k for k, one in enumerate(rows) if (one.row.gamma, one.tau) == (record.gamma, record.tau)), None
+        (k for k, size_row in enumerate(rows) if (size_row.row.gamma, size_row.tau) == (record.gamma, record.tau)), None
     )  # fmt: skip
     excluded = size_rows.explain_excluded(record, rows)
-    notes = _estimate_note(one.row.estimate and not one.excluded for one in rows) + (
+    notes = _estimate_note(size_row.row.estimate and not size_row.excluded for size_row in rows) + (
         f"; {excluded}" if excluded else ""
     )
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{notes}.", chosen)
@@ -600,7 +600,7 @@ def _tau_table(record: Record) -> ReportTable:
 def _grid_table(record: Record) -> ReportTable:
     """Return the table of all pairs; an excluded pair has only bounds on its CV error."""
     rows = size_rows.rows_of_pairs(record)
-    notes = _estimate_note(one.row.estimate and not one.excluded for one in rows)
+    notes = _estimate_note(size_row.row.estimate and not size_row.excluded for size_row in rows)
     title = f"All {several(len(rows), 'pair')} of the grid{notes}."
     return _pairs(record, rows, title, None, folded=True)
 
@@ -612,7 +612,7 @@ def _estimate_note(estimates: Iterable[bool]) -> str:
 def _pairs(
     record: Record, rows: Sequence[size_rows.SizeRow], caption: str, chosen: int | None, folded: bool = False
 ) -> ReportTable:
-    digits = interval_digits((one.lower, one.upper) for one in rows if not one.excluded)
+    digits = interval_digits((size_row.lower, size_row.upper) for size_row in rows if not size_row.excluded)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
     root_too = record.loss.is_quadratic
@@ -620,12 +620,12 @@ def _pairs(
             *(["R^2"] if spread else []), "lower", "upper",
             "folds solved", "status"]  # fmt: skip
     lines = []
-    for one in rows:
-        row, many = one.row, one.excluded and not folded  # many: the bounds of all gammas of a tau
-        lines.append((str(row.tau), "" if many else format_number(row.gamma), one.describe_error(digits),
-                      *_measures(one, root_too, spread), format_with_zeros(one.lower, digits),
-                      format_with_zeros(one.upper, digits), "" if many else f"{row.folds_decided:,}/{row.folds:,}",
-                      "excluded" if one.excluded else row.status or ""))  # fmt: skip
+    for size_row in rows:
+        row, many = size_row.row, size_row.excluded and not folded  # many: the bounds of all gammas of a tau
+        lines.append((str(row.tau), "" if many else format_number(row.gamma), size_row.describe_error(digits),
+                      *_measures(size_row, root_too, spread), format_with_zeros(size_row.lower, digits),
+                      format_with_zeros(size_row.upper, digits), "" if many else f"{row.folds_decided:,}/{row.folds:,}",
+                      "excluded" if size_row.excluded else row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 
 

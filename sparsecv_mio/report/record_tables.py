@@ -530,12 +530,14 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
 def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]:
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
-    if any(one.row.estimate and not one.excluded and math.isfinite(one.row.cv_error) for one in rows):
+    if any(
+        size_row.row.estimate and not size_row.excluded and math.isfinite(size_row.row.cv_error) for size_row in rows
+    ):
         why = "the search did not solve every fold, and the subsets used there may have seen the held-out rows"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if words := explain_excluded(record, rows):
         lines.append(words)
-    if any(not math.isfinite(end) for one in rows for end in (one.cv_error, one.upper)):
+    if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):
         lines.append(layout.NOT_KNOWN)
     return [*lines, subproblems_line(record)]
 
@@ -550,7 +552,7 @@ def _is_settled_table(record: records.Record) -> bool:
     """Return True if every pair is solved, or excluded by a certified lower bound."""
     if record.status != "proved" or record.estimate or not record.is_settled or record_words.n_unsolved_pairs(record):
         return False
-    return all(one.excluded or not one.row.estimate for one in best_by_tau(record))
+    return all(size_row.excluded or not size_row.row.estimate for size_row in best_by_tau(record))
 
 
 def _print_settled_taus(console: Console, record: records.Record) -> None:
@@ -579,20 +581,20 @@ def _print_sizes(
 ) -> list[SizeRow]:  # fmt: skip
     """Print the best row of each tau, or of selected taus if there are many; return the printed rows."""
     every = best_by_tau(record)
-    taus = [one.tau for one in every]
-    kept = set(taus if full else select_sizes(taus, {record.tau, record.certificate.tau}))
-    rows = [one for one in every if one.tau in kept]
-    digits = interval_digits((one.lower, one.upper) for one in rows if not one.excluded)
+    taus = [size_row.tau for size_row in every]
+    shown_taus = set(taus if full else select_sizes(taus, {record.tau, record.certificate.tau}))
+    rows = [size_row for size_row in every if size_row.tau in shown_taus]
+    digits = interval_digits((size_row.lower, size_row.upper) for size_row in rows if not size_row.excluded)
     lines = [
         (
-            one.tau,
-            "" if one.excluded else one.row.gamma,
-            f"{one.describe_error(digits)} (excluded)" if one.excluded else one.describe_error(digits),
-            *more(one, digits),
+            size_row.tau,
+            "" if size_row.excluded else size_row.row.gamma,
+            f"{size_row.describe_error(digits)} (excluded)" if size_row.excluded else size_row.describe_error(digits),
+            *more(size_row, digits),
         )
-        for one in rows
+        for size_row in rows
     ]
-    styles = ["bold" if (one.row.gamma, one.tau) == (record.gamma, record.tau) else "" for one in rows]
+    styles = ["bold" if (size_row.row.gamma, size_row.tau) == (record.gamma, record.tau) else "" for size_row in rows]
     layout.print_table(console, ("tau", "gamma", "CV error", *heads), lines, styles=styles)
     _say_left_out(console, len(every) - len(rows), "size")
     return rows

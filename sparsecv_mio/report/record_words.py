@@ -223,8 +223,8 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
 
 def _no_change(record: Record) -> str:
     """Return the reason why the effect of holding out a fold on the losses of rows is unknown."""
-    asked = record.request
-    words = {"--na-within": asked.na_within, "--scale-within": asked.scale_within}
+    request = record.request
+    words = {"--na-within": request.na_within, "--scale-within": request.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
         what = "own values and scales" if len(own) > 1 else "own scales" if "--scale-within" in own else "own values"
         why = f"because each fold has its {what} ({' and '.join(f'{option} folds' for option in own)})"
@@ -413,10 +413,10 @@ def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> fl
     limit = record.request.time_limit
     if limit is None or not isinstance(record, Record):
         return limit
-    asked = record.request
+    request = record.request
     if record.nested is not None:
         limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
-    if asked.model == Model.AVERAGE or asked.na_within is not None or asked.scale_within is not None:
+    if request.model == Model.AVERAGE or request.na_within is not None or request.scale_within is not None:
         limit *= 1.0 - MODEL_SHARE
     return limit
 
@@ -465,7 +465,7 @@ def hints(record: Record) -> list[str]:
 def _weight_hint(record: Record) -> str:
     """Return a hint if nested cross-validation chose the largest tried weight of the instability."""
     chosen = None if record.stability is None else record.stability.chosen
-    if chosen is None or chosen.outer is None or chosen.weight < max(one.weight for one in chosen.tried):
+    if chosen is None or chosen.outer is None or chosen.weight < max(trial.weight for trial in chosen.tried):
         return ""
     more = f"--stability {format_number(3.0 * chosen.weight)} --nested {chosen.outer.k}"
     weight = format_number(chosen.weight)

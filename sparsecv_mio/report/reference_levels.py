@@ -32,14 +32,14 @@ def with_reference(record: Shown, levels: References) -> Shown:
     if not levels:
         return record
     name = "side" if isinstance(record, FitRecord) else "request"
-    asked: Any = getattr(record, name)
-    return replace(record, **{name: replace(asked, reference=tuple(levels))})  # type: ignore[type-var]
+    request: Any = getattr(record, name)
+    return replace(record, **{name: replace(request, reference=tuple(levels))})  # type: ignore[type-var]
 
 
 def requested_references(record: Any) -> References:
     """Return the columns of each factor with a requested reference level, by this level."""
-    asked = _request(record)
-    wanted = () if asked is None or asked.reference is None else asked.reference
+    request = _request(record)
+    wanted = () if request is None or request.reference is None else request.reference
     return {name: columns for name in wanted for columns in _factors(record) if name in columns}
 
 
@@ -49,8 +49,8 @@ def _request(record: Any) -> Any:
 
 def _factors(record: Any) -> tuple[tuple[str, ...], ...]:
     """Return the columns of each factor that enters as one feature."""
-    asked = _request(record)
-    return () if asked is None or asked.restrictions is None else asked.restrictions.count
+    request = _request(record)
+    return () if request is None or request.restrictions is None else request.restrictions.count
 
 
 def factor_lines(record: Any) -> list[str]:

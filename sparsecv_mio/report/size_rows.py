@@ -105,10 +105,10 @@ def _best_row(record: Record, rows: Sequence[TableRow]) -> SizeRow:
     best, solved = min(rows, key=rank), [row for row in rows if not row.estimate]
     if (best.gamma, best.tau) in (own, least):
         return SizeRow(best, best.lower, best.upper, is_excluded(record, best))
-    known = min(solved, key=lambda row: row.cv_error, default=best)
+    best_solved = min(solved, key=lambda row: row.cv_error, default=best)
     unsolved_lower = min((row.lower for row in rows if row.estimate), default=math.inf)
-    if solved and known.cv_error * (1.0 - record.request.gap) <= unsolved_lower:
-        return SizeRow(known, known.lower, known.upper, False)
+    if solved and best_solved.cv_error * (1.0 - record.request.gap) <= unsolved_lower:
+        return SizeRow(best_solved, best_solved.lower, best_solved.upper, False)
     if all(not row.estimate or is_excluded(record, row) for row in rows):
         return SizeRow(best, min(row.lower for row in rows), min(row.upper for row in rows), True)
     return SizeRow(best, best.lower, best.upper, False)
@@ -118,14 +118,16 @@ def title_of_sizes(record: Record) -> str:
     """Return the title of the rows of `best_by_tau`."""
     if record.continuous is not None:
         return "every tau at this gamma"
-    found = " found" if any(one.row.estimate and not one.excluded for one in best_by_tau(record)) else ""
+    suffix = (
+        " found" if any(size_row.row.estimate and not size_row.excluded for size_row in best_by_tau(record)) else ""
+    )
     reported = "" if record.least is None else f" (for tau = {record.tau} the reported one)"
-    return f"best gamma{found} for each tau{reported}"
+    return f"best gamma{suffix} for each tau{reported}"
 
 
 def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     """Return a sentence on the excluded sizes among some rows; empty without one."""
-    if not any(one.excluded for one in rows):
+    if not any(size_row.excluded for size_row in rows):
         return ""
     computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
     at = "at this gamma" if record.continuous is not None else "at any gamma"

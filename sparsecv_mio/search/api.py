@@ -109,8 +109,8 @@ def _start_clock(question: Question) -> Deadline:
     def search_tiny(
         data: Dataset, folds: FoldPlan, gammas: Any, taus: Any, stop: threading.Event | None, **options: Any
     ) -> None:
-        asked = Question(data, folds, gammas, taus, SearchOptions.of(**options), Hooks(stop=stop))
-        answer(asked, Deadline(None, stop))
+        question = Question(data, folds, gammas, taus, SearchOptions.of(**options), Hooks(stop=stop))
+        answer(question, Deadline(None, stop))
 
     def check() -> None:
         given = options.within(question.dataset)
@@ -449,15 +449,15 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
 
     Without a better gamma, or if no interval of gamma can be searched, the reported gamma stays.
     """
-    own, (least, *_, most), given = record.own_row, model_space.gammas(DEFAULT_GAMMAS), asked.options
+    own, (least, *_, most), requested = record.own_row, model_space.gammas(DEFAULT_GAMMAS), asked.options
     if own is None or not np.isfinite(record.cv_error):
         return record
     here = Refined(record.gamma, record.tau, record.cv_error, own.lower, own.upper, record.estimate)
     low = max((gamma for gamma in record.request.gammas if 0.0 < gamma < record.gamma), default=least)
     high = min((gamma for gamma in record.request.gammas if gamma > record.gamma), default=most)
     options = SearchOptions(
-        given.scale, given.intercept, gap=given.gap or SearchOptions.gap, threads=given.threads,
-        restrictions=given.restrictions, scale_within=given.scale_within, na_within=given.na_within,
+        requested.scale, requested.intercept, gap=requested.gap or SearchOptions.gap, threads=requested.threads,
+        restrictions=requested.restrictions, scale_within=requested.scale_within, na_within=requested.na_within,
     )  # fmt: skip
     hooks, seconds = (
         Hooks(make_stage_reporter(asked.hooks.progress, "refine")),
@@ -469,7 +469,7 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
         every = GammaInterval(min(low, record.gamma or low), max(high, record.gamma))
         check_interval(every, options, hooks)
         question = replace(asked, gammas=every, taus=(record.tau,), options=options, hooks=hooks)
-        found = answer(
+        refined = answer(
             question,
             deadline.next_part(seconds if deadline.limit is None else min(seconds, deadline.remaining_seconds)),
         )
@@ -477,9 +477,9 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
         return replace(record, refined=here, warnings=(*record.warnings, f"refine: had no effect; {error}"))
     except OutOfTime:
         return replace(record, refined=here)
-    (row,) = found.table
+    (row,) = refined.table
     if row.gamma != here.gamma and row.upper < here.upper * (1.0 - TIE_RTOL):
-        here = Refined(row.gamma, row.tau, found.cv_error, row.lower, row.upper, found.estimate)
+        here = Refined(row.gamma, row.tau, refined.cv_error, row.lower, row.upper, refined.estimate)
     return replace(record, refined=here, work=replace(record.work, seconds=deadline.seconds))
 
 

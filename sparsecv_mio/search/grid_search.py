@@ -124,11 +124,11 @@ class GridSearch(Watched):
     is_always_valid = True
 
     def __init__(self, context: Context, signals: Signals) -> None:
-        known = SearchState.from_context(context)
-        self.context, self.problems, self.signals = context, make_problems(context, known.all_rows), signals
+        state = SearchState.from_context(context)
+        self.context, self.problems, self.signals = context, make_problems(context, state.all_rows), signals
         self.name, problems = self.problems.name, self.problems
         self.plan = Plan.make(context, problems.full(0))
-        self.state = GridState.unknown(known, problems.slip, self.plan.stores_objectives)
+        self.state = GridState.unknown(state, problems.slip, self.plan.stores_objectives)
         self.state.cells.set_recompute_function(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)

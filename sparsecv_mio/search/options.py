@@ -431,7 +431,7 @@ def describe_deprecated_options(options: SearchOptions) -> list[str]:
     >>> describe_deprecated_options(SearchOptions(oracles=("iacv",)))
     ['oracles has no effect and will be removed in 0.4; use --sources']
     """
-    return [f"{name} {what}" for name, what in DEPRECATED.items() if getattr(options, name) != DEFAULTS[name]]
+    return [f"{name} {advice}" for name, advice in DEPRECATED.items() if getattr(options, name) != DEFAULTS[name]]
 
 
 RECORDED = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(SearchOptions)}

@@ -126,7 +126,7 @@ class Step:
 
 def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:
     """Yield the steps whose targets no running step works on."""
-    return (step for step in steps if not any(step.has_common_target(other) for other in running))
+    return (step for step in steps if not any(step.has_common_target(running_step) for running_step in running))
 
 
 @dataclass(frozen=True, eq=False)

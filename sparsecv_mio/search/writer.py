@@ -130,9 +130,9 @@ class Writer:
 
     def _take_first_subsets(self) -> None:
         """Take the initial supports of some gammas; a gamma without supports uses those of the nearest gamma."""
-        state, known = self.state, np.flatnonzero(self.state.has_supports).tolist()
+        state, gammas = self.state, np.flatnonzero(self.state.has_supports).tolist()
         if self._first_subsets:
-            state.all_rows.keep({g: state.all_rows.best[g] for g in known} | self._first_subsets)
+            state.all_rows.keep({g: state.all_rows.best[g] for g in gammas} | self._first_subsets)
             state.has_supports[list(self._first_subsets)] = True
             self._first_subsets.clear()
 
@@ -146,25 +146,26 @@ class Writer:
 
     def _take_folds(self, statement: SubproblemBounds, step: Step) -> None:
         """Take the bounds on some sizes in some folds."""
-        cells, part = self.state.cells, _subproblem_index(statement)
-        known = statement if len(statement.taus) > 1 else replace(
+        cells, place = self.state.cells, _subproblem_index(statement)
+        bounds = statement if len(statement.taus) > 1 else replace(
             statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
         )  # fmt: skip
         numbers = np.array([*cells.pool.numbers(statement.supports), 0], dtype=np.int32)
-        best, is_solved = numbers[known.best], known.is_solved
+        best, is_solved = numbers[bounds.best], bounds.is_solved
         if not is_constant(statement.objective_lower):
-            cells.raise_floor(part, known.objective_lower)
+            cells.raise_floor(place, bounds.objective_lower)
         if not (is_constant(statement.lower) and is_constant(statement.upper)):
-            cells.narrow(part, known.lower, known.upper)
+            cells.narrow(place, bounds.lower, bounds.upper)
         if statement.tied:
             is_solved = is_solved & ~self._decide_ties(statement, numbers).reshape(is_solved.shape)
         if is_solved.any():
             cells.decide_part(
-                part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
+                place, is_solved, best, bounds.held_out, bounds.lower, bounds.upper, bounds.objective,
+                bounds.is_branched,
             )  # fmt: skip
-        self._offer(part, best, known.held_out, known.objective, known.objective_upper)
-        if (known.is_final & ~known.is_solved).any():
-            cells.mark(part, known.is_branched, known.is_final)
+        self._offer(place, best, bounds.held_out, bounds.objective, bounds.objective_upper)
+        if (bounds.is_final & ~bounds.is_solved).any():
+            cells.mark(place, bounds.is_branched, bounds.is_final)
 
     def _decide_ties(self, statement: SubproblemBounds, numbers: NDArray[np.int32]) -> BoolArray:
         """Take solved subproblems with several optimal supports, and return a (T', K') mask of them."""
@@ -235,14 +236,14 @@ class Writer:
 
     def _raise_rows(self, g: int, taus: np.ndarray, full_lower: np.ndarray) -> None:
         """Raise the lower bounds of some sizes at a gamma, fold by fold."""
-        state, part = self.state, np.s_[g, taus] if len(taus) > 1 else np.s_[g, int(taus[0]), :][:2]
-        upper = np.asarray(state.objective_upper[part]).reshape(len(taus), -1)
+        state, place = self.state, np.s_[g, taus] if len(taus) > 1 else np.s_[g, int(taus[0]), :][:2]
+        upper = np.asarray(state.objective_upper[place]).reshape(len(taus), -1)
         bounds = training_loss_bound(full_lower[:, None], upper, state.slip)
         bounds = np.where(state.context.folds.scores_all_left_out, bounds, 0.0)
         for fold, weighted in state.weighted.items():
             losses = held_out_error_bounds(weighted[:, g : g + 1, taus], upper[None, :, fold] + state.slip)[0]
             bounds[:, fold] = np.maximum(bounds[:, fold], losses)
-        state.cells.narrow(part, bounds if len(taus) > 1 else bounds[0], np.inf)
+        state.cells.narrow(place, bounds if len(taus) > 1 else bounds[0], np.inf)
 
     def _store_sums(self, findings: Findings) -> None:
         """Store sums of a pair instead of its folds, if the plan does so and the pair is not being solved."""
@@ -259,10 +260,10 @@ class Writer:
     def _store_sum(self, pair: Pair, intervals: bool) -> None:
         """Store the sum of the shown losses of a pair, and the sums of its intervals if `intervals`."""
         state, cells, scored = self.state, self.state.cells, self.state.context.scored_weights
-        shown, known = cells.nominal[pair], cells.standard_error(*pair) is not None
-        if cells.decided[pair].any() or not (known or np.isfinite(shown).all()):
+        shown, is_error_known = cells.nominal[pair], cells.standard_error(*pair) is not None
+        if cells.decided[pair].any() or not (is_error_known or np.isfinite(shown).all()):
             return  # losses that a limit has prevented are shown later, and their standard error needs all folds
-        has_error = scored.has_standard_error and not known
+        has_error = scored.has_standard_error and not is_error_known
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
         state.objective_upper.store_for_all(*pair, float(state.objective_upper[pair].max()))
         cells.hold_sums(*pair, error, intervals)

@@ -50,7 +50,7 @@ def _advise_one_spelling(labels: NDArray[Any]) -> str:
         spellings.setdefault(text.strip().lower(), []).append(text)
     if len(texts) < len(labels) or len(spellings) > 2:
         return ""
-    alike = next(found for found in spellings.values() if len(found) > 1)
+    alike = next(spellings_of_class for spellings_of_class in spellings.values() if len(spellings_of_class) > 1)
     return f" {' and '.join(map(repr, alike))} differ in case or blanks only: give y.str.strip().str.lower()"
 
 

@@ -303,10 +303,10 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     @property
     def _na(self) -> Missing:
         """Treatment of missing values in X."""
-        given = parse_keyword(Missing, getattr(self, "na", Missing.ERROR), "na")
-        if given is Missing.DROP:
+        treatment = parse_keyword(Missing, getattr(self, "na", Missing.ERROR), "na")
+        if treatment is Missing.DROP:
             raise BadInput("na: 'drop' is not supported by estimators; use error, mean or median")
-        return given
+        return treatment
 
     def _check_parameters(self) -> None:
         """Raise an error that names an invalid parameter, before numpy or scikit-learn fails on it."""

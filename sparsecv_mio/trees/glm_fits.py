@@ -101,9 +101,9 @@ class GlmFits:
 
     def copy_without_fits(self) -> GlmFits:
         """Return the same rows and gamma without stored fits, so that later results do not depend on earlier calls."""
-        other = copy(self)
-        other.__dict__.update(kept={}, exchanged={})
-        return other
+        fits = copy(self)
+        fits.__dict__.update(kept={}, exchanged={})
+        return fits
 
     def hold_rows_out(self, rows: IntArray) -> GlmFits | None:
         """Return the same columns with weight zero on some rows; the columns are not copied. O(n p).
@@ -187,15 +187,15 @@ class GlmFits:
         count = len(masks)
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
         lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
-        kept, ended = self.kept, False
+        stored, ended = self.kept, False
         for at, name in enumerate(mask.tobytes() for mask in np.packbits(masks, axis=1)):
-            one = slice(at, at + 1)
-            if name in kept:
-                lower[at], upper[at], radius[at], points[at] = kept[name]
+            row = slice(at, at + 1)
+            if name in stored:
+                lower[at], upper[at], radius[at], points[at] = stored[name]
             elif not (ended := ended or expired()):
-                glm_newton.refit(self.rows, masks[one], points[one], bar, sure, (lower[one], upper[one], radius[one]))
-                if upper[at] < np.inf and upper[at] <= bar and len(kept) * points.shape[1] < KEPT_FITS:
-                    kept[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
+                glm_newton.refit(self.rows, masks[row], points[row], bar, sure, (lower[row], upper[row], radius[row]))
+                if upper[at] < np.inf and upper[at] <= bar and len(stored) * points.shape[1] < KEPT_FITS:
+                    stored[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
         return FittedSupports(lower, upper, radius, points)
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
@@ -308,15 +308,15 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
     difference matters if the ridge is nearly zero.
     """
     p, weight = problem.p, problem.weight
-    copy_of, sign, kept = np.arange(p), np.ones(p), given.v > 0.0
+    copy_of, sign, weighted = np.arange(p), np.ones(p), given.v > 0.0
     seen: dict[bytes, list[int]] = {}
 
     def are_copies(i: int, j: int) -> bool:
         if abs(weight[i] - weight[j]) > ALIKE * weight[i]:
             return False
-        one, other = (sign[k] * given.X[kept, k] / centring.unit[k] for k in (i, j))
-        less, back = one - other, one - (one - other)
-        return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # difference, its rounding
+        first, second = (sign[k] * given.X[weighted, k] / centring.unit[k] for k in (i, j))
+        less, back = first - second, first - (first - second)
+        return not (np.ptp(less) or np.ptp((first - (less + back)) + (back - second)))  # difference, its rounding
 
     for j in range(p):
         column = problem.X[:, j]

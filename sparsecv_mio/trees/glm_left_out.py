@@ -64,13 +64,13 @@ class LeftOut:
         self.counted: FloatArray = np.broadcast_to(1.0, len(self.rows))
         if scored is None and np.all(weights == 1.0):
             return  # no further array, since the lists may hold as many entries as there are rows
-        kept, counted = weights > 0.0, weights[self.rows]  # fits have no rows of weight 0
+        is_weighted, counted = weights > 0.0, weights[self.rows]  # fits have no rows of weight 0
         for at, of in enumerate(scored or ()):
             here = slice(left_out.starts[at], left_out.starts[at + 1])
             counted[here] = np.where(np.isin(self.rows[here], of), counted[here], 0.0)
-        out = kept[self.rows]
+        out = is_weighted[self.rows]
         self.ends = np.concatenate([[0], np.cumsum(out)])[left_out.starts].astype(np.int64)
-        self.rows, self.counted = (np.cumsum(kept) - 1)[self.rows[out]].astype(np.int64), counted[out]
+        self.rows, self.counted = (np.cumsum(is_weighted) - 1)[self.rows[out]].astype(np.int64), counted[out]
 
     def with_fits(self, fits: GlmFits) -> LeftOut:
         """Return the same folds of the same rows with other full-data fits.
@@ -80,18 +80,18 @@ class LeftOut:
         fits : GlmFits
             Fits to all rows.
         """
-        other = copy(self)
-        other.fits = fits
-        return other
+        folds = copy(self)
+        folds.fits = fits
+        return folds
 
     def parts(self) -> Iterator[tuple[slice, LeftOut]]:
         """Yield groups of folds that are handled together, each with its slice of folds."""
         for begin in range(0, self.k, FOLDS_AT_ONCE):
-            part, ends = copy(self), self.ends[begin : begin + FOLDS_AT_ONCE + 1]
+            block, ends = copy(self), self.ends[begin : begin + FOLDS_AT_ONCE + 1]
             rows = slice(int(ends[0]), int(ends[-1]))
-            part.rows, part.counted, part.ends = self.rows[rows], self.counted[rows], ends - ends[0]
-            part.k = len(ends) - 1
-            yield slice(begin, begin + part.k), part
+            block.rows, block.counted, block.ends = self.rows[rows], self.counted[rows], ends - ends[0]
+            block.k = len(ends) - 1
+            yield slice(begin, begin + block.k), block
 
     def sum_by_fold(self, losses: FloatArray) -> FloatArray:
         """Return (K,) sums over the scored rows of each fold, given losses of the held-out rows, fold by fold."""
@@ -126,8 +126,8 @@ class LeftOut:
             Support and its fit to all rows.
         """
         whole = SupportLeftOut(self, mask, point)
-        for at, part in self.parts():
-            yield at, whole.restrict_to_folds(part)
+        for at, block in self.parts():
+            yield at, whole.restrict_to_folds(block)
 
     def values(
         self, mask: BoolArray, point: FloatArray, expired: Callable[[], bool]
@@ -141,12 +141,12 @@ class LeftOut:
         expired : callable
             Function that returns True when time is over; the remaining values are inf and nan.
         """
-        values, held = np.full(self.k, np.inf), np.full(self.k, np.nan)
-        for at, part in () if expired() else self.evaluate_in_parts(mask, point):
-            few = self.k * part.size <= FEW
-            part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), ROUGH_MARGIN_ERROR, expired)
-            values[at], held[at] = part.values[:, 1], part.held_out().middle
-        return values, held
+        values, losses = np.full(self.k, np.inf), np.full(self.k, np.nan)
+        for at, block in () if expired() else self.evaluate_in_parts(mask, point):
+            few = self.k * block.size <= FEW
+            block.settle(np.flatnonzero(few | ~(block.values[:, 1] < np.inf)), ROUGH_MARGIN_ERROR, expired)
+            values[at], losses[at] = block.values[:, 1], block.held_out().middle
+        return values, losses
 
     def held_out(
         self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = is_never_expired,
@@ -167,20 +167,20 @@ class LeftOut:
             Function that returns True to skip these few fits, too: with separable classes and a ridge of nearly zero,
             one fit takes hundreds of steps.
         """
-        held, fitted = np.full(len(folds), np.nan), 0
+        losses, fitted = np.full(len(folds), np.nan), 0
         for at, here in self.evaluate_in_parts(mask, point):
-            settled, known = SETTLED * here.fine, MARGINS_OFF * here.fine
+            settled, errors = SETTLED * here.fine, MARGINS_OFF * here.fine
             inside = (at.start <= folds) & (folds < at.stop)
             some = folds[inside] - at.start
             off = here.values[some, 2]
             here.settle(some[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, expired)
-            near = here.second_steps(here.values[:, 2] > known)
-            far = some[(here.values[some, 2] > known) & ~near[some]]
+            near = here.second_steps(here.values[:, 2] > errors)
+            far = some[(here.values[some, 2] > errors) & ~near[some]]
             far = far[: max(FEW // here.size - fitted, 0)]
             here.settle(far, settled, ended)
             fitted += len(far)
-            held[inside] = np.where((here.values[:, 2] <= known) | near, here.held_out().middle, np.nan)[some]
-        return held
+            losses[inside] = np.where((here.values[:, 2] <= errors) | near, here.held_out().middle, np.nan)[some]
+        return losses
 
 
 def _third_derivatives(loss: RowLoss, margins: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -296,8 +296,8 @@ class SupportLeftOut:
             True for folds to be moved.
         """
         folds = self.folds
-        near, known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
-        single = np.flatnonzero(wanted & known & self.one_step & (np.diff(folds.ends) == 1))
+        near, is_known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
+        single = np.flatnonzero(wanted & is_known & self.one_step & (np.diff(folds.ends) == 1))
         if not len(single):
             return near
         for begin in range(0, len(single), CACHED_ROWS):
@@ -358,8 +358,8 @@ class SupportLeftOut:
     def _losses(self, here: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return bounds and estimates of the losses of some held-out rows."""
         problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows[here], self.margins[here].T
-        signs, y, known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
-        ends = np.sort(np.where(known, signs * np.array([first, last]), 0.0), axis=0)
+        signs, y, is_known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
+        ends = np.sort(np.where(is_known, signs * np.array([first, last]), 0.0), axis=0)
         low, high = problem.loss.bound_losses(ends[0], ends[1], y)
         with np.errstate(invalid="ignore"):
-            return np.where(known, low, 0.0), np.where(known, high, np.inf), problem.loss.losses(middle, y)
+            return np.where(is_known, low, 0.0), np.where(is_known, high, np.inf), problem.loss.losses(middle, y)

@@ -97,9 +97,9 @@ class GlmSubsets:
 
     def with_gamma(self, gamma: float) -> GlmSubsets:
         """Return the same rows with another gamma; the best supports found here are its first starts."""
-        other = copy(self)
-        other.fits = self.fits.with_gamma(gamma)
-        return other
+        subsets = copy(self)
+        subsets.fits = self.fits.with_gamma(gamma)
+        return subsets
 
     def hold_rows_out(self, rows: IntArray) -> GlmSubsets | None:
         """Return the best-subset problem without some rows, in the same columns.
@@ -111,11 +111,11 @@ class GlmSubsets:
         rows : int array
             Rows to remove, among those with a weight.
         """
-        fits, other = self.fits.hold_rows_out(rows), copy(self)
+        fits, subsets = self.fits.hold_rows_out(rows), copy(self)
         if fits is None:
             return None
-        other.fits, other._good = fits, {}
-        return other
+        subsets.fits, subsets._good = fits, {}
+        return subsets
 
     def _starts(self, size: int) -> list[frozenset[int]]:
         """Return the last good supports of a size and of the nearest smaller size."""
@@ -179,11 +179,11 @@ class GlmSubsets:
         """
         fits, by_size, nodes, before = self.fits, dict[int, BestSubset](), 0, frozenset(self.fits.forced)
         finished = True
-        given = [frozenset(start.tolist()) for start in starts]
+        initial = [frozenset(start.tolist()) for start in starts]
         for tau in sorted(set(taus)):
             size = fits.choice.n_columns(tau)
             search = SizeSearch(fits, max(size, len(fits.forced)), expired)
-            search.begin([before, *given, *self._starts(size)], exchanges)
+            search.begin([before, *initial, *self._starts(size)], exchanges)
             search.work = search.work if work is None else work
             by_size[tau] = search.solve(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
@@ -372,10 +372,10 @@ def sparse_ellipsoid(
     form, others = normal_form(inner.problem), inner.choice.others
     if not (form.curved and form.is_trusted and 0 < chosen < form.m and form.m == len(others)):
         return None
-    part = _partly(form)
-    root = solve_root(part, chosen, part.raise_cutoff(level + below.shift), np.zeros(form.m), expired)
+    partial_form = _partly(form)
+    root = solve_root(partial_form, chosen, partial_form.raise_cutoff(level + below.shift), np.zeros(form.m), expired)
     b, w = np.zeros(moments.q), np.zeros(moments.q)
-    b[others], w[others] = root.b * part.scale, 1.0 / part.scale**2
+    b[others], w[others] = root.b * partial_form.scale, 1.0 / partial_form.scale**2
     b[inside] = inner.centre - inner.share @ b[others]
     product = moments.M @ b - w * b
     slope = moments.c - product

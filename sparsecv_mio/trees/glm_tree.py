@@ -185,11 +185,12 @@ class SizeSearch:
             self.closed = self._left = np.inf
             everything = self.solve(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
-        kept = sorted((high, sorted(s)) for s, (low, high) in self.kept.items() if low <= self.upper)
-        supports, values = tuple(np.array(s, dtype=np.int64) for _, s in kept), tuple(high for high, _ in kept)
+        kept_supports = sorted((high, sorted(s)) for s, (low, high) in self.kept.items() if low <= self.upper)
+        supports = tuple(np.array(s, dtype=np.int64) for _, s in kept_supports)
+        values = tuple(high for high, _ in kept_supports)
         best, complete = np.array(sorted(self.support), dtype=np.int64), min(self.unseen, self.level) > self.upper
         return BestSubset(
-            tau, best, lower, self.upper, supports, values, self.upper - lower, complete and bool(kept), True
+            tau, best, lower, self.upper, supports, values, self.upper - lower, complete and bool(kept_supports), True
         )  # fmt: skip
 
     def _close(self, bound: float) -> list[tuple[float, _Node]]:
@@ -242,15 +243,15 @@ class SizeSearch:
         nodes = glm_leaps.one_node(
             np.concatenate([inside, others]), len(inside), wanted.most, most_fits, node.point, bound
         )
-        found = np.zeros((LEAPS_FOUND, len(node.point)), dtype=np.bool_)
+        supports = np.zeros((LEAPS_FOUND, len(node.point)), dtype=np.bool_)
         rows = fits.rows._replace(penalty=fits.bounding_problem.penalty)
-        left, count, level = glm_leaps.process_nodes(rows, region, wanted, nodes, most_fits, found)
+        n_left, count, level = glm_leaps.process_nodes(rows, region, wanted, nodes, most_fits, supports)
         self._close(max(bound, level))  # for the closed part of the node
         if count:
-            interrupted = self._close_node(bound, node, found[:count, fits.problem.first_coefficient :], level)
+            interrupted = self._close_node(bound, node, supports[:count, fits.problem.first_coefficient :], level)
             if interrupted:
                 return interrupted
-        return [self._left_open(nodes, row, adjusted) for row in range(left)]
+        return [self._left_open(nodes, row, adjusted) for row in range(n_left)]
 
     def _most_fits(self, columns: int) -> int:
         """Return the maximum number of fits of a node with a given number of columns."""
@@ -449,16 +450,16 @@ def _worth(
     inside = np.concatenate([inner, chosen + first])
     W = rows.W[first:]
     g = W @ slope
-    left = (W * W) @ weight + 2.0 * rows.penalty[first:]
-    floor = local_search.MIN_LENGTH_LEFT * left
+    diagonal = (W * W) @ weight + 2.0 * rows.penalty[first:]
+    floor = local_search.MIN_LENGTH_LEFT * diagonal
     between = (rows.W[inside] * weight) @ rows.W.T
     M = between[:, inside] + np.diag(2.0 * rows.penalty[inside] + np.finfo(float).tiny)
     V = np.linalg.pinv(M, hermitian=True)
     T = V @ between[:, first:]
-    left = left - np.einsum("sj,sj->j", T, between[:, first:])
-    worth = np.where(left > floor, g * g / np.where(left > floor, left, 1.0), 0.0)
+    diagonal = diagonal - np.einsum("sj,sj->j", T, between[:, first:])
+    worth = np.where(diagonal > floor, g * g / np.where(diagonal > floor, diagonal, 1.0), 0.0)
     k = len(inner)
     T, beta, spread = T[k:], point[inside[k:], None], np.diag(V)[k:, None]
-    room = left + T * T / spread
+    room = diagonal + T * T / spread
     gains = np.where(room > floor, (g + T * beta / spread) ** 2 / np.where(room > floor, room, 1.0), -np.inf)
     return np.asarray(np.maximum(worth, (gains - beta * beta / spread).max(axis=0, initial=-np.inf)))

@@ -150,8 +150,8 @@ class NearBestHeldOut:
             if self.is_expired() and self.tried:
                 break
             parts = [
-                self._fit_part(part, self.objective_upper[at])
-                for at, part in self.left_out.evaluate_in_parts(mask, point)
+                self._fit_part(block, self.objective_upper[at])
+                for at, block in self.left_out.evaluate_in_parts(mask, point)
             ]
             self.tried.append(TriedSupport(np.flatnonzero(mask).astype(np.int64), parts))
 
@@ -220,14 +220,14 @@ class NearBestHeldOut:
                 self.subsets.bound_training_losses(self.size, level, self.is_expired),
                 np.empty(len(held_out)),
             )
-            for at, part in self.left_out.parts():
+            for at, block in self.left_out.parts():
                 need[at] = (
-                    part.sum_held_out_rows(losses.anywhere) * (1.0 + OUTWARD) + self.objective_upper[at] + self.slip
+                    block.sum_held_out_rows(losses.anywhere) * (1.0 + OUTWARD) + self.objective_upper[at] + self.slip
                 )
                 inside = (need[at] < level) & (self.objective_upper[at] + held_out[at] < level)
                 low, high = (
-                    part.sum_held_out_rows(losses.least) * (1.0 - OUTWARD),
-                    part.sum_held_out_rows(losses.most) * (1.0 + OUTWARD),
+                    block.sum_held_out_rows(losses.least) * (1.0 - OUTWARD),
+                    block.sum_held_out_rows(losses.most) * (1.0 + OUTWARD),
                 )
                 np.maximum(least[at], low, out=least[at], where=inside)
                 np.minimum(most[at], high, out=most[at], where=inside)

@@ -440,8 +440,8 @@ class RestrictedTree:
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.smallest_bound <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
-        kept = {support: value for support, value in self.kept.items() if value <= self.bar}
-        valid = self._decide_signs(kept) if complete else None
+        values = {support: value for support, value in self.kept.items() if value <= self.bar}
+        valid = self._decide_signs(values) if complete else None
         complete &= valid is not None
         ties = sorted((np.nan_to_num(value, nan=np.inf), support, value) for support, value in (valid or {}).items())
         unvalued = bool(self.kept) and not np.isfinite(self.upper)

@@ -170,10 +170,10 @@ class SizeResults:
         masks = np.zeros((len(near), m), dtype=np.bool_)
         np.put_along_axis(masks, room.supports[near], True, axis=1)
         later = np.flatnonzero(form.copy_prev >= 0)
-        kept = ~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)
-        if np.count_nonzero(kept) <= most:
+        is_first = ~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)
+        if np.count_nonzero(is_first) <= most:
             self.lower[size] = max(float(room.lower[near].min()), 0.0)
-            self.close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(kept)])
+            self.close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(is_first)])
 
     def cell(self, tau: int) -> BestSubset:
         """Return the best support of tau features and its bounds."""

@@ -90,10 +90,10 @@ def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> Le
     fits : GlmFits
         Fits to all rows, on any columns.
     """
-    left = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
+    row_lists = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
     weights = encode_row_targets(data, slice(0, data.n))[1]
     scored = None if plan.left is None else [plan.scored_rows(fold) for fold in range(plan.k)]
-    return LeftOut(fits, left, scored, weights)
+    return LeftOut(fits, row_lists, scored, weights)
 
 
 def fit_rows_in_place(data: StandardData, gamma: float) -> GlmFits | None:

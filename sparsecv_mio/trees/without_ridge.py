@@ -229,11 +229,11 @@ class _SubsetCheck:
 
     def check_subsets(self) -> None:
         """Raise `BadInput` if a subset is singular, or if there are too many subsets to be tried."""
-        asked = self.most
+        size = self.most
         self._find_faults()
         if self.faults:
             advice = [
-                *self._advise_forcing_out(asked),
+                *self._advise_forcing_out(size),
                 *self._advise_tau(),
                 f"give a gamma of at least {self._clear_gamma():g}",
             ]
@@ -257,8 +257,8 @@ class _SubsetCheck:
             if column < 0 or column in check.data.forced or is_last:
                 return
             out.append(check.data.names[column])
-            rest = check.data.only(np.delete(np.arange(check.data.q), column))
-            check = _SubsetCheck(rest, most_columns(rest, tau), self.folds)
+            other_columns = check.data.only(np.delete(np.arange(check.data.q), column))
+            check = _SubsetCheck(other_columns, most_columns(other_columns, tau), self.folds)
             check._find_faults()
         if not check.faults:
             yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
@@ -304,15 +304,15 @@ class _SubsetCheck:
         if self.most == 0 or has_large_matrices(data, 1):
             return np.ones(len(rows))
         V /= length
-        left, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
+        left_vectors, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
         rank = int(np.count_nonzero(values > SINGULAR * values[0]))
         root = data.root_of(rows) if free else np.zeros(len(rows))
         share = 1.0 / len(rows) if root is None else root**2 / max(float(root @ root), TINY)
-        leverage = np.square(left[:, :rank]).sum(axis=1) + share
+        leverage = np.square(left_vectors[:, :rank]).sum(axis=1) + share
         if self.most == 1:
             return np.asarray(leverage)
         self._limit_by_dependent_columns(where, V, basis[rank:], SINGULAR * values[0])
-        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
+        residual = r - left_vectors[:, :rank] @ (left_vectors[:, :rank].T @ r)
         if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
             self._lower(rank - 1, f"on {where}, any {rank} independent columns fit the target exactly")
         return np.asarray(leverage)
@@ -336,8 +336,8 @@ class _SubsetCheck:
         linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
         _, labels = connected_components(near)
-        for part in np.unique(labels):
-            columns = linked[labels == part]
+        for label in np.unique(labels):
+            columns = linked[labels == label]
             nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=tolerance))
             # any `largest` columns of the part are dependent
             largest = len(columns) - nullity + 1

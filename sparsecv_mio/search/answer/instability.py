@@ -182,8 +182,8 @@ class Instabilities:
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return bounds on the largest change: the computed changes of solved folds, and bounds of the others."""
         decided = self.cells.decided[g, t].copy()
-        known, low, high = np.isfinite(doubt), np.zeros(len(found)), found + doubt
-        low[known] = np.maximum(found[known] - doubt[known], 0.0)
+        is_known, low, high = np.isfinite(doubt), np.zeros(len(found)), found + doubt
+        low[is_known] = np.maximum(found[is_known] - doubt[is_known], 0.0)
         for fold, others in self._tied_folds(g, t):
             if len(others) > MOST_REFITTED:
                 decided[fold] = False

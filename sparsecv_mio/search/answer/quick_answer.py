@@ -186,14 +186,14 @@ def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequen
     constraints, selected = constraints_of(data), list[list[IntArray]]()
     for tau in taus:
         family, least = Family.require_support(data.q, tau, constraints)
-        known: dict[bytes, IntArray] = {}  # folds share the order of their columns
+        supports_by_order: dict[bytes, IntArray] = {}  # folds share the order of their columns
         for order in orders:
-            if order.tobytes() not in known:
+            if order.tobytes() not in supports_by_order:
                 chosen = family.greedily(order.tolist())
-                known[order.tobytes()] = np.array(
+                supports_by_order[order.tobytes()] = np.array(
                     list(columns_in_mask(least if chosen is None else chosen)), dtype=np.int64
                 )
-        selected.append([known[order.tobytes()] for order in orders])
+        selected.append([supports_by_order[order.tobytes()] for order in orders])
     return selected
 
 
@@ -220,11 +220,11 @@ class _SquaredFits:
             for begin in range(0, len(which), at_once):
                 some = np.array(which[begin : begin + at_once])
                 for fold, loss, value, stays in zip(some.tolist(), *self._fit(support, some), strict=True):
-                    kept = support if stays.all() else support[stays]
+                    fitted = support if stays.all() else support[stays]
                     if fold == ALL_ROWS:
-                        made.on_all_rows[t], made.value_on_all_rows[t] = kept, value
+                        made.on_all_rows[t], made.value_on_all_rows[t] = fitted, value
                     else:
-                        made.supports[t][fold] = kept
+                        made.supports[t][fold] = fitted
                         made.nominal[t, fold], made.value[t, fold] = loss, value
 
     def _fit(self, columns: IntArray, folds: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -240,8 +240,9 @@ class _SquaredFits:
         second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
         M, c, stay = second[:, :s, :s] + np.diag(self.penalty[columns]), second[:, :s, s], np.ones((k, s), dtype=bool)
         while True:
-            both = stay[:, :, None] & stay[:, None, :]
-            beta = (np.linalg.pinv(np.where(both, M, 0.0), hermitian=True) @ (c * stay)[:, :, None])[:, :, 0] * stay
+            stay_pairs = stay[:, :, None] & stay[:, None, :]
+            inverse = np.linalg.pinv(np.where(stay_pairs, M, 0.0), hermitian=True)
+            beta = (inverse @ (c * stay)[:, :, None])[:, :, 0] * stay
             wrong = (beta < self.low[columns]) | (beta > self.high[columns])
             if not wrong.any():
                 break
@@ -280,7 +281,7 @@ def _products_by_fold(rows: FloatArray, label: IntArray, k: int) -> FloatArray:
 def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
     """Fit and score the supports of a size, by rows; one of all folds in one fit with each row left out by a step."""
     support = made.on_all_rows[t]
-    if all(other is support for other in made.supports[t]):
+    if all(fold_support is support for fold_support in made.supports[t]):
         made.value_on_all_rows[t], made.nominal[t], made.value[t] = _leave_out(data, folds, support, made.gamma)
         return
     for fold in range(folds.k):

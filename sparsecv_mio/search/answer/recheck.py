@@ -120,8 +120,10 @@ class _Recheck:
         room = len(scored) * of_support.slack(error / len(scored), gamma, tau, CROSSING_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
-            known = format_interval(low, high, 9)
-            return f"{named}: the search bounds the held-out error by {known}, a refit gives {format_number(error, 9)}"
+            interval = format_interval(low, high, 9)
+            return (
+                f"{named}: the search bounds the held-out error by {interval}, a refit gives {format_number(error, 9)}"
+            )
         rival = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {rival} fit better than the reported best subset" if rival else ""
 

@@ -631,8 +631,8 @@ def _fit_best_subset(
 
 def _explained_share(data: StandardData, folds: FoldPlan, cv_error: float) -> float | None:
     """Return the share of the error of the best constant that a CV error explains; None if no CV error is known."""
-    known = np.isfinite(cv_error)
-    return explained_share(data.dataset, data.loss, folds.all_scored, cv_error) if known else None
+    is_known = np.isfinite(cv_error)
+    return explained_share(data.dataset, data.loss, folds.all_scored, cv_error) if is_known else None
 
 
 def target_info(data: StandardData, rows: IntArray) -> dict[str, Any]:

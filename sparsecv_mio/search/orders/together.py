@@ -44,11 +44,11 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     share : float
         Share of the time limit that has passed.
     """
-    given, has_supports = goal.pairs(state), bool(state.has_supports.all())
+    pairs, has_supports = goal.pairs(state), bool(state.has_supports.all())
     is_expensive = plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes
     leaves_out = plan.may_leave_out and bool(is_expensive)
     looks = leaves_out and plan.looks_first and has_supports
-    wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
+    wanted = state.open & pairs[:, :, None] if pairs.any() else state.worth_work()
     grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # an answer comes before any limit
     phases = (
         (plan.bounds_before_trees and leaves_out and has_supports, _bounds(state, plan)),

@@ -129,8 +129,8 @@ class RowsProblem(FoldProblem):
                 solved[size] = self._solve_size(wide, size, node_limit, cutoff, is_expired)
         return BestSubsets(
             {size: solved[size].subset for size in sizes},
-            sum(one.n_nodes for one in solved.values()),
-            all(one.is_finished for one in solved.values()),
+            sum(solution.n_nodes for solution in solved.values()),
+            all(solution.is_finished for solution in solved.values()),
         )
 
     def _solve_single(self, size: int) -> SizeSolved:
@@ -149,26 +149,27 @@ class RowsProblem(FoldProblem):
         if not node_limit:
             return SizeSolved(self._incumbent(wide, size, 0.0), 0, is_finished=False)
         grows_trees = self.store.branches and self.store.vendor is None
-        left, n_nodes, is_ended = wide.survivors(size), 0, not grows_trees
-        if left.lower >= cutoff or is_expired():
-            return SizeSolved(self._incumbent(wide, size, left.lower), 0, is_finished=False)
-        if grows_trees and len(left.columns) > EXACT_COLUMNS:
-            has_matrix = self.store.is_few(len(left.columns), node_limit)  # a short tree may make the matrix needless
+        survivors, n_nodes, is_ended = wide.survivors(size), 0, not grows_trees
+        if survivors.lower >= cutoff or is_expired():
+            return SizeSolved(self._incumbent(wide, size, survivors.lower), 0, is_finished=False)
+        if grows_trees and len(survivors.columns) > EXACT_COLUMNS:
+            # a short tree may make the matrix needless
+            has_matrix = self.store.is_few(len(survivors.columns), node_limit)
             most = max((MATRIX_NODES // ROUND_GROWTH if has_matrix else node_limit) // NODE_RATIO, 1)
             branched, n_nodes = wide.branch(size, cutoff, most)
-            left = replace(branched, lower=max(left.lower, branched.lower))
+            survivors = replace(branched, lower=max(survivors.lower, branched.lower))
             is_ended = n_nodes < most and cutoff == np.inf and not is_expired()
-        n_left = len(left.columns)
+        n_left = len(survivors.columns)
         may_solve = n_left <= self.rows.choice.n_columns(size) or (
             self.store.branches and self.store.is_few(n_left, node_limit)
         )
-        if not may_solve or left.lower >= cutoff or is_expired():
-            return SizeSolved(self._incumbent(wide, size, left.lower), n_nodes, is_ended)
+        if not may_solve or survivors.lower >= cutoff or is_expired():
+            return SizeSolved(self._incumbent(wide, size, survivors.lower), n_nodes, is_ended)
         starts = [support for support in [wide.incumbent(size)] if support is not None]
-        solved = self._solve_columns(left.columns, size, starts, node_limit, cutoff, is_expired)
+        solved = self._solve_columns(survivors.columns, size, starts, node_limit, cutoff, is_expired)
         subset = solved.by_size[size]
         if not subset.complete:
-            subset = replace(subset, lower=min(max(subset.lower, left.lower), subset.upper))
+            subset = replace(subset, lower=min(max(subset.lower, survivors.lower), subset.upper))
         return SizeSolved(subset, n_nodes + solved.nodes, solved.finished)
 
     def _incumbent(self, wide: WideFold, size: int, lower: float) -> BestSubset:
@@ -254,21 +255,21 @@ class RowsProblem(FoldProblem):
     ) -> tuple[float, float, float]:  # fmt: skip
         """Return bounds on the held-out loss, and a lower bound on the objective."""
         key = self.fold, self.gamma, size, objective_upper, support.tobytes()
-        known = self.store.enclosed.get(key)
-        if known is not None or is_expired() or self.has_one_support(size):
-            return known or (0.0, np.inf, 0.0)
+        enclosure = self.store.enclosed.get(key)
+        if enclosure is not None or is_expired() or self.has_one_support(size):
+            return enclosure or (0.0, np.inf, 0.0)
         wide = WideFold(self.rows, is_expired)
         wide.try_supports([support])
-        left = wide.survivors(size)
-        ends = 0.0, np.inf, left.lower
-        if len(left.columns) <= EXACT_COLUMNS:
-            here = self._make_fold(left.columns)
-            places = locate_supports(left.columns, [support])
+        survivors = wide.survivors(size)
+        ends = 0.0, np.inf, survivors.lower
+        if len(survivors.columns) <= EXACT_COLUMNS:
+            here = self._make_fold(survivors.columns)
+            places = locate_supports(survivors.columns, [support])
             ball = enclose_held_out(here, [size], np.array([objective_upper]), places or [support[:0]], bool(places))
-            ends = float(ball.lower[0]), float(ball.upper[0]), max(float(ball.objective_lower[0]), left.lower)
-        elif left.upper - left.lower <= WIDEST_GAP * left.upper:
+            ends = float(ball.lower[0]), float(ball.upper[0]), max(float(ball.objective_lower[0]), survivors.lower)
+        elif survivors.upper - survivors.lower <= WIDEST_GAP * survivors.upper:
             (cell,) = wide.cells([size])
-            ends = float(cell.lower), float(cell.upper), max(float(cell.objective_lower), left.lower)
+            ends = float(cell.lower), float(cell.upper), max(float(cell.objective_lower), survivors.lower)
         if not is_expired():
             self.store.enclosed[key] = ends
         return ends

@@ -91,13 +91,13 @@ class FoldPasses:
             self._n_done += 1
         ahead = list(islice(self._passes, 1))  # exists once the pass before has ended; runs when it is iterated over
         self._passes = chain(ahead, self._passes)
-        found = tuple(
+        supports = tuple(
             self._collect_supports(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_index)
         )
         is_over = not ahead or until.has_expired()
         if is_over:
             self.clear()
-        return FoldsSearched(found, is_over, len(last) * len(gammas))
+        return FoldsSearched(supports, is_over, len(last) * len(gammas))
 
     def _begin(self, request: Request) -> None:
         """Start again for a request; nothing is computed yet."""
@@ -119,8 +119,8 @@ class FoldPasses:
             upper[...] = [bound_objectives(search, g, row) for g, row in enumerate(supports)]
         if is_full:  # a reported model has the requested number of features
             supports = [
-                [fill_support(one, min(size, q), np.arange(min(q, size + len(one))))
-                 for size, one in zip(sizes, row, strict=True)]
+                [fill_support(support, min(size, q), np.arange(min(q, size + len(support))))
+                 for size, support in zip(sizes, row, strict=True)]
                 for row in supports
             ]  # fmt: skip
         fold = ALL_ROWS if is_full else paths.fold
@@ -149,11 +149,11 @@ def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -
     place_of[columns] = np.arange(len(columns))
     ends = np.cumsum([len(support) for support in supports])
     n_missing = np.append(0, np.cumsum(place_of[flat] == NO_COLUMN))[np.append(0, ends)]
-    known = np.flatnonzero(np.diff(n_missing) == 0)
-    if len(known):
+    complete = np.flatnonzero(np.diff(n_missing) == 0)
+    if len(complete):
         problem = search.whole.with_gamma(2.0 * float(search.lams[g]))
-        places = [place_of[supports[t]] for t in known.tolist()]
+        places = [place_of[supports[t]] for t in complete.tolist()]
         fits = fit_from_moments(problem, places)
         values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
-        upper[known] = np.where(np.isfinite(values), values, np.inf)
+        upper[complete] = np.where(np.isfinite(values), values, np.inf)
     return upper

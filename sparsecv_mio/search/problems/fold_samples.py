@@ -117,20 +117,20 @@ class FoldSample:
                 search.learn(columns, np.full(len(columns), -1))
             paths = search.paths(self.taus, *search.whole.centre_rows(self.data, self.folds.scored_rows(fold)))
             shape = paths.objective.shape
-            found = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
-            upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(found)]).reshape(shape)
-            return SupportsFound(fold, found, paths.objective, upper, paths.held_out)
+            path_supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
+            upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(path_supports)]).reshape(shape)
+            return SupportsFound(fold, path_supports, paths.objective, upper, paths.held_out)
 
         yield from run_folds(training_moments(self.data, self.folds, sorted(folds)), search_fold, self.n_threads)
 
     def _full_supports(self) -> tuple[IntArray, IntArray]:
         """Return the supports of the full data, -1 beyond their size, and the positions of their gammas."""
-        known = [(g, support) for g, row in enumerate(self.full_supports) for support in row]
+        supports = [(g, support) for g, row in enumerate(self.full_supports) for support in row]
         if len(self.data.forced):
-            known = [(g, np.setdiff1d(support, self.data.forced)) for g, support in known]
-        known = [(g, support) for g, support in known if 0 < len(support) <= self.top]
-        gammas = np.array([g for g, _ in known], dtype=np.int64)
-        return make_support_table([support for _, support in known], self.top), gammas
+            supports = [(g, np.setdiff1d(support, self.data.forced)) for g, support in supports]
+        supports = [(g, support) for g, support in supports if 0 < len(support) <= self.top]
+        gammas = np.array([g for g, _ in supports], dtype=np.int64)
+        return make_support_table([support for _, support in supports], self.top), gammas
 
 
 def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator[SubproblemBounds]:

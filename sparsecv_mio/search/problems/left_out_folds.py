@@ -281,10 +281,10 @@ class LeftOutFolds:
         O(n q^2).
         """
         if g not in self._leverages:
-            found = self._measure_leverages(g)
+            leverages = self._measure_leverages(g)
             if 16 * self.folds.k * len(self.full.grid.gammas) > STORE_BYTES:
-                return found
-            self._leverages[g] = found
+                return leverages
+            self._leverages[g] = leverages
         return self._leverages[g]
 
     def _measure_leverages(self, g: int) -> tuple[FloatArray, FloatArray]:

@@ -92,17 +92,17 @@ def solve_folds(root: FullFit, wanted: RequestedFolds, n_nodes: int) -> Iterator
     is_shared = can_share(root.left_out, root.form.m)
     budget = one_tree if is_shared else one_tree * max(folds.k // 4, 1)
     is_open = wanted.is_open.copy() if is_shared else wanted.is_open
-    for known in list_below_thresholds(root, wanted, budget, EVERY_FOLD):
-        if isinstance(known, SubproblemBounds):
-            n_solved += int(known.is_solved.sum())
+    for bounds in list_below_thresholds(root, wanted, budget, EVERY_FOLD):
+        if isinstance(bounds, SubproblemBounds):
+            n_solved += int(bounds.is_solved.sum())
             if is_shared:
-                is_open[:, known.folds] &= ~known.is_solved
-        yield known
+                is_open[:, bounds.folds] &= ~bounds.is_solved
+        yield bounds
     if is_shared and is_open[list(wanted.taus)].any():
-        rest = RequestedFolds(wanted.taus, is_open, wanted.is_expired)
-        for known in grow_alive_folds(root, rest, folds.k * one_tree):
-            n_solved += int(known.is_solved.sum()) if isinstance(known, SubproblemBounds) else 0
-            yield known
+        requested = RequestedFolds(wanted.taus, is_open, wanted.is_expired)
+        for bounds in grow_alive_folds(root, requested, folds.k * one_tree):
+            n_solved += int(bounds.is_solved.sum()) if isinstance(bounds, SubproblemBounds) else 0
+            yield bounds
     if not n_solved:
         yield from list_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
 

@@ -53,9 +53,9 @@ class RestrictedProblem(SquaredProblem):
         """Solve each size by a separate tree, which visits at least one node, or by the backend."""
         if self.mio.uses_native_backend or node_limit < UNLIMITED or self.fold == ALL_ROWS:
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
-        found = [self._list_near_ties(size, warm_starts, is_expired) for size in sizes]
-        by_size = {size: some.by_size[size] for size, some in zip(sizes, found, strict=True)}
-        return BestSubsets(by_size, sum(some.nodes for some in found), all(some.finished for some in found))
+        listings = [self._list_near_ties(size, warm_starts, is_expired) for size in sizes]
+        by_size = {size: some.by_size[size] for size, some in zip(sizes, listings, strict=True)}
+        return BestSubsets(by_size, sum(some.nodes for some in listings), all(some.finished for some in listings))
 
     def _grow_trees(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
@@ -71,12 +71,12 @@ class RestrictedProblem(SquaredProblem):
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
         clock = SolverClock(self.store.context.deadline, is_expired)
-        found = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
-        subset = found.by_size[size]
-        if subset.complete or not found.finished:
-            return found
+        listing = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
+        subset = listing.by_size[size]
+        if subset.complete or not listing.finished:
+            return listing
         own = self._grow_trees([size], [subset.support, *warm_starts], MOST_NODES, is_expired)
-        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, found.nodes + own.nodes, own.finished)
+        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, listing.nodes + own.nodes, own.finished)
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,

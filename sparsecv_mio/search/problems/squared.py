@@ -127,13 +127,13 @@ class SquaredProblem(FoldProblem):
     ) -> SubproblemBounds:
         """Bound the optima of some sizes, also given by index, and their held-out losses by relaxations of the fold."""
         numbers, incumbents = relax_sizes(self.fold_data, sizes, supports, self.store.diagonal(self.gamma), is_expired)
-        known = [i for i, support in enumerate(incumbents) if support is not None]
+        places = [i for i, support in enumerate(incumbents) if support is not None]
         shown = [support for support in incumbents if support is not None]
         fits = self.fit(shown)
-        bounds = show_supports(self, self.gamma, tuple(taus[i] for i in known), self.fold, shown, fits)
-        some = [sizes[i] for i in known]
+        bounds = show_supports(self, self.gamma, tuple(taus[i] for i in places), self.fold, shown, fits)
+        some = [sizes[i] for i in places]
         ball = self.enclose(some, bounds.objective_upper[:, 0], shown, is_expired, relaxes=False)
-        narrow_by_relaxations(bounds, fits, ball, numbers[known])
+        narrow_by_relaxations(bounds, fits, ball, numbers[places])
         return bounds
 
     # -- training rows with weighted held-out rows (bounds.more_weight) -----------------------------------------------
@@ -142,9 +142,9 @@ class SquaredProblem(FoldProblem):
         self, wanted: BoolArray, objective_upper: FloatArray, held_out: FloatArray, is_expired: IsExpired
     ) -> FloatArray:
         """(G, T): lower bounds on held-out losses by relaxations, at the weights that give the largest bounds."""
-        more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        more, known_bounds = self.store.weighted(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
-        more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known, until=until)
+        more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known_bounds, until=until)
         self.store.keep_weighted(self.fold, more)
         return self._subtract_mean_error(lower)
 
@@ -153,11 +153,11 @@ class SquaredProblem(FoldProblem):
         held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
     ) -> tuple[FloatArray, int]:  # fmt: skip
         """(G, T): lower bounds on held-out losses by trees, one for each target, and the number of nodes."""
-        more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        more, known_bounds = self.store.weighted(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
         more.take_light_weights(is_full_solved)
         more, lower, spent = self.store.context.hands.do(
-            MoreWeight.branch_each, more, rows, dict(targets), node_limit, known, until=until
+            MoreWeight.branch_each, more, rows, dict(targets), node_limit, known_bounds, until=until
         )  # fmt: skip
         self.store.keep_weighted(self.fold, more)
         return self._subtract_mean_error(lower), sum(spent)
@@ -295,10 +295,12 @@ class SquaredProblems:
         n_folds = min(MOMENTS_AT_ONCE, max(self._most // 2, 1))
         first = fold - fold % n_folds
         wanted = [
-            other for other in range(first, min(first + n_folds, self.context.folds.k)) if other not in self._folds
+            later_fold
+            for later_fold in range(first, min(first + n_folds, self.context.folds.k))
+            if later_fold not in self._folds
         ]
-        for other, moments in training_moments(self.context.data, self.context.folds, wanted):
-            self._moments[other] = moments
+        for later_fold, moments in training_moments(self.context.data, self.context.folds, wanted):
+            self._moments[later_fold] = moments
         while len(self._moments) > 2 * n_folds:
             self._moments.popitem(last=False)
 
@@ -325,11 +327,11 @@ class SquaredProblems:
             others.remove(place)
             yield from bounds
         if others and len(folds):
-            rest = Grid(grid.gammas[others], grid.taus)
+            other_pairs = Grid(grid.gammas[others], grid.taus)
             supports = [full_supports[place] for place in others]
-            each = FoldSample(self.context.data, self.context.folds, rest, supports, n_threads, is_expired)
+            each = FoldSample(self.context.data, self.context.folds, other_pairs, supports, n_threads, is_expired)
             at = tuple(gammas[place] for place in others)
-            yield from ((at, found) for found in each.search_each(folds))
+            yield from ((at, results) for results in each.search_each(folds))
 
     @property
     def can_leave_out(self) -> bool:

@@ -83,9 +83,11 @@ class VendorProblem(SquaredProblem):
             listed = {size: self._list_near_ties(size, warm_starts, is_expired) for size in sizes}
         else:
             listed = {size: self._solve_reduced_problem(size, warm_starts, is_expired, True) for size in sizes}
-        by_size = {size: found.by_size[size] for size, found in listed.items()}
+        by_size = {size: listing.by_size[size] for size, listing in listed.items()}
         return BestSubsets(
-            by_size, sum(found.nodes for found in listed.values()), all(found.finished for found in listed.values())
+            by_size,
+            sum(listing.nodes for listing in listed.values()),
+            all(listing.finished for listing in listed.values()),
         )
 
     def _solve_reduced_problem(
@@ -95,17 +97,19 @@ class VendorProblem(SquaredProblem):
         reduced = eliminate_forced_columns(self.problem)
         listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
         run = listing.bound if is_bound else listing.solve
-        found = run(reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts)))
-        return found.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size])
+        solution = run(
+            reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts))
+        )
+        return solution.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size])
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; trees of this package complete the list if it stays open."""
-        found = self._solve_reduced_problem(size, warm_starts, is_expired, False)
-        subset = found.by_size[size]
-        if subset.complete or not found.finished:
-            return found
+        listing = self._solve_reduced_problem(size, warm_starts, is_expired, False)
+        subset = listing.by_size[size]
+        if subset.complete or not listing.finished:
+            return listing
         own = super().solve([size], [subset.support, *warm_starts], MOST_NODES, is_expired)
-        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, found.nodes + own.nodes, own.finished)
+        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, listing.nodes + own.nodes, own.finished)
 
 
 def joined_lists(subset: BestSubset, own: BestSubset) -> BestSubset:

@@ -35,10 +35,10 @@ class Enclosures:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Enclose the held-out losses, gamma by gamma; O(q^3) a gamma."""
         assert step.wanted is not None and step.cutoffs is not None
-        (fold,), found = step.folds, list[SubproblemBounds]()
+        (fold,), statements = step.folds, list[SubproblemBounds]()
         for g, supports in step.starts.items():
             if is_expired():
-                return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
+                return Findings(step, tuple(statements), n_problems=len(statements), was_stopped=True)
             taus = np.flatnonzero(step.wanted[g])
             sizes, uppers = [step.sizes[t] for t in taus.tolist()], step.cutoffs[g, taus]
             ends = problems.fold(fold, g).enclose(sizes, uppers, supports, is_expired, relaxes=False)
@@ -47,8 +47,8 @@ class Enclosures:
             )  # fmt: skip
             bounds.lower[:, 0], bounds.upper[:, 0] = ends.lower, ends.upper
             bounds.objective_lower[:, 0] = ends.objective_lower
-            found.append(bounds)
-        return Findings(step, tuple(found), n_problems=len(found))
+            statements.append(bounds)
+        return Findings(step, tuple(statements), n_problems=len(statements))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the fold that was enclosed."""

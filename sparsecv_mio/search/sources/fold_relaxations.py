@@ -47,18 +47,18 @@ class FoldRelaxations:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the folds of a step one after the other."""
         assert step.wanted is not None
-        found = list[SubproblemBounds]()
+        bounds = list[SubproblemBounds]()
         for fold in step.folds:
             for g, starts in step.starts.items():
                 if is_expired():
-                    return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
+                    return Findings(step, tuple(bounds), n_problems=len(bounds), was_stopped=True)
                 taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
                 sizes = [step.sizes[step.taus.index(t)] for t in taus]
-                found.append(problems.fold(fold, g).relax_fold(taus, sizes, starts, is_expired))
-        return Findings(step, tuple(found), n_problems=len(found))
+                bounds.append(problems.fold(fold, g).relax_fold(taus, sizes, starts, is_expired))
+        return Findings(step, tuple(bounds), n_problems=len(bounds))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the folds that were relaxed."""
-        for known in findings.statements:
-            assert isinstance(known, SubproblemBounds)
-            state.tried.is_fold_relaxed[known.gamma, known.folds] = True
+        for statement in findings.statements:
+            assert isinstance(statement, SubproblemBounds)
+            state.tried.is_fold_relaxed[statement.gamma, statement.folds] = True

@@ -42,14 +42,15 @@ class FoldRoots:
             if is_expired():
                 return Findings(step, tuple(bounds), n_nodes, len(bounds), was_stopped=True)
             problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
-            found = problem.solve(sizes, starts, step.node_limit, is_expired)
-            subsets, is_finished = [found.by_size[size] for size in sizes], found.finished and step.solver == NATIVE
+            solution = problem.solve(sizes, starts, step.node_limit, is_expired)
+            subsets = [solution.by_size[size] for size in sizes]
+            is_finished = solution.finished and step.solver == NATIVE
             bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, is_always_expired))
-            n_nodes += found.nodes if step.node_limit else 0
+            n_nodes += solution.nodes if step.node_limit else 0
         return Findings(step, tuple(bounds), n_nodes, len(bounds), is_finished=False)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the folds that have roots."""
-        for known in findings.statements:
-            assert isinstance(known, SubproblemBounds)
-            state.tried.has_root[known.gamma, known.folds] = True
+        for statement in findings.statements:
+            assert isinstance(statement, SubproblemBounds)
+            state.tried.has_root[statement.gamma, statement.folds] = True

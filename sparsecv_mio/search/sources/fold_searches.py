@@ -49,10 +49,10 @@ class FoldSearches:
         sizes = grid.taus[wanted.any(axis=0)]
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
             return
-        left = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds if n_passes else np.inf
+        seconds = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds if n_passes else np.inf
         yield PassStep(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
-            n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=left,
+            n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=seconds,
             are_estimates=are_estimates,
         )  # fmt: skip
 
@@ -63,10 +63,10 @@ class FoldSearches:
         searched = problems.search_folds(
             gammas, step.taus, step.n_passes + 1, step.n_threads, clock, step.are_estimates
         )
-        folds = [found for found in searched.found if found.fold != ALL_ROWS]
+        folds = [supports_found for supports_found in searched.found if supports_found.fold != ALL_ROWS]
         statements: list[Statement] = [
-            FullDataBounds(g, _make_subsets(found, at, step.sizes))
-            for found in searched.found if found.fold == ALL_ROWS
+            FullDataBounds(g, _make_subsets(supports_found, at, step.sizes))
+            for supports_found in searched.found if supports_found.fold == ALL_ROWS
             for at, g in enumerate(gammas)
         ]  # fmt: skip
         if folds:
@@ -116,17 +116,17 @@ class FoldSamples:
         gammas, is_over = _wanted_gammas(step), StepClock.from_step(step, is_expired).has_expired
         supports = [step.starts[g] for g in gammas]
         statements, by_fold = list[Statement](), list[SupportsFound]()
-        rest: tuple[int, ...] = ()
+        gamma_indices: tuple[int, ...] = ()
         for found in problems.sample_folds(gammas, step.taus, step.folds, supports, step.n_threads, is_over):
             if isinstance(found, SubproblemBounds):
                 statements.append(found)
             else:
-                rest = found[0]
+                gamma_indices = found[0]
                 by_fold.append(found[1])
             if is_over():
                 break
-        for one in sorted(by_fold, key=lambda found: found.fold):
-            statements += [_make_bounds([one], at, g, step.taus) for at, g in enumerate(rest)]
+        for fold_supports in sorted(by_fold, key=lambda found: found.fold):
+            statements += [_make_bounds([fold_supports], at, g, step.taus) for at, g in enumerate(gamma_indices)]
         return Findings(step, tuple(statements), n_problems=len(gammas) * (1 + len(by_fold)), was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -154,14 +154,15 @@ def _make_bounds(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tupl
     first, last = folds[0].fold, folds[-1].fold
     numbers, supports = dict[bytes, int](), list[IntArray]()
     bounds = SubproblemBounds.unknown(gamma, taus, slice(first, last + 1), last + 1 - first, supports)
-    for found in folds:
-        place = found.fold - first
-        for t, support in enumerate(found.supports[at]):
+    for supports_found in folds:
+        place = supports_found.fold - first
+        for t, support in enumerate(supports_found.supports[at]):
             key = support.tobytes()
             if key not in numbers:
                 numbers[key] = len(supports)
                 supports.append(support)
             bounds.best[t, place] = numbers[key]
-        bounds.held_out[:, place], bounds.objective[:, place] = found.held_out[at], found.objective[at]
-        bounds.objective_upper[:, place] = found.objective_upper[at]
+        bounds.held_out[:, place] = supports_found.held_out[at]
+        bounds.objective[:, place] = supports_found.objective[at]
+        bounds.objective_upper[:, place] = supports_found.objective_upper[at]
     return bounds

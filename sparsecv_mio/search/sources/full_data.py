@@ -66,7 +66,7 @@ class FullDataTrees:
             return
         for g in np.flatnonzero(is_open.any(axis=1))[::-1][: plan.n_threads].tolist():
             near, here = range(g, min(g + 2, len(wanted))), np.zeros_like(is_open)
-            starts = tuple(subset.support for other in near for subset in state.full_subsets(other))
+            starts = tuple(subset.support for neighbour in near for subset in state.full_subsets(neighbour))
             here[g] = is_open[g]
             yield Step(self.name, g, *first, starts, plan.first_full_nodes, wanted=here)
 
@@ -151,7 +151,7 @@ class FullDataTrees:
         by_gamma = [(g, taus) for g, taus in by_gamma if taus]
         for g, taus in by_gamma:
             near = range(max(g - 1, 0), min(g + 2, len(state.all_rows.best)))
-            starts = [state.full_support((other, t)) for other in near for t in taus]
+            starts = [state.full_support((neighbour, t)) for neighbour in near for t in taus]
             numbers = np.unique(state.cells.support[g, taus]).tolist()
             starts += [state.cells.pool.supports[number] for number in numbers]
             yield Step(
@@ -204,15 +204,16 @@ class FullDataTrees:
     def _run_first(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow trees of all sizes at some gammas, each from the supports of the next larger gamma."""
         assert step.wanted is not None
-        gammas, found, starts = np.flatnonzero(step.wanted.any(axis=1))[::-1], list[FullDataBounds](), step.warm_starts
+        gammas, starts = np.flatnonzero(step.wanted.any(axis=1))[::-1], step.warm_starts
+        statements = list[FullDataBounds]()
         for g in gammas.tolist():
-            if found and is_expired():
+            if statements and is_expired():
                 break
             subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired)
-            found.append(FullDataBounds(g, subsets))
+            statements.append(FullDataBounds(g, subsets))
             starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
-        n_nodes = sum(bounds.subsets.nodes for bounds in found)
-        return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
+        n_nodes = sum(bounds.subsets.nodes for bounds in statements)
+        return Findings(step, tuple(statements), n_nodes, len(statements), was_stopped=len(statements) < len(gammas))
 
     def _run_sizes(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow trees of several sizes, each until it reaches its cutoff."""
@@ -226,11 +227,11 @@ class FullDataTrees:
         """Note the nodes that were spent on the pairs."""
         step = findings.step
         if step.wanted is not None:
-            for known in findings.statements:
-                assert isinstance(known, FullDataBounds)
-                is_solved = [subset.complete for subset in known.subsets.by_size.values()]
-                state.tried.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
-                state.tried.full_nodes[known.gamma] = known.subsets.nodes
+            for statement in findings.statements:
+                assert isinstance(statement, FullDataBounds)
+                is_solved = [subset.complete for subset in statement.subsets.by_size.values()]
+                state.tried.full_tries[statement.gamma] = np.where(is_solved, DONE, 1)
+                state.tried.full_nodes[statement.gamma] = statement.subsets.nodes
             return
         if step.cutoffs is not None:
             solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
@@ -260,9 +261,9 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
             return (g, last), float(np.max(reached[reached <= uppers[last]]))
     elif not is_tried[t]:
         lower_sums = state.cells.lower.sum(axis=2)[g]
-        known = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
+        sums_lower = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
         for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
-            rise = np.maximum(uppers[last] - known, 0.0).sum()  # the bound at a larger size may be too weak
+            rise = np.maximum(uppers[last] - sums_lower, 0.0).sum()  # the bound at a larger size may be too weak
             if last >= t and rise >= plan.rise_share * (aim.cutoff - lower_sums[t]):
                 return (g, last), float(cutoffs[last])
     return None

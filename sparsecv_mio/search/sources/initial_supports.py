@@ -34,13 +34,13 @@ class InitialSupports:
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
-        known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
-        starts = tuple(subset.support for result in known for subset in result.by_size.values())
+        subsets = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
+        starts = tuple(subset.support for result in subsets for subset in result.by_size.values())
         taus = state.context.grid.taus
         for g in find_open_gammas(wanted, state.has_supports):
             yield Step(
                 self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts,
-                exchanges=not (known and plan.stores_sums),
+                exchanges=not (subsets and plan.stores_sums),
             )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:

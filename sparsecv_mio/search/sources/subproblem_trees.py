@@ -68,9 +68,11 @@ class SubproblemTrees:
         rise = np.where(subproblems & np.isfinite(shown), np.maximum(shown - state.cells.lower, 0.0), 0.0)
         for fold in np.argsort(-rise.sum(axis=(0, 1)), kind="stable").tolist():
             gammas = np.flatnonzero(subproblems[:, :, fold].any(axis=1))
-            for part in range(min(plan.parts_of_fold, len(gammas))):
+            for part_index in range(min(plan.parts_of_fold, len(gammas))):
                 wanted = np.zeros(subproblems.shape[:2], dtype=bool)
-                wanted[gammas[part :: plan.parts_of_fold]] = subproblems[gammas[part :: plan.parts_of_fold], :, fold]
+                wanted[gammas[part_index :: plan.parts_of_fold]] = subproblems[
+                    gammas[part_index :: plan.parts_of_fold], :, fold
+                ]
                 yield self._step_of_fold(state, plan, fold, wanted, tries, node_limit or plan.node_limit(tries))
 
     def _step_of_fold(
@@ -96,13 +98,13 @@ class SubproblemTrees:
             if is_expired():
                 return replace(done, statements=tuple(bounds), was_stopped=True)
             problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
-            found = problem.solve(sizes, (*starts, *before), step.node_limit, is_expired)
-            subsets = [found.by_size[size] for size in sizes]
-            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, found.finished, is_expired))
+            solution = problem.solve(sizes, (*starts, *before), step.node_limit, is_expired)
+            subsets = [solution.by_size[size] for size in sizes]
+            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, solution.finished, is_expired))
             before = tuple(subset.support for subset in subsets)
             done = replace(
-                done, n_nodes=done.n_nodes + found.nodes, n_problems=done.n_problems + 1,
-                is_finished=done.is_finished and found.finished,
+                done, n_nodes=done.n_nodes + solution.nodes, n_problems=done.n_problems + 1,
+                is_finished=done.is_finished and solution.finished,
             )  # fmt: skip
         was_stopped = is_expired() and not all(bool(some.is_final.all()) for some in bounds)
         return replace(done, statements=tuple(bounds), was_stopped=was_stopped)
@@ -110,8 +112,8 @@ class SubproblemTrees:
     def bound(self, step: Step, problems: Problems) -> Findings:
         """Bound one subproblem by its best support and the ridge ball, whatever the time; no try is counted."""
         (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
-        found = problem.solve(step.sizes, step.warm_starts, 0, is_always_expired)
-        subsets = [found.by_size[size] for size in step.sizes]
+        solution = problem.solve(step.sizes, step.warm_starts, 0, is_always_expired)
+        subsets = [solution.by_size[size] for size in step.sizes]
         return Findings(
             step,
             (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, is_always_expired),),
@@ -123,13 +125,15 @@ class SubproblemTrees:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that were spent on the subproblems."""
         step = findings.step
-        n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, SubproblemBounds))
-        for known in findings.statements:
-            assert isinstance(known, SubproblemBounds)
-            state.tried.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
-            tries = np.where(known.is_final | findings.is_finished, DONE, step.tries + 1)
-            for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
-                state.tried.tree_tries[known.gamma, t, known.folds.start] = tried
+        n_pairs = sum(
+            len(statement.taus) for statement in findings.statements if isinstance(statement, SubproblemBounds)
+        )
+        for statement in findings.statements:
+            assert isinstance(statement, SubproblemBounds)
+            state.tried.tree_seconds[statement.gamma, list(statement.taus)] += findings.cpu_seconds / n_pairs
+            tries = np.where(statement.is_final | findings.is_finished, DONE, step.tries + 1)
+            for t, (tried,) in zip(statement.taus, tries.tolist(), strict=True):
+                state.tried.tree_tries[statement.gamma, t, statement.folds.start] = tried
         if step.tries == 0 and len(step.taus) == 1:
             state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
 

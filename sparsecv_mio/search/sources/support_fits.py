@@ -39,17 +39,17 @@ class SupportFits:
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Fit the supports, gamma by gamma."""
         assert step.wanted is not None
-        (fold,), found = step.folds, list[SubproblemBounds]()
+        (fold,), bounds = step.folds, list[SubproblemBounds]()
         for g, supports in step.starts.items():
             if is_expired():
-                return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
+                return Findings(step, tuple(bounds), n_problems=len(bounds), was_stopped=True)
             taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
-            found.append(show_supports(problems.fold(fold, g), g, taus, fold, supports))
-        return Findings(step, tuple(found), n_problems=len(found))
+            bounds.append(show_supports(problems.fold(fold, g), g, taus, fold, supports))
+        return Findings(step, tuple(bounds), n_problems=len(bounds))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the supports that were fitted."""
-        for known in findings.statements:
-            assert isinstance(known, SubproblemBounds)
-            numbers = state.cells.pool.numbers(known.supports)
-            state.tried.fitted[known.gamma, list(known.taus), known.folds.start] = numbers
+        for statement in findings.statements:
+            assert isinstance(statement, SubproblemBounds)
+            numbers = state.cells.pool.numbers(statement.supports)
+            state.tried.fitted[statement.gamma, list(statement.taus), statement.folds.start] = numbers

@@ -68,16 +68,16 @@ class WeightedTrees:
         is_worth = (missing > plan.least_missing * rise[:, :, None]) & (rise > 0.0)[:, :, None]
         is_worth &= tries < plan.max_weighted_tries
         share = rise / np.maximum(missing.sum(axis=2), np.maximum(rise, np.finfo(float).tiny))
-        asked = np.where(is_worth, share[:, :, None] * missing, 0.0)
+        shares = np.where(is_worth, share[:, :, None] * missing, 0.0)
         promise = (np.where(is_worth, missing, 0.0) / np.float64(plan.node_growth) ** tries).sum(axis=(0, 1))
         for fold in np.argsort(-promise, kind="stable").tolist():
             here = is_worth[:, :, fold]
             if promise[fold] > plan.near_best * promise.max() and here.any():
-                promised = float((asked[:, :, fold] / np.where(rise > 0.0, rise, 1.0)).sum())
+                promised = float((shares[:, :, fold] / np.where(rise > 0.0, rise, 1.0)).sum())
                 nodes = plan.first_weighted_nodes * (np.float64(plan.node_growth) ** tries[:, :, fold][here]).sum()
                 yield self._step(
                     state, fold, here, node_limit=plan.first_weighted_nodes, promised=promised, work=float(nodes),
-                    cutoffs=state.cells.lower[:, :, fold] + asked[:, :, fold],
+                    cutoffs=state.cells.lower[:, :, fold] + shares[:, :, fold],
                 )  # fmt: skip
 
     def _step(self, state: GridState, fold: int, wanted: BoolArray, **more: object) -> Step:
@@ -92,17 +92,19 @@ class WeightedTrees:
         """Relax all pairs, or grow a tree at each pair."""
         assert isinstance(step, WeightedStep) and step.wanted is not None
         (fold,), n_nodes = step.folds, 0
-        problem, known = problems.fold(fold, 0), (step.objective_upper, step.held_out)
+        problem, known_bounds = problems.fold(fold, 0), (step.objective_upper, step.held_out)
         is_over = StepClock.from_step(step, is_expired).has_expired
         if not step.node_limit:
-            lower = problem.relax_weighted(step.wanted, *known, is_over)
+            lower = problem.relax_weighted(step.wanted, *known_bounds, is_over)
         else:
             assert step.cutoffs is not None
             targets = {
                 (g, t): (float(step.cutoffs[g, t]), float(0.5 * (step.cutoffs[g, t] + step.lower[g, t])))
                 for g, t in np.argwhere(step.wanted).tolist()
             }
-            lower, n_nodes = problem.branch_weighted(targets, step.node_limit, *known, step.is_full_solved, is_over)
+            lower, n_nodes = problem.branch_weighted(
+                targets, step.node_limit, *known_bounds, step.is_full_solved, is_over
+            )
         n_problems = int(step.wanted.any(axis=1).sum())
         return Findings(step, (HeldOutBounds(fold, lower),), n_nodes, n_problems, was_stopped=is_expired())
 

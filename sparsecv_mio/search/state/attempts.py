@@ -129,16 +129,16 @@ class Attempts:
         """
         lengths = {"g": shape[0], "t": shape[1], "k": shape[2], "2": 2}
         arrays: dict[str, Any] = {}
-        for one in fields(cls):
-            axes, fill, dtype = one.metadata["axes"], one.metadata["fill"], one.metadata["dtype"]
+        for attribute in fields(cls):
+            axes, fill, dtype = attribute.metadata["axes"], attribute.metadata["fill"], attribute.metadata["dtype"]
             if axes == "gtk":
-                is_constant = one.name == "fitted" and not stores_fits
+                is_constant = attribute.name == "fitted" and not stores_fits
                 number = dtype.type(fill)
-                arrays[one.name] = (
+                arrays[attribute.name] = (
                     make_constant(shape, number) if is_constant else make_table(shape, fill, dtype, by_pairs)
                 )
             else:
-                arrays[one.name] = np.full([lengths[axis] for axis in axes], fill, dtype=dtype)
+                arrays[attribute.name] = np.full([lengths[axis] for axis in axes], fill, dtype=dtype)
         return cls(**arrays)
 
     def count_first_trees(self, taus: tuple[int, ...], n_trees: int, n_nodes: int, cpu_seconds: float) -> None:
@@ -151,9 +151,9 @@ class Attempts:
     def pack(self) -> Archive:
         """Return all stored arrays."""
         packed: Archive = {}
-        for one in _stored_fields():
-            array = getattr(self, one.name)
-            packed |= array.pack(one.name) if isinstance(array, FoldTable) else {one.name: np.array(array)}
+        for attribute in _stored_fields():
+            array = getattr(self, attribute.name)
+            packed |= array.pack(attribute.name) if isinstance(array, FoldTable) else {attribute.name: np.array(array)}
         return packed
 
     def check(self, archive: Mapping[str, NDArray[Any]], n_supports: int) -> None:
@@ -166,21 +166,21 @@ class Attempts:
         n_supports : int
             Number of supports in the pool.
         """
-        for one in _stored_fields():
-            array, dtype = self._unpack(one.name, archive), one.metadata["dtype"]
-            largest = n_supports - 1 if one.name == "fitted" else one.metadata["largest"]
+        for attribute in _stored_fields():
+            array, dtype = self._unpack(attribute.name, archive), attribute.metadata["dtype"]
+            largest = n_supports - 1 if attribute.name == "fitted" else attribute.metadata["largest"]
             largest = LARGEST.get(dtype.kind, 1) if largest is None else largest
-            if not bool(((array >= min(one.metadata["fill"], 0)) & (array <= largest)).all()):
-                raise CorruptStore(f"its array {one.name} contains numbers out of range")
+            if not bool(((array >= min(attribute.metadata["fill"], 0)) & (array <= largest)).all()):
+                raise CorruptStore(f"its array {attribute.name} contains numbers out of range")
 
     def restore(self, archive: Mapping[str, NDArray[Any]]) -> None:
         """Take over an archive that was checked."""
-        for one in _stored_fields():
-            array = getattr(self, one.name)
+        for attribute in _stored_fields():
+            array = getattr(self, attribute.name)
             if isinstance(array, FoldTable):
-                array.become(array.unpack(one.name, archive))
+                array.become(array.unpack(attribute.name, archive))
             else:
-                array[...] = archive[one.name]
+                array[...] = archive[attribute.name]
 
     def _unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         array = getattr(self, name)
@@ -188,4 +188,4 @@ class Attempts:
 
 
 def _stored_fields() -> list[Field[Any]]:
-    return [one for one in fields(Attempts) if one.metadata["is_stored"]]
+    return [attribute for attribute in fields(Attempts) if attribute.metadata["is_stored"]]

@@ -191,10 +191,10 @@ class SupportPool:
 
     def numbers(self, supports: Iterable[IntArray]) -> list[int]:
         """Return the numbers of some supports, as `number` does."""
-        known, numbers = self._numbers.get, list[int]()
+        find_number, numbers = self._numbers.get, list[int]()
         for support in supports:
             columns = support if support.dtype == np.int64 else support.astype(np.int64)
-            number = known(columns.tobytes())
+            number = find_number(columns.tobytes())
             numbers.append(self._add(columns) if number is None else number)
         return numbers
 
@@ -563,10 +563,10 @@ class CellTable:
         A pair whose unsolved folds are all `offered` new values takes these instead. If no time is left for a fit, the
         folds keep the mean of the pair. No fit runs under the lock, because the thread that makes a record needs it.
         """
-        asked: set[tuple[int, int]] = set()
+        requested: set[tuple[int, int]] = set()
         while True:
             with self.lock:
-                pairs = [pair for pair in self._pairs_without_rows(part, offered) if pair not in asked]
+                pairs = [pair for pair in self._pairs_without_rows(part, offered) if pair not in requested]
                 supports = [np.array(self.support[pair]) for pair in pairs]
                 if not pairs:
                     yield
@@ -575,7 +575,7 @@ class CellTable:
                 (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, here)
                 for (g, _), here in zip(pairs, supports, strict=True)
             ]
-            asked.update(pairs)
+            requested.update(pairs)
             with self.lock:
                 for pair, here, numbers in zip(pairs, supports, shown, strict=True):
                     if pair in self.standard_errors and np.array_equal(here, self.support[pair]):

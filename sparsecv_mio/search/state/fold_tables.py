@@ -131,7 +131,7 @@ class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
         if named.get("out"):
             return NotImplemented
-        arrays = [np.asarray(given) if isinstance(given, FoldTable) else given for given in inputs]
+        arrays = [np.asarray(argument) if isinstance(argument, FoldTable) else argument for argument in inputs]
         return getattr(ufunc, method)(*arrays, **named)
 
     def __getattr__(self, name: str) -> Any:
@@ -257,13 +257,13 @@ class PairRows(FoldTable):
 
     def copy(self) -> PairRows:
         """Return a copy, which shares rows until one of the two is written to."""
-        other = PairRows.__new__(PairRows)
-        other.__dict__.update(self.__dict__)
+        table = PairRows.__new__(PairRows)
+        table.__dict__.update(self.__dict__)
         for row in self._rows:
             row.flags.writeable = False
-        other._writes, other._rows, other._sums = list(self._writes), list(self._rows), list(self._sums)
-        other._held = dict(self._held)
-        return other
+        table._writes, table._rows, table._sums = list(self._writes), list(self._rows), list(self._sums)
+        table._held = dict(self._held)
+        return table
 
     def share_equal(self, other: FoldTable, g: int, t: int) -> None:
         """Store the row of a pair once if another table of the same kind has the same numbers."""
@@ -368,7 +368,7 @@ class PairRows(FoldTable):
             if taken != self._writes[place]:
                 before = self._writes[place]  # another thread may write meanwhile
                 self._sums[place] = before, self._row(place).sum()
-        sums = np.array([kept for _, kept in self._sums]).reshape(self.shape[:2])
+        sums = np.array([stored_sum for _, stored_sum in self._sums]).reshape(self.shape[:2])
         for place, total in self._held.items():
             at = np.unravel_index(place, sums.shape)
             sums[at] = total if self.better is None else self.better(sums[at], total)
@@ -376,13 +376,13 @@ class PairRows(FoldTable):
 
     def all(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return True where all values are true, or all folds of each pair."""
-        found = np.array([bool(row.all()) for row in self._rows]).reshape(self.shape[:2])
-        return found if axis == 2 else found.all() if axis is None else np.asarray(self).all(axis=axis)
+        pairs = np.array([bool(row.all()) for row in self._rows]).reshape(self.shape[:2])
+        return pairs if axis == 2 else pairs.all() if axis is None else np.asarray(self).all(axis=axis)
 
     def any(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return True where any value is true, or any fold of each pair."""
-        found = np.array([bool(row.any()) for row in self._rows]).reshape(self.shape[:2])
-        return found if axis == 2 else found.any() if axis is None else np.asarray(self).any(axis=axis)
+        pairs = np.array([bool(row.any()) for row in self._rows]).reshape(self.shape[:2])
+        return pairs if axis == 2 else pairs.any() if axis is None else np.asarray(self).any(axis=axis)
 
     def finite_rows(self) -> NDArray[np.bool_]:
         """(G, T): pairs whose values are all finite."""
@@ -450,13 +450,13 @@ class PairRows(FoldTable):
     def _split_index(self, index: Index) -> tuple[NDArray[np.intp] | None, Any]:
         """Return the places of the pairs of an index, and its part for folds; None if arrays select pairs."""
         parts = index if isinstance(index, tuple) else (index,)
-        if any(part is Ellipsis for part in parts):
-            at = [part is Ellipsis for part in parts].index(True)
+        if any(entry is Ellipsis for entry in parts):
+            at = [entry is Ellipsis for entry in parts].index(True)
             fill = (slice(None),) * (self.ndim - len(parts) + 1)
             parts = (*parts[:at], *fill, *parts[at + 1 :])
         parts = (*parts, *(slice(None),) * (self.ndim - len(parts)))
-        plain = [isinstance(part, int | np.integer | slice) for part in parts]
-        one_pair = all(isinstance(part, int | np.integer) for part in parts[:2])
+        plain = [isinstance(entry, int | np.integer | slice) for entry in parts]
+        one_pair = all(isinstance(entry, int | np.integer) for entry in parts[:2])
         if len(parts) > self.ndim or not all(plain[:2]) or not (plain[2] or one_pair):
             return None, None
         return np.asarray(self._places[parts[:2]]), parts[2]

@@ -133,7 +133,7 @@ def _read_records(position: Archive) -> dict[str, SourceRecord]:
 def _subset(tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]) -> BestSubset:
     """Return what an archive holds of the full data at a pair."""
     number, lower, upper, margin, complete = numbers.tolist()
-    known = tuple(supports[i] for i, _ in candidates)
+    candidate_supports = tuple(supports[i] for i, _ in candidates)
     values = tuple(value for _, value in candidates)
-    is_complete = bool(complete) and bool(known)
-    return BestSubset(tau, supports[int(number)], lower, upper, known, values, margin, is_complete, True)
+    is_complete = bool(complete) and bool(candidate_supports)
+    return BestSubset(tau, supports[int(number)], lower, upper, candidate_supports, values, margin, is_complete, True)
