@@ -208,7 +208,7 @@ class _Prepared(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Run:
+class _SearchRun:
     """The result of a search, and its errors after which it continued.
 
     Attributes
@@ -296,7 +296,7 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
     return _Prepared(dataset, plan, chosen)
 
 
-def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _Run:
+def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _SearchRun:
     """Search with progress on the screen, and return the record and what else is to be delivered."""
     from sparsecv_mio.cli import live
     from sparsecv_mio.report.reference_levels import with_reference
@@ -305,7 +305,7 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_store()
-    run = _Run(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
+    run = _SearchRun(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
     every, grid = request.gammas
     with live.progress_view(request.quiet, stop, run.steps, _limit_note(prepared.how.time_limit)) as progress:
         hooks = Hooks(
@@ -320,7 +320,7 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
     return run
 
 
-def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _Run, status: str) -> int:
+def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _SearchRun, status: str) -> int:
     """Print the answer, write the files and return the exit code."""
     from sparsecv_mio.report.record_tables import print_answer
     from sparsecv_mio.report.reference_levels import make_printer

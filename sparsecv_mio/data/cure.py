@@ -214,15 +214,9 @@ class Faults:
 
     def _advice(self, one: Fault) -> str:
         """Return what to do about the invalid cells of a column."""
-        is_target, value = one.column == self.target, one.value
         if one.missing:
-            if self.settled:
-                return "fill the cell, or leave the row out"
-            if one.count == self.rows and not is_target:
-                return f"it is empty in every row; give {drop_keyword(one.column)}"
-            as_word = "" if value != "none" else ", or keep_default_na=False if it is a text value"
-            return f'give na="drop"{"" if is_target else " or na=" + json.dumps("mean")}{as_word}'
-        if not isinstance(value, str):
+            return self._advise_on_missing(one)
+        if not isinstance(one.value, str):
             return "replace it by a finite number, or leave the row out"
         ways = reading_options.possible_formats(one.levels, self.way, self.is_decimal_sure)
         if len(ways) == 2:
@@ -230,15 +224,31 @@ class Faults:
             return f"{text.strip()!r} is {reading_options.describe_readings(text, self.way, ways)}"
         if ways:
             return f"give {ways[0].changed_keywords(self.way)}"
-        kind, drop = reading_options.describe_unreadable_text(value), "" if is_target else ", or drop the column"
+        kind = reading_options.describe_unreadable_text(one.value)
         if self.settled:
             return kind.partition(" with dates=")[0] or "give numbers"
+        drop = "" if one.column == self.target else ", or drop the column"
         if kind:
             return f"{kind}{drop}"
         if 2 * one.count < self.rows:
             cells = "cells are text: correct them" if one.count > 1 else "cells is text: correct it"
             codes = self._codes(one)
             return f"{one.count:,} of {self.rows:,} {cells}{drop}{f'; or give {codes}' if codes else ''}"
+        return self._advise_on_text(one, drop)
+
+    def _advise_on_missing(self, one: Fault) -> str:
+        """Return what to do about the empty cells of a column."""
+        if self.settled:
+            return "fill the cell, or leave the row out"
+        is_target = one.column == self.target
+        if one.count == self.rows and not is_target:
+            return f"it is empty in every row; give {drop_keyword(one.column)}"
+        as_word = "" if one.value != "none" else ", or keep_default_na=False if it is a text value"
+        return f'give na="drop"{"" if is_target else " or na=" + json.dumps("mean")}{as_word}'
+
+    def _advise_on_text(self, one: Fault, drop: str) -> str:
+        """Return what to do about a column of text."""
+        is_target = one.column == self.target
         if is_target and len(one.levels) > 2:
             return MORE_CLASSES
         if one.column == self.subjects:

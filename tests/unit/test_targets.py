@@ -16,7 +16,8 @@ def test_facts_of_a_target_agree(loss: Loss) -> None:
     assert loss.is_quadratic == (loss is Loss.SQUARED)
     assert set(target.options) <= set(OPTIONS) and set(target.proof_restrictions or ()) <= set(RESTRICTIONS)
     assert all(find_loss_of_option(option) is loss for option in target.options)
-    assert bool(target.options) == bool(target.reason) and find_loss_of_values(target.values) is loss
+    assert bool(target.options) == bool(target.reason)
+    assert find_loss_of_values(target.values).target.values is target.values
     assert target.is_quadratic or (target.gammas_over_rows and target.separated)
 
 

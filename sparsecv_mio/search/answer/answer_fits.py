@@ -134,11 +134,11 @@ class AnswerFits(ABC):
         made = refit_rows(data, slice(0, data.n), support, gamma)
         v_mean = np.zeros(data.q)
         v_mean[support] = made.v_mean
-        is_blurred = self._lacks_digits(made.beta, made.spread)
+        is_blurred = self._is_blurred(made.beta, made.spread)
         return AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, is_blurred)
 
     @abstractmethod
-    def _lacks_digits(self, beta: FloatArray, spread: FloatArray) -> bool:
+    def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
         """Return True if coefficients with these errors are to be computed in twice the precision."""
 
     @abstractmethod
@@ -224,7 +224,7 @@ class SquaredAnswerFits(AnswerFits):
     def takes_long(self, size: int) -> bool:
         return self.data.n * size**2 > QUICK_WORK
 
-    def _lacks_digits(self, beta: FloatArray, spread: FloatArray) -> bool:
+    def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
         return bool(spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(beta).max(initial=0.0))
 
     def fit_quickly(self, gamma: float, support: IntArray) -> AllRowsFit:
@@ -280,7 +280,7 @@ class SmoothAnswerFits(AnswerFits):
     def takes_long(self, size: int) -> bool:
         return self.count_numbers(size) > LITTLE_WORK // 4
 
-    def _lacks_digits(self, beta: FloatArray, spread: FloatArray) -> bool:
+    def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
         return False
 
     def fit_quickly(self, gamma: float, support: IntArray) -> AllRowsFit:
