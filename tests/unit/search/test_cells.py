@@ -57,10 +57,10 @@ def test_numbers_outside_are_refused() -> None:
 
 
 def test_counts_and_json() -> None:
-    assert parse_counts(np.array('{"x": 3}')) == {"x": 3} and parse_json(np.array("[1]")) == [1]
+    assert parse_counts(np.array('{"x": 3}'), "a") == {"x": 3} and parse_json(np.array("[1]"), "a") == [1]
     for wrong in ('{"x": 1.5}', '{"x": true}', "[]", "{"):
-        with pytest.raises(CorruptStore):
-            parse_counts(np.array(wrong))
+        with pytest.raises(CorruptStore, match="its array a "):
+            parse_counts(np.array(wrong), "a")
 
 
 def table() -> CellTable:
