@@ -342,7 +342,7 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
-        checks.leaves("not checked: whether it bounds models with at least two features fewer", "average.fewer")
+        checks.leaves("not checked: whether it also bounds models with two or more features less", "average.fewer")
     else:
         value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0

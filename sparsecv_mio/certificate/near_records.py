@@ -46,7 +46,8 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     words = f"is proved, but the list of size {open_size} ends below its threshold"
     checks.require(open_size is None or record.status != "proved", "status", words)
     checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
-    checks.leaves("checked only to be at least 0, and below 1 for the gap", "request.gap", "most")
+    checks.leaves("checked only to be at least 0 and below 1", "request.gap")
+    checks.leaves("checked only against the lengths of the lists", "most")
     if record.status != "proved":
         checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("sizes, gamma and status")

@@ -163,7 +163,7 @@ def check_outer_model(
         checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} was not requested")
     checks.leaves("not checked: whether it is the best choice without the outer fold", f"{path}gamma", f"{path}support")
     checks.mark_bounded_fields(f"{path}tau")
-    checks.leaves("not checked: whether fewer features would satisfy the rule that chose it", f"{path}tau")
+    checks.leaves("not checked: whether a smaller size satisfies the rule that chose this one", f"{path}tau")
     if isinstance(one, NestedFold) and one.average is not None:
         _outer_average(checks, record, dataset.take(test), one, path)
         return

@@ -306,7 +306,7 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
         head = next(stream, {})
         if head.get("format") not in FORMATS:
             raise Unreadable(
-                f"{proof}: its format is {head.get('format')!r}, this checker reads {', '.join(FORMATS[:-1])} and "
+                f"{proof}: its format is {head.get('format')!r}, but this checker reads {', '.join(FORMATS[:-1])} and "
                 f"{FORMATS[-1]}; check it with the version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

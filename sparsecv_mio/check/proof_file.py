@@ -46,7 +46,7 @@ class Floats:
     def round_upwards(self, values: Array) -> Array:
         """Return the numbers; raise `ValueError` if one is NaN, because comparisons with it would prove nothing."""
         if not np.isfinite(values).all():
-            raise ValueError("a number leaves the range of floats")
+            raise ValueError("a number exceeds the range of floating-point numbers")
         return values
 
     def root_upper_bounds(self, x: Array) -> Array:

@@ -700,7 +700,7 @@ def _numbers_of_dates(
             moments.append(read_moment(cell, form))
         except ValueError:
             raise BadInput(
-                f"column {column.name!r} holds {cell[:30]!r} in row {row + 1}, which is not a date such as "
+                f"column {column.name!r}, row {row + 1}: {cell[:30]!r} is not a date such as "
                 f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
             ) from None
     features = []
@@ -867,9 +867,7 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
             raise BadInput(f"order: column {name!r} has numbers, not text values; remove it from the option")
         if unknown := columns[name].unknown(order):
             row, word = next(iter(unknown.items()))
-            raise BadInput(
-                f"order: column {name!r} holds {word!r} in row {row + 1}, which has no rank; add it to the order"
-            )
+            raise BadInput(f"order: column {name!r}, row {row + 1}: {word!r} has no rank; add it to the order")
     levels = {column.name: column.levels() for column in table.features if column.others and column.is_words}
     without = [
         name for name, words in levels.items()

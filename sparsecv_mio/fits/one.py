@@ -130,8 +130,8 @@ def _solve_model(model: _Model, backend: Backend, options: FitOptions, limits: L
     if squared and backend.name == NATIVE and forced.needs <= {"force"} and _is_wide(model.data):
         if options.assume_box is not None:
             raise BadInput(
-                f"assume_box: needs the products of all columns, and {model.data.q} columns are too many; drop some "
-                "columns"
+                f"assume_box: not supported with {model.data.q} columns, because their products do not fit in memory; "
+                "drop some columns"
             )
         possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
         return _solve_by_rows(model, start, limits) if possible else None

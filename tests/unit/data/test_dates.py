@@ -73,9 +73,9 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     one = frame.iloc[[7]].assign(when="01.02.2023 06:00")  # the form is that of the fit, not month first
     january = record.predict(one.assign(when="01.01.2023 06:00"))
     assert (record.predict(one) - january)[0] > 0.2
-    with pytest.raises(BadInput, match=r"holds '2023-02-01' in row 1, which is not a date such as 31.12.2024; write"):
+    with pytest.raises(BadInput, match=r"row 1: '2023-02-01' is not a date such as 31.12.2024; write"):
         record.predict(one.assign(when="2023-02-01"))
-    with pytest.raises(BadInput, match="holds '19000' in row 1, which is not a date"):
+    with pytest.raises(BadInput, match="row 1: '19000' is not a date"):
         record.predict(one.assign(when=19000))
 
 
@@ -83,7 +83,7 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     ("cells", "dates", "said"),
     [
         (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
-        (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd' holds 'soon' in row 2, which is not a date such"),
+        (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd', row 2: 'soon' is not a date such"),
         (["red", "blue"], "days", "dates: no column holds dates; write them as 2024-12-31, or leave the option out"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
         (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' only orders .* as in dates=\"days,dayfirst\""),

@@ -95,7 +95,9 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     aside = fit_one(made(0), tau=2, gamma=0.3, assume_box=0.5 * largest)
     assert aside.assumed_box is None and "was ignored" in aside.warnings[0] and aside.objective == plain.objective
     monkeypatch.setattr(one, "_is_wide", lambda data: True)
-    with pytest.raises(BadInput, match="assume_box: needs the products of all columns, and 5 columns are too many"):
+    with pytest.raises(
+        BadInput, match="assume_box: not supported with 5 columns, because their products do not fit in memory"
+    ):
         fit_one(made(0), tau=2, gamma=0.3, assume_box=1.0)
 
 
