@@ -202,7 +202,7 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
         raise BadInput(f"{option_name(kind)}: requires loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
-        why = "a target is centred for squared-error loss only"
+        why = "intercept global centres the target, which requires squared-error loss"
         raise BadInput(f"loss {loss}: requires intercept fold or none, not global ({why})")
 
 
