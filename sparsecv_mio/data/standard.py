@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -704,9 +705,17 @@ def _project(data: StandardData, probe: FloatArray) -> FloatArray:
 
 def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     """Return a warning on columns that are constant, or vary only in the last digits; their coefficient is 0."""
-    places = np.flatnonzero(constant)
+    texts = {} if dataset.reading is None else {
+        f"{column}={levels[0]}": column for column, levels in dataset.reading.levels.items() if len(levels) == 1
+    }  # fmt: skip
+    single = [name for name in np.array(dataset.names, dtype=object)[constant] if name in texts]
+    places = np.array([j for j in np.flatnonzero(constant) if dataset.names[j] not in texts], dtype=np.int64)
     moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
-    said: list[str] = []
+    said = [
+        f"column {texts[name]!r} holds one text value in all rows: its coefficient is zero, but it counts in tau; "
+        f"--drop {shlex.quote(texts[name])} leaves it out"
+        for name in single
+    ]
     for still, verb, several in ((True, "is", "are"), (False, "changes", "change")):
         names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
         extent = "constant" if still else "by no more than rounding"

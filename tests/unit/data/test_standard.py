@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparsecv_mio.data import standard
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import column_moments, nearest_exponent, standardize
 from sparsecv_mio.errors import BadInput
 
@@ -220,3 +222,14 @@ def test_a_coefficient_beyond_the_floats_is_refused() -> None:
     std = standardize(Dataset.from_arrays([[0.0], [1e-200], [0.0]], [1e120, 0.0, 0.0]))
     with pytest.raises(BadInput, match="coefficient of 'x0' is too large"):
         std.coefficients([0], np.array([1.0]), np.zeros(1), 0.0)
+
+
+def test_a_text_column_of_one_value_is_named_with_its_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("x,a device,flat,y\n" + "".join(f"{k * k % 7},A7,5,{k * 5 % 11}\n" for k in range(12)))
+    warned = standardize(read_dataset(path, "y", encode="onehot")).warnings
+    assert warned[-2:] == (
+        "column 'a device' holds one text value in all rows: its coefficient is zero, but it counts in tau; "
+        "--drop 'a device' leaves it out",
+        "column 'flat' is constant: its coefficient is zero",
+    )
