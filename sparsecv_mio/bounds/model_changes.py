@@ -9,9 +9,9 @@ The two models may have different supports. The fits of one support in all folds
 of all rows minus those of the fold, and are refined by the residuals of the rows. The last correction bounds the error
 of the predictions. A fit that is not accurate enough is computed again from the rows, by `problem.objective.fit`.
 
-If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model, T
-the training rows of the fold, u an upper bound on the training objective of every model that may be optimal without N,
-and [lower, upper] an interval that contains h_N, the squared error on N of the best model without N. Then
+If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model and
+T the training rows of the fold. Let u be an upper bound on the training objective of every model that may be optimal
+without N. Let h_N, the squared error on N of the best model without N, lie in the interval [lower, upper]. Then
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2

@@ -2,8 +2,8 @@
 
 Local search finds a support of each size in every fold; its objective u is an upper bound on the minimum of the fold.
 All fits whose objective is at most u lie in an ellipsoid, which bounds their held-out loss h (docs/theory/glm.md,
-section 8). In addition, h is at least F* - u, where F* is a lower bound on the minimum objective of the full data, from
-the roots of the branch-and-bound trees of the full data.
+section 8). In addition, h is at least F* - u. Here F* is a lower bound on the minimum objective of the full data,
+computed at the roots of its branch-and-bound trees.
 """
 
 from __future__ import annotations

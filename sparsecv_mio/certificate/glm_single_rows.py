@@ -1,9 +1,10 @@
 """Held-out losses of single rows, each without a fit: a Newton step from the full-data fit, with a bound on its error.
 
-At the full-data fit theta, let z_j be the features of row j, `z_j'theta` its predictor, c_j the curvature of its
-weighted loss as a function of the predictor, and f_j minus the slope of this function. Let H = L L' be the Hessian of
-the objective and `t_j = L^{-1} z_j`. Without row i, and in the coordinates of L, the gradient is `u = f_i t_i` and the
-Hessian is `I - c_i t_i t_i'`. A Newton step `d = -(I - c_i t_i t_i')^{-1} u` changes the predictor of row j by `t_j'd`.
+Let z_j be the features of row j, theta the full-data fit, and `z_j'theta` the predictor of row j. The weighted loss of
+the row is a function of its predictor; at theta, let c_j be the curvature of this function and f_j minus its slope. Let
+H = L L' be the Hessian of the objective and `t_j = L^{-1} z_j`. Without row i, and in the coordinates of L, the
+gradient is `u = f_i t_i` and the Hessian is `I - c_i t_i t_i'`. A Newton step `d = -(I - c_i t_i t_i')^{-1} u` changes
+the predictor of row j by `t_j'd`.
 
 Let `longest` be the largest |t_j|, and m = longest |d|. As |l'''| <= l'' for these losses l, the gradient after the
 step is at most `exp(m) / 2 * longest * |d|^2` in the norm of the inverse Hessian. Call this bound delta, and let

@@ -5,7 +5,7 @@
 is minimised by Newton's method with step halving, where v_i are the features of row i and `a` is the intercept. Let g
 be the gradient and H the Hessian at the last point. The optimum lies within a distance `rho` of this point in the norm
 of H (docs/theory/glm.md, section 2). At the optimum, the margin of a row z therefore differs from that at the last
-point by at most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`, where `delta^2 = g'H^{-1}g`
+point by at most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`. Here `delta^2 = g'H^{-1}g`,
 and kappa is a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta.
 
 The module uses plain numpy, so a thread that waits for a search may call it. For squared-error loss, `refit_rows` calls

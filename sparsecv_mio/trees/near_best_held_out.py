@@ -1,8 +1,8 @@
 """Bounds on the held-out losses of all folds, from a list of near-optimal supports of the full data.
 
 A tree of the full data lists every support S of a size with an objective F_S of at most T. Let N be the held-out rows
-of a fold, F_S^(-N) the objective of S without these rows, u_N the objective of any support without them, and h_N the
-held-out loss of the best support S without them. If this S is not listed,
+of a fold, F_S^(-N) the objective of S without these rows, and u_N the objective of any support without them. Let S now
+be the best support without the rows N, and h_N its held-out loss. If this S is not listed,
 
     T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
@@ -10,12 +10,13 @@ So h_N is at least `T - u_N`, or S is listed. The held-out loss of a listed supp
 from its full-data fit (`trees/glm_left_out`). A fit without the rows N has a larger loss on them than the full-data fit
 does. The bound reaches h_N as soon as T exceeds the minimum of F by half of this difference, so short lists suffice.
 
-For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at every
-point with F of at most `level`, and `most` one at every fit of the size with F of at most `level`. Suppose that `u_N +
-anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise, between the fold's fit of a
-listed support and the optimum there would be a point with F equal to `level`, an objective without N of at most u_N and
-a loss of at most `anywhere`, a contradiction. So h_N is at most `most`, or the optimum is listed. If `most <= T - u_N`,
-the optimum is listed in any case, and the fold is solved (docs/theory/glm.md, section 9).
+For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
+points with F of at most `level`. Let `most` be such a bound at all fits of the size with F of at most `level`. Suppose
+that `u_N + anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F would be equal
+to `level` at some point between the fold's fit of a listed support and the optimum. At this point the objective without
+N is at most u_N and the loss at most `anywhere`, so F is below `level`, a contradiction. So h_N is at most `most`, or
+the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is solved
+(docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

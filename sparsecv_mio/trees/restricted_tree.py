@@ -6,7 +6,7 @@ coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
 the fit on all its columns is the fit of one of its supports, and without any one column of this fit the objective would
-exceed the cutoff; then all supports of the node within the cutoff have the same fit.
+exceed the cutoff. Then all supports of the node within the cutoff have the same fit.
 
 If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned. All supports are
 then candidates, which are compared by refits from the rows. A finished tree is never started again.

@@ -3,7 +3,7 @@
 A run never reports `proved` or prints an upper bound if `verify` would reject it. At the end of a search, the folds of
 the reported pair are refitted from the numbers of the file, and their supports are compared with those that differ in
 one column. Then a sample of the other solved subproblems is refitted. If refit and search disagree in a fold by more
-than rounding, all intervals of the fold become [0, inf), the status changes, and a warning names the pair, the fold and
+than rounding, all intervals of the fold become [0, inf) and the status changes. A warning names the pair, the fold and
 the disagreement.
 
 The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a time limit if that is less. Folds and

@@ -18,7 +18,7 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 The choice between the methods depends on counted nodes, never on time. The list for all folds is used if it costs at
 most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if folds are single rows and
 there is enough memory. If folds are not single rows, the limits are larger. With K folds, the list for all folds may
-cost K / 4 times the nodes of one tree on the full data, and then the list for most folds K / 16 times these nodes.
+cost K / 4 times the nodes of one tree on the full data. The list for most folds may then cost K / 16 times these nodes.
 """
 
 from __future__ import annotations

@@ -514,5 +514,8 @@ def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: A
 
 
 def test_a_frame_is_refused_where_a_dataset_is_needed() -> None:
-    with pytest.raises(BadInput, match=r"cross_validate takes a Dataset: Dataset.from_frame makes one of a frame"):
+    with pytest.raises(
+        BadInput,
+        match=r"cross_validate needs a Dataset, but the data are DataFrame; Dataset.from_frame converts a frame",
+    ):
         sc.cross_validate(pd.DataFrame({"x": [1.0], "y": [1.0]}), "y", gammas=None, taus=None)  # type: ignore[arg-type]
