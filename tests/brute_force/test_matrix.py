@@ -63,18 +63,18 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "solve_with_constraints", tree)
 
 
+@pytest.mark.parametrize("seed", [300, pytest.param(301, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", RESTRICTED[2:])
 @pytest.mark.parametrize("backend", VENDORS)
 @pytest.mark.usefixtures("only_by_vendor")
-def test_restricted_cells_by_other_solvers(backend: str, kind: str) -> None:
+def test_restricted_cells_by_other_solvers(backend: str, kind: str, seed: int) -> None:
     if not get_backend(backend).available().usable:
         pytest.skip(f"no {backend}")
     kinds = {"kind": KINDS[0], "folds": FOLDS[0], "weights": WEIGHTS[0], "restricted": kind}
-    for seed in range(300, 302):
-        case = hostile_problem(seed, **kinds)
-        case = replace(case, gammas=case.gammas[:1], taus=case.taus[:2])
-        words = {"method": "grid", "backend": backend, "gap": 0.0, "threads": 1}
-        assert [*contradicted(Draw(case, kinds, "as they are", words, None))] == []
+    case = hostile_problem(seed, **kinds)
+    case = replace(case, gammas=case.gammas[:1], taus=case.taus[:2])
+    words = {"method": "grid", "backend": backend, "gap": 0.0, "threads": 1}
+    assert [*contradicted(Draw(case, kinds, "as they are", words, None))] == []
 
 
 @pytest.mark.parametrize("seed", [1258, 3267])
