@@ -34,7 +34,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
-from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
+from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, ROUNDING, Interval
 
 SCHEMA = "sparsecv-bounds/1"
 SAFE, PRINTED = "safe", "as-printed"
@@ -220,7 +220,7 @@ class BoundsTable(_Grid):
 
     def cv_interval(self, g: int, t: int) -> Interval:
         """Return the certified interval of h(gamma, tau), in squared units of the file."""
-        slack = OUTWARD + 2.0**-52 * self.folds
+        slack = OUTWARD + ROUNDING * self.folds
         low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
         return Interval(
             float(low * (1.0 - slack)) * self.cv_error_factor, float(high * (1.0 + slack)) * self.cv_error_factor

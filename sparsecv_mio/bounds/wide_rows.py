@@ -239,7 +239,7 @@ def eliminate_from_rows(
     yy = float(y @ y)
     if yy > 0.0:
         aim_squared = float(aim @ aim)
-        grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST_DIGITS
+        grown = max(grown, yy / aim_squared) if aim_squared > ROUNDING * yy else LOST_DIGITS
     longest, length = float(s[0]), np.linalg.norm(solve, axis=1)
     weights = held_out - solve @ (s[:, None] * Wt)  # M_FF^-1 times the rows: x - A'z
     doubt = longest * (np.linalg.norm(weights, axis=1) + length) + np.linalg.norm(held_out, axis=1) + length

@@ -25,7 +25,7 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
-from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
+from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, ROUNDING, SHAVED
 
 PENALTY_SHARE = 0.1  # share of gamma at which supports are listed to bound their CV errors
 
@@ -236,7 +236,7 @@ class GlmCommonError(GlmObjective):
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
             low[at, fold], high[at, fold], wide[at, fold] = least, most, False
         least, most = low.sum(axis=1) / self.folds.total, high.sum(axis=1) / self.folds.total
-        rounding = (LOSS_ROUNDING + plan.k * np.finfo(float).eps) * most
+        rounding = (LOSS_ROUNDING + plan.k * ROUNDING) * most
         return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
 
     def _bound_held_out_losses(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:

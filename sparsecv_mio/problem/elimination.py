@@ -34,6 +34,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,7 @@ def _eliminate_without_copies(problem: SparseProblem) -> Eliminated:
     Q = problem.Q[np.ix_(others, others)] - cross.T @ share
     narrow = problem.select_columns(others)
     explained_not = problem.yy - float(problem.c[forced] @ centre)
-    least = np.finfo(float).eps * problem.yy  # a sum of squares below rounding does not show a constant target
+    least = ROUNDING * problem.yy  # a sum of squares below rounding does not show a constant target
     reduced = replace(
         narrow,
         Q=0.5 * (Q + Q.T),
@@ -190,7 +191,7 @@ def _regularise(correlation: FloatArray) -> FloatArray:
     out = correlation.copy()
     out.flat[:: len(out) + 1] = 1.0
     for ulps in (0.0, 16.0, 256.0, 4096.0, 65536.0):
-        shifted = out + ulps * len(out) * np.finfo(float).eps * np.eye(len(out))
+        shifted = out + ulps * len(out) * ROUNDING * np.eye(len(out))
         try:
             np.linalg.cholesky(shifted)
         except np.linalg.LinAlgError:

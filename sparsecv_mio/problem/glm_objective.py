@@ -126,7 +126,7 @@ class GlmModel:
         level = np.abs(Z) @ np.abs(self.theta)
         return np.asarray(
             4.0 * self.decrement * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", Z, self.inverse, Z), 0.0))
-            + 64.0 * np.finfo(float).eps * (1.0 + level)
+            + 64.0 * ROUNDING * (1.0 + level)
         )
 
     def rows(self, X: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from sparsecv_mio.units import ROUNDING, TINY
 
 LONG = np.longdouble
 # relative rounding of an objective, which matters if long double is no longer than double
-SLACK = 16.0 * ROUNDING if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
+SLACK = 16.0 * ROUNDING if np.finfo(LONG).eps == ROUNDING else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def _root(M: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         return factor.T, np.asarray(solve_triangular(factor, c, lower=True))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(M)
-        keep = values > len(c) * np.finfo(float).eps * values[-1]
+        keep = values > len(c) * ROUNDING * values[-1]
         half = np.sqrt(values[keep])
         return (vectors[:, keep] * half).T, (c @ vectors[:, keep]) / half
 

@@ -42,7 +42,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import CUBIC_COLUMNS
-from sparsecv_mio.units import NO_RIDGE
+from sparsecv_mio.units import NO_RIDGE, ROUNDING
 
 
 def level_set_radius(room: float, off: float = 0.0) -> float:
@@ -111,7 +111,7 @@ def smallest_eigenvalue(Q: FloatArray) -> float:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-    q, rounding = len(Q), 4.0 * len(Q) * float(np.finfo(float).eps * np.trace(Q))
+    q, rounding = len(Q), 4.0 * len(Q) * float(ROUNDING * np.trace(Q))
     try:
         factor = cho_factor(Q, check_finite=False)
         inverse = LinearOperator((q, q), matvec=lambda x: cho_solve(factor, x, check_finite=False), dtype=float)
@@ -298,7 +298,7 @@ class SparseProblem:
     @property
     def rounding(self) -> float:
         """Relative rounding error of moments summed over n rows, approximately `(24 + 0.1 sqrt n)` ulps."""
-        return float((24.0 + 0.1 * np.sqrt(self.n)) * np.finfo(float).eps)
+        return float((24.0 + 0.1 * np.sqrt(self.n)) * ROUNDING)
 
     @cached_property
     def penalty(self) -> FloatArray:

@@ -72,11 +72,11 @@ class RowFit:
         """Return the weighted sum of squared residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         e, slip = self._with_slip(data, rows)
         total = float(e @ e)
-        doubt = float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
+        doubt = float(((2.0 * np.abs(e) + slip) * slip).sum()) + ROUNDING * total
         if not doubt <= TOLD * total and self.exact is not None:
             exact = self._exact_residuals(data, rows)
             total = float(exact @ exact)
-            doubt = float(8 + len(exact)) * np.finfo(float).eps * total
+            doubt = float(8 + len(exact)) * ROUNDING * total
         return total, doubt
 
     def residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
@@ -115,7 +115,7 @@ class RowFit:
         data, size = self.data, self.data.divisor[self.support]
         beta = np.array([float(b) for b in self.exact.beta]) * size / data.y_unit
         objective = float(self.exact.objective / Fraction(data.y_unit) ** 2)
-        rounding = 8.0 * np.finfo(float).eps
+        rounding = 8.0 * ROUNDING
         exact_fit = replace(
             self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=rounding * objective
         )
@@ -224,7 +224,7 @@ def refit_squares(
         beta=fine.astype(float),
         spread=(spread / size).astype(float),
         objective=objective,
-        objective_error=FINE * load + length**2 + 2.0 * np.finfo(float).eps * objective,
+        objective_error=FINE * load + length**2 + 2.0 * ROUNDING * objective,
         v_mean=v_mean.astype(float) + shift,
         r_mean=float(r_mean) + r_shift,
         fine=(fine, v_mean, r_mean),

@@ -340,7 +340,7 @@ class GlmSubsets:
         v = np.ones(len(y)) if weights is None else weights
         v, low, high, y = v[v > 0.0], low[:, v > 0.0], high[:, v > 0.0], y[v > 0.0]
         least, most = self.fits.problem.loss.bound_losses(low, high, y)
-        rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
+        rounding = LOSS_ROUNDING + len(v) * ROUNDING
         with np.errstate(over="ignore"):
             lower, upper = least @ v * (1.0 - rounding), most @ v * (1.0 + rounding)
         # a value that overflowed gives no bound

@@ -22,7 +22,7 @@ from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shift_penalty
 from sparsecv_mio.thresholds import MANY
-from sparsecv_mio.units import KEEP_RTOL, SHAVED
+from sparsecv_mio.units import KEEP_RTOL, ROUNDING, SHAVED
 
 Value = TypeVar("Value", float, FloatArray)
 
@@ -176,7 +176,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     if problem.own_squares is not None:
         length = float(np.max((problem.own_squares + problem.penalty)[columns] * scale**2, initial=0.0))
         condition = max(condition, problem.stretch * length * (1.0 if curved else condition))
-    rounding = 50.0 * np.finfo(float).eps * condition
+    rounding = 50.0 * ROUNDING * condition
     prev, nxt = _chained_copies(problem.copies, columns)
     return NormalForm(
         columns=columns,
