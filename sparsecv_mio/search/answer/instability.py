@@ -76,20 +76,22 @@ UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 
 def instability_cost(context: Context, tau: int) -> float:
-    """Numbers that the instability of one pair touches, roughly."""
+    """Return the approximate number of floats that are read for the instability of one pair."""
     each = make_answer_fits(context.data).cost_without_rows
     return float(context.data.n) * context.folds.k * (context.data.choice.n_columns(tau) + 8.0) * each
 
 
 class Instabilities:
-    """Instabilities of the pairs of one search, each computed again only where something new is known of it.
+    """Instabilities of the pairs of one search; each is computed again only after its subproblems have changed.
 
     Parameters
     ----------
     context : Context
+        Data, grid and folds of the search.
     cells : CellTable
+        Table of subproblems.
     known : dict, optional
-        What others computed of the same search; added to.
+        Instabilities that were computed before for the same search; new ones are added.
     """
 
     def __init__(self, context: Context, cells: CellTable, known: Known | None = None) -> None:
@@ -101,7 +103,7 @@ class Instabilities:
 
     @property
     def mean_factor(self) -> float:
-        """Factor from sums in standard units to means over all rows, by weight, in units of the file."""
+        """Factor from sums in standard units to weighted means over all rows in units of the file."""
         data = self.context.data
         return data.loss_unit / data.dataset.weight_of(slice(0, data.n))
 
@@ -113,7 +115,7 @@ class Instabilities:
         g, t : int
             Indices of gamma and tau.
         cell : BestSubset
-            The best subset of all rows there.
+            Best subset of the full data at the pair.
         """
         cells = self.cells
         key = b"".join(
@@ -143,7 +145,7 @@ class Instabilities:
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
     def _changes(self, gamma: float, numbers: IntArray, full: Sequence[Losses]) -> tuple[FloatArray, FloatArray]:
-        """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
+        """Return the (F, K) changes relative to each full-data model, and bounds on their rounding errors."""
         step = max(1, CHUNK_ELEMENTS // self.context.data.n)
         changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
@@ -155,7 +157,7 @@ class Instabilities:
         return changes, doubt
 
     def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
-        """Return the supports of all rows that are tied for the best; the one that is reported first."""
+        """Return the full-data supports that are tied for the optimum, the reported one first."""
         listed = list(cell.candidates) if cell.complete else []
         if len(listed) < 2:
             return listed or [cell.support]
@@ -176,7 +178,7 @@ class Instabilities:
         return self.fits.rounding_scale
 
     def _fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
-        """Fit one support without each of some sets of rows."""
+        """Fit a support without the rows of each set in `left_out`."""
         return self.fits.fit_without_rows(support, gamma, left_out)
 
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
@@ -201,11 +203,11 @@ class Instabilities:
         return float(low.max(initial=0.0)), float(high.max(initial=0.0))
 
     def _tied_folds(self, g: int, t: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the decided folds of a pair with several optima, and the numbers of all but the one shown."""
+        """Return the solved folds of a pair with several optima, and the numbers of the optima that are not shown."""
         return [(where[2], others) for where, others in self.cells.others.items() if where[:2] == (g, t)]
 
     def _open(self, g: int, t: int, full: Losses, which: IntArray) -> OpenFolds:
-        """Return what bounds the changes of folds whose best model is not known."""
+        """Return the quantities that bound the changes of folds whose best model is not known."""
         cells, folds = self.cells, self.context.folds
         losses = full.losses
         training = np.array([losses.sum() - losses[self.left_out[fold]].sum() for fold in which])
@@ -218,7 +220,7 @@ class Instabilities:
         )  # fmt: skip
 
     def _values(self, g: int, t: int) -> FloatArray:
-        """(K,): at least the training objective of every optimum of a fold, tied ones included."""
+        """(K,): upper bounds on the training objective of every optimum of a fold, tied ones included."""
         return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size)
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
@@ -249,7 +251,7 @@ class Instabilities:
         return np.where(needs_own_centres(data, [self.left_out[fold] for fold in which]), np.inf, distance)
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
-        """Bound the largest change where the best model of all rows is not known either."""
+        """Bound the largest change if the best full-data model is not known either."""
         top = cell.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
@@ -257,17 +259,18 @@ class Instabilities:
 
 @dataclass(frozen=True, eq=False)
 class StabilityTable:
-    """h and instability of every pair, per row and in units of the file.
+    """CV error h and instability of every pair, per row and in units of the file.
 
     Attributes
     ----------
     now : PairBounds
+        Bounds of the pairs.
     h_lower, h_upper, h : (G, T) arrays
-        The CV error.
+        Bounds on the CV error, and its estimate.
     lower, upper, nominal : (G, T) arrays
-        The instability: its interval, and its value at the present supports; 0, inf and inf where it was not computed.
+        Bounds on the instability, and its value at the known supports; 0, inf and inf if it was not computed.
     known : (G, T) bool array
-        Whether every best model is known.
+        True for pairs whose best models are all known.
     """
 
     now: PairBounds
@@ -287,15 +290,16 @@ class StabilityTable:
         return lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), np.clip(self.h + weight * self.nominal, lower, upper)
 
     def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> LeastCriterion:
-        """Return the pair with the least criterion, and what is proved of it.
+        """Return the pair with the smallest criterion, and its bounds.
 
         Parameters
         ----------
         weight : float
+            Weight of the instability.
         gap : float
-            Relative gap at which the choice counts as proved.
+            Relative gap of a certified choice.
         gammas, taus : arrays
-            The grid.
+            Grid.
         """
         lower, upper, nominal = self.criterion(weight)
         lowest = np.unravel_index(int(np.argmin(lower)), lower.shape)
@@ -306,7 +310,7 @@ class StabilityTable:
         return LeastCriterion(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
 
     def missing(self, weight: float, gap: float) -> BoolArray:
-        """(G, T): pairs whose interval has to be narrower for the choice to be proved."""
+        """(G, T): pairs whose bounds have to be narrower before the choice is certified."""
         lower, upper, _ = self.criterion(weight)
         least = float(upper.min())
         open_pairs = ~self.known & (lower < least * (1.0 - gap))
@@ -321,9 +325,20 @@ class StabilityTable:
 
 @dataclass(frozen=True)
 class LeastCriterion:
-    """The pair with the least criterion: `lower <= min over the grid`, `nominal` and `upper` are the pair's.
+    """The pair with the smallest criterion, and bounds on the minimum over the grid.
 
-    `allowance`: width of the interval of the pair with the smallest lower bound, from ties and rounding.
+    Attributes
+    ----------
+    pair : tuple of (int, int)
+        Indices of gamma and tau.
+    lower : float
+        Lower bound on the minimum over the grid.
+    upper, nominal : float
+        Upper bound and value of the criterion at the pair.
+    allowance : float
+        Width of the bounds at the pair with the smallest lower bound, from ties and rounding.
+    proved : bool
+        True if the choice is certified.
     """
 
     pair: Pair
@@ -335,12 +350,14 @@ class LeastCriterion:
 
 
 def is_closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
-    """Whether an interval is closed: `upper - lower <= gap upper + allowance`.
+    """Return True if `upper - lower <= gap upper + allowance`.
 
     Parameters
     ----------
     lower, upper : float
+        Bounds.
     gap, allowance : float
+        Relative gap, and width from ties and rounding.
     """
     return bool(np.isfinite(upper)) and upper - lower <= gap * upper + allowance
 
@@ -357,12 +374,15 @@ def stability_table(
     Parameters
     ----------
     instabilities : Instabilities
+        Instabilities of the search.
     now : PairBounds
+        Bounds of the pairs.
     best : sequence of BestSubsets
-        By gamma, the best subsets of all rows.
+        Best subsets of the full data, by gamma.
     weights : tuple of float
+        Weights of the instability.
     expired : callable
-        True leaves the others unknown.
+        Function that returns True to leave the other instabilities unknown.
     """
     context, shape = instabilities.context, now.lower.shape
     taus, unit = context.grid.taus.tolist(), context.cv_error_factor
@@ -392,10 +412,12 @@ class ChoiceByWeight:
 
     Attributes
     ----------
-    pair : gamma, tau
-    stated : LeastCriterion
-    pairs : tuple of (weight, pair, proved)
-        What every weight chooses, where there are several.
+    pair : tuple of (int, int)
+        Indices of gamma and tau.
+    stated : StableChoice
+        Choice in the form of the record.
+    pairs : tuple of (float, Pair, bool)
+        Weight, chosen pair and certification for each weight, if there are several.
     """
 
     pair: Pair
@@ -466,20 +488,22 @@ def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
 def stability_of_model(
     context: Context, cells: CellTable, pair: Pair, cell: BestSubset, choice: ChoiceByWeight | None, known: Known
 ) -> Stability | None:
-    """Return how stable the model of a pair is; None where it would take long, or some fold has no support yet.
+    """Return the stability of the model of a pair; None if it would take long, or if a fold has no support yet.
 
     Parameters
     ----------
     context : Context
+        Data, grid and folds of the search.
     cells : CellTable
-    pair : gamma, tau
-        Indices.
+        Table of subproblems.
+    pair : tuple of (int, int)
+        Indices of gamma and tau.
     cell : BestSubset
-        The best subset of all rows there.
+        Best subset of the full data at the pair.
     choice : ChoiceByWeight or None
-        Where it was chosen by a weight.
+        Choice by a weight of the instability, if one was requested.
     known : dict
-        Instabilities that were computed already.
+        Instabilities that were computed before.
     """
     quick = instability_cost(context, cell.tau) <= QUICK_WORK
     if choice is None and (context.deadline.abandoned.is_set() or not quick):
