@@ -58,6 +58,8 @@ class Target(NamedTuple):
         Sum that a fit minimises, without the penalty.
     null_model : str
         Model without features, whose error is the baseline of the explained share.
+    explained : str
+        Name of the share that a model explains of the losses of held-out rows.
     link : {"identity", "logit", "log"}
         Link function: the linear predictor is the link of the expected target.
     unit : str
@@ -86,6 +88,7 @@ class Target(NamedTuple):
     cv_error: str
     total: str
     null_model: str
+    explained: str
     link: str = "identity"
     unit: str = ""
     ratio: str = ""
@@ -111,18 +114,21 @@ TARGETS = {
     Loss.SQUARED: Target(
         values=Values.NUMBERS, model="ridge", row_loss="squared error", losses="squared errors",
         cv_error="mean squared error", total="||y - Xb||^2", null_model="the mean",
+        explained="R^2 of held-out rows",
         proof_restrictions=("adjust", "force_out", "count"), is_quadratic=True,
     ),
     Loss.LOGISTIC: Target(
         values=Values.CLASSES, model="logistic", row_loss="log loss", losses="log losses", cv_error="mean log loss",
-        total="sum of log losses", null_model="the class frequencies", link="logit",
+        total="sum of log losses", null_model="the class frequencies",
+        explained="share of the log loss explained (McFadden R^2)", link="logit",
         unit="log odds", ratio="odds ratio", options=("positive", "class_weight"),
         reason="no other loss has classes", proof_restrictions=(),
         gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
     ),
     Loss.POISSON: Target(
         values=Values.COUNTS, model="Poisson", row_loss="half deviance", losses="half deviances",
-        cv_error="mean half deviance", total="sum of half deviances", null_model="the mean rate", link="log",
+        cv_error="mean half deviance", total="sum of half deviances", null_model="the mean rate",
+        explained="share of the deviance explained", link="log",
         unit="log rates", ratio="rate ratio", options=("exposure",),
         reason="only counts have exposures", gammas_over_rows=(3.0, 3000.0, 7),
         separated="the rows of count 0 from the others",

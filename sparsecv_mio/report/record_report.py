@@ -285,13 +285,8 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         facts.append((f"{record.null_name} alone", format_number(record.null_error)))
     if record.mae is not None:
         facts.append(("MAE of held-out rows", mark_estimate(format_number(record.mae), record.estimate)))
-    if record.r_squared is not None and record.classes is not None:
-        explained = mark_estimate(share(record.r_squared), record.estimate)
-        facts.append(("share of the log loss explained (McFadden R^2)", explained))
-    elif record.r_squared is not None and not record.loss.is_quadratic:
-        facts.append(("share of the deviance explained", mark_estimate(share(record.r_squared), record.estimate)))
-    elif record.r_squared is not None:
-        facts.append(("R^2 of held-out rows", mark_estimate(share(record.r_squared), record.estimate)))
+    if record.r_squared is not None:
+        facts.append((record.loss.target.explained, mark_estimate(share(record.r_squared), record.estimate)))
     if record.refined is not None:
         facts.append(("gamma refined at this tau", format_number(record.refined.gamma)))
     return tuple(facts)
