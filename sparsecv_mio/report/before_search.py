@@ -73,25 +73,7 @@ def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
 
 
 def _findings(found: Inspection) -> list[str]:
-    lines = []
-    if found.incomplete:
-        rows = "row has" if found.incomplete == 1 else "rows have"
-        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that would be used")
-    if f"--na-within {Within.FOLDS}" in found.options:
-        lines.append(
-            "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-            "rows; --nested and `predict --interval` do not work with this option"
-        )
-    unread = [
-        column_facts.name
-        for column_facts in found.columns
-        if column_facts.drop and any(note.endswith(OR_DROP) for note in column_facts.notes)
-    ]
-    if unread:
-        lines.append(
-            f"{abbreviate_list([quoted_name(name) for name in unread])}: left out of the command below (--drop), "
-            "because some cells are not numbers; to keep a column, correct these cells as its notes say"
-        )
+    lines = _describe_missing_rows(found) + _describe_unread_columns(found)
     for names in found.factors:
         levels = abbreviate_list([quoted_name(name) for name in names])
         lines.append(
@@ -109,6 +91,33 @@ def _findings(found: Inspection) -> list[str]:
     if len(found.columns) > MOST_CORRELATED:
         lines.append(f"correlations were not computed: there are more than {MOST_CORRELATED:,} columns")
     return lines
+
+
+def _describe_missing_rows(found: Inspection) -> list[str]:
+    """Return lines on rows with missing values, and on the rows from which these are imputed."""
+    lines = []
+    if found.incomplete:
+        rows = "row has" if found.incomplete == 1 else "rows have"
+        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that would be used")
+    if f"--na-within {Within.FOLDS}" in found.options:
+        lines.append(
+            "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
+            "rows; --nested and `predict --interval` do not work with this option"
+        )
+    return lines
+
+
+def _describe_unread_columns(found: Inspection) -> list[str]:
+    """Return a line on columns that the proposed command leaves out because some cells are not numbers."""
+    unread = [
+        column.name for column in found.columns if column.drop and any(note.endswith(OR_DROP) for note in column.notes)
+    ]
+    if not unread:
+        return []
+    return [
+        f"{abbreviate_list([quoted_name(name) for name in unread])}: left out of the command below (--drop), "
+        "because some cells are not numbers; to keep a column, correct these cells as its notes say"
+    ]
 
 
 def _plan(found: Inspection, path: str) -> list[str]:

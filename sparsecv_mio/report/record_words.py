@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -262,16 +262,21 @@ def _selection_lines(record: Record) -> list[str]:
         return []
     if common == len(model) and len(counts) == len(model):
         return [f"{head}: all {fitted} select the features of this model"]
+    return [f"{head}: {'; '.join(_compare_with_folds(counts, model, k, fitted))}"]
+
+
+def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str) -> list[str]:
+    """Return clauses on features of a model that not all folds choose, and on other features that folds choose."""
+    n_common = sum(count == k for name, count in counts.items() if name in model)
     some = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name not in model]
-    if common:
-        parts = [f"all {fitted} select {common} of the {several(len(model), 'feature')} of this model"]
-        parts += [f"the other features are selected less often: {abbreviate_list(some)}"] if some else []
+    if n_common:
+        clauses = [f"all {fitted} select {n_common} of the {several(len(model), 'feature')} of this model"]
+        clauses += [f"the other features are selected less often: {abbreviate_list(some)}"] if some else []
     else:
         none = f"no feature of this model is in all {fitted}"
-        parts = [f"{none}: {abbreviate_list(some)}" if some else none]
-    parts += [f"features that are not in this model: {abbreviate_list(besides)}"] if besides else []
-    return [f"{head}: {'; '.join(parts)}"]
+        clauses = [f"{none}: {abbreviate_list(some)}" if some else none]
+    return clauses + ([f"features that are not in this model: {abbreviate_list(besides)}"] if besides else [])
 
 
 def _is_in_time_order(record: Record) -> bool:
