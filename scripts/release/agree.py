@@ -2,7 +2,7 @@
 
 The recipe asks for what `sparsecv-mio[full]` does, too.
 
-    python scripts/release/agree.py [--tag v0.2.0] [--repository OWNER/NAME]
+    python scripts/release/agree.py [--tag v0.3.0] [--repository OWNER/NAME]
 
 Prints a line for each that does not; the exit code is their number. Only Python is needed.
 """
