@@ -1,6 +1,6 @@
 """Numbers of columns, folds and bytes at which a computation changes its algorithm.
 
-Each threshold was found by timing the two algorithms on either side of it. Both algorithms give the same answer.
+Each threshold was found by timing the two algorithms on either side of it. The two algorithms give the same answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Batches of runs: a plan becomes tasks, each task stores its outcome in a folder, and the folder becomes a table.
 
-This folder also compares MIO backends and draws figures of many runs. The rest of the package does not import it
-(:mod:`sparsecv_mio.satellites`).
+This folder also compares MIO backends and draws figures of many runs. The rest of the package does not import this
+folder (:mod:`sparsecv_mio.satellites`).
 """
 
 COMMANDS = {

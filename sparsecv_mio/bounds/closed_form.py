@@ -5,8 +5,8 @@ A pair is a size tau and a ridge penalty gamma.
 **Training-loss bound.** The held-out error of a fold is at least the minimum training objective on all rows minus the
 minimum training objective on the training rows of the fold.
 
-**Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` that without the rows of
-a fold N, and `h_N(b)` the sum of squared errors of b on N. For every b
+**Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` the training objective
+without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. For every b
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 

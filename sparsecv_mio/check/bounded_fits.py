@@ -1,8 +1,8 @@
 """Moments and ridge fits of many supports, with bounds on their rounding errors, which are 0 in exact arithmetic.
 
-An approximate solution is computed first, and its error is then bounded. Let Q be the Gram matrix of the columns of a
-support, c their products with the target and yy the sum of squares of the target. All bounds are in one norm, `|x|^2 =
-x'M^{-1}x` with `M = Q + diag(weight)`. Let `r = x - M z`, for any z:
+Each fit is first solved approximately, and the error of the approximate solution is then bounded. Let Q be the Gram
+matrix of the columns of a support, c their products with the target and yy the sum of squares of the target. All bounds
+are in one norm, `|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)`. Let `r = x - M z`, for any z:
 
 * `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`;
 * `|r| <= sum of |r_i||e_i|` for the unit vectors e_i. At first `|e_i|^2 <= 1 / weight_i`, or a bound from a matrix near

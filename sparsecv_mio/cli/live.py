@@ -1,4 +1,4 @@
-"""Progress of a run on the screen: a terminal has a view that redraws itself, other output one line every ten seconds.
+"""Progress of a run: on a terminal as a view that redraws itself, elsewhere as one line every ten seconds.
 
 Both show the current step, the best CV error found so far (`~` marks an estimate), the certified bounds and the share
 of the work that is done. The view has one row for each tau; neighbouring taus without a solved pair (tau, gamma) share

@@ -2,7 +2,7 @@
 
 A number is an unevaluated sum of two floats (about 32 digits), computed in plain numpy by the error-free sums and
 products of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and some machines do not have
-them. Callers multiply by powers of two so that all numbers stay within 1e-280 and 1e280.
+them. Callers multiply by powers of two so that all numbers stay between 1e-280 and 1e280.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ times the penalty weight of column j.
 
 Wherever F is at most a number `level`, F is at least a quadratic q (docs/theory/glm.md, section 3), whose moments form
 a `SparseProblem`. Let v be a lower bound that a tree proves on the minimum of q over a support S. Then F_S is at least
-v or above `level`.
+v, or F_S is above `level`.
 """
 
 from __future__ import annotations

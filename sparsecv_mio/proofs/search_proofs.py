@@ -1,4 +1,4 @@
-"""Proofs of cross-validations with squared-error loss: for every pair (tau, gamma), few statements about its folds.
+"""Proofs of cross-validations with squared-error loss, with few statements about the folds of each pair (tau, gamma).
 
 The search has found the best support of every subproblem, and a proof has to show that these supports are the best. For
 each gamma, one tree on the full data proves a threshold for each size. These are the smallest thresholds for which the

@@ -1,4 +1,4 @@
-"""Certified cross-validation from a file or arrays to a record, also nested.
+"""Certified cross-validation and nested cross-validation, from a file or arrays to a record.
 
 `solve` reads data and calls `cross_validate`, which searches for the best pair (tau, gamma). Both build a `Question`:
 the rows, folds, grid and options by which a model is chosen. The search runs in a separate thread, so that a time limit

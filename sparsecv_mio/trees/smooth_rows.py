@@ -1,6 +1,6 @@
 """Best-subset problems with a smooth convex loss from the rows of a data set, and held-out losses from full-data fits.
 
-Columns have the standard numbering and the units of the file; the trees centre and scale them.
+Columns are numbered as in standard coordinates, but have the units of the file; the trees centre and scale them.
 """
 
 from __future__ import annotations

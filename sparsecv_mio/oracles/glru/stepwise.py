@@ -4,8 +4,8 @@ Each step trains candidates in the order of the lower bounds on their error coun
 is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the
 paper, in both directions, bounds the error count of every fit that differs in one column from the current one.
 
-Three things are not in the paper: a candidate whose two bounds are equal is not trained; a training ends as soon as its
-error count is known, or is known to be no smaller than the smallest one found; columns can also be added.
+Three things are not in the GLRU paper: a candidate whose two bounds are equal is not trained; a training ends as soon
+as its error count is known, or is known to be no smaller than the smallest one found; columns can also be added.
 """
 
 from __future__ import annotations

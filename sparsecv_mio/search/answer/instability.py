@@ -1,4 +1,4 @@
-"""Instability of a model when a fold is held out: bounds for every pair, and the choice of a pair that includes it.
+"""Instability of a model when a fold is held out: its bounds for every pair, and its use in the choice of a pair.
 
 The instability of a pair (tau, gamma) is the largest change of the losses of all rows, per row, that results from
 holding out one fold (:mod:`sparsecv_mio.bounds.model_changes`). Losses are squared errors or log losses. If the
