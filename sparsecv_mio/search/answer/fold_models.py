@@ -203,28 +203,36 @@ def _predictions(
 ) -> tuple[IntArray, FloatArray]:
     """Return the result of :func:`predictions_by_fold`; raise `OutOfTime` after a time of `time.monotonic`."""
     data, supports = used_columns(record, everything)
+    if data.loss.is_quadratic:
+        predicted = _predict_by_moments(record, data, supports, plan)
+    else:
+        predicted = _predict_by_rows(record, data, supports, plan, until)
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+def _predict_by_moments(
+    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan
+) -> FloatArray:
+    """Return the predictions of the rows that each fold scores, fold by fold, by the model of the fold."""
     predicted = np.empty(plan.scored)
-    if not data.loss.is_quadratic:
-        _predict_by_rows(record, data, supports, plan, predicted, until)
-    for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss.is_quadratic else ():
+    for fold, problem, support, beta in _fits(record, data, supports, plan):
         rows = plan.scored_rows(fold)
         V, root = problem.centre_rows(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted, y_center = V @ beta, (problem.own or data).y_center
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
         )
-    order = np.argsort(plan.order[: plan.scored], kind="stable")
-    return plan.all_scored, predicted[order]
+    return predicted
 
 
 def _predict_by_rows(
-    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray,
-    until: float,
-) -> None:  # fmt: skip
-    """Write the probabilities, or expected counts, of the rows that each fold scores, by its model."""
+    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, until: float
+) -> FloatArray:
+    """Return the probabilities, or expected counts, of the rows that each fold scores, by the model of the fold."""
     from sparsecv_mio.problem.glm_refit import refit_glm
 
-    begun = time.monotonic()
+    predicted, begun = np.empty(plan.scored), time.monotonic()
     for fold in range(plan.k):
         spent = time.monotonic() - begun  # for the folds so far; the other folds would take about as long each
         if begun + spent * plan.k / max(fold, 1) > until:
@@ -235,6 +243,7 @@ def _predict_by_rows(
         predictors, exposures = fit.predictors(data, plan.scored_rows(fold)), data.dataset.row_exposure
         means = INVERSE_LINKS[data.loss.target.link](predictors)
         predicted[of_fold] = means if exposures is None else means * exposures[plan.scored_rows(fold)]
+    return predicted
 
 
 def with_fold_models(record: Any) -> Record:
