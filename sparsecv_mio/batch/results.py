@@ -266,7 +266,7 @@ def relative(
                 f"these rows differ in {', '.join(differing)}; choose among them with --where, or give --problem "
                 f"{columns}"
             )
-        raise BadInput(f"{option} {baseline}: the table has several rows for {first_problem!r}; {how}")
+        raise BadInput(f"{option} {baseline}: the table has several rows for {first_problem!r}: {how}")
     compared = frame.copy()
     for column in values:
         below = keys.map(dict(zip(keys[base.index], base[column].astype(float), strict=True))).astype(float)

@@ -243,7 +243,7 @@ def test_tables_name_the_loss_of_every_search_and_peer(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {"loss", "gammas", "taus", "estimator"} <= {*settings_columns(table)}
     with pytest.raises(
-        BadInput, match="several rows of 'd 4 0': these rows differ in loss; .*--problem data,folds,seed,loss"
+        BadInput, match="several rows for 'd 4 0': these rows differ in loss; .*--problem data,folds,seed,loss"
     ):
         relative(table, ["cv_error"], "estimator=ridge")
     ratios = relative(table, ["cv_error"], "estimator=ridge", ["data", "loss"])["cv_error"]

@@ -53,7 +53,7 @@ def test_numbers_over_those_of_a_baseline() -> None:
     assert list(ratio[:4]) == [1.0, 0.2, 1.0, 1.2] and np.isnan(ratio[4])
     less = relative(RUNS, ["mios"], "method=grid", reduction=True)["mios"]
     assert np.allclose(less[:4], [0.0, 80.0, 0.0, -20.0])
-    with pytest.raises(BadInput, match=r"several rows of '10'.*--problem"):
+    with pytest.raises(BadInput, match=r"several rows for '10'.*--problem"):
         relative(RUNS, ["mios"], "method=grid", ["folds"])
     with pytest.raises(BadInput, match="--relative method=joint: no row"):
         relative(RUNS, ["mios"], "method=joint")
