@@ -127,7 +127,10 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
-            raise Contradiction(f"lower bound {self.lower!r} exceeds upper bound {self.upper!r}")
+            raise Contradiction(
+                f"the lower bound {self.lower!r} exceeds the upper bound {self.upper!r} on the same number; please "
+                "report this"
+            )
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

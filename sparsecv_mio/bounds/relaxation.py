@@ -298,7 +298,9 @@ def relax_problem(
     """
     form = unit_diagonal(problem, diagonal=diagonal)
     if form is None:
-        raise ValueError("the matrix of the problem is singular to rounding")
+        raise ValueError(
+            "the Gram matrix plus the penalty is singular up to rounding; give a larger gamma or drop dependent columns"
+        )
     return relax_form(form, taus, accuracy=accuracy)
 
 

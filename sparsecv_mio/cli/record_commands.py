@@ -433,10 +433,15 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
         check_level(level, stored.data.n)
     if level is None or train is None:
         if level is not None or train is not None:
-            missing = "--train DATA, the file of the record" if train is None else "--interval LEVEL, such as 0.9"
+            missing = (
+                "--train DATA, the data from which the record was made"
+                if train is None
+                else "--interval LEVEL, such as 0.9"
+            )
             present = "--interval" if train is None else "--train"
             raise BadInput(
-                f"{present}: also give {missing}; intervals need the fold models, which are fitted again to this file"
+                f"{present}: also give {missing}; intervals need the fold models, which are fitted again to the "
+                "training data"
             )
         return None
     from sparsecv_mio.certificate.read_back import data_of, folds_again

@@ -219,8 +219,8 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         real = os.path.realpath(place)
         if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:
             raise BadInput(
-                f"--proof: {place}{NUMBERS}, the file for its table of numbers, is another file of this run; name "
-                "another proof"
+                f"--proof: the numbers of the proof would be written to {place}{NUMBERS}, which this run also uses; "
+                "give --proof another file name"
             )
         if real in taken and special(real) != "a device":
             raise BadInput(f"{option}: {place} is also {taken[real]}; name another file")

@@ -303,8 +303,8 @@ class FoldPlan:
         """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
-                f"{who}: folds {self.spec!r} overlap, or neither train on nor score some rows; give folds that score "
-                "each row at most once and train on all other rows"
+                f"{who}: with folds {self.spec!r}, a row is scored twice, or a fold neither trains on a row nor scores "
+                "it; give folds that score each row at most once and train on all other rows"
             )
 
     @property

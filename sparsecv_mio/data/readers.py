@@ -158,7 +158,9 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
     names = arrays.pop("names", None)
     labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names.reshape(-1)]
     if len(labels) != X.shape[1]:
-        raise BadInput(f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names: give one a column")
+        raise BadInput(
+            f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names: give one name per column"
+        )
     return from_matrix(path, wanted, X, y, labels, arrays)
 
 

@@ -59,7 +59,7 @@ class SideOptions(Restrictions):
         for name in (name for group in self.together for name in group):
             if name in made.adjust:
                 raise BadInput(
-                    f"adjust, together: column {name!r} is in both options, but an adjusted column is not selected; "
+                    f"adjust, together: column {name!r} is in both options, but adjusted columns are in every model; "
                     "remove it from one of them"
                 )
         return made
@@ -354,7 +354,9 @@ class NearOptions(PathOptions):
         if not isinstance(self.within, Real):
             raise BadInput(f"within: {str(self.within)[:30]!r} is not a number; give a share, for example 0.01 for 1%")
         if not 0.0 <= self.within < math.inf:
-            raise BadInput(f"within: {self.within:g} is out of range; give 1% or another share of at least 0")
+            raise BadInput(
+                f"within: {self.within:g} is out of range; give a share of at least 0, for example 0.01 for 1%"
+            )
         check_whole("most", self.most, 1)
         super().__post_init__()
         check_forcing(replace(self.restrictions, count=()), "near-optimal lists")

@@ -23,7 +23,7 @@ computed by this package has an allowance for rounding only.
 `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or that
 its bound is not trusted. Backends that solve a sequence of models have one model in each round. `Stop.STALLED` means
 that a round changed neither the bound nor the incumbent: the tolerances of the solver are wider than the requested gap,
-and further rounds would not end.
+which no number of further rounds would reach.
 """
 
 from __future__ import annotations

@@ -229,7 +229,11 @@ def validation_rows(
     if extra.names != dataset.names:
         raise BadInput("the validation data must have the columns of the training data, in their order")
     _, values = binary_labels(dataset)
-    if not np.isin(extra.y, values).all():
-        raise BadInput(f"target {extra.target!r} of the validation data has a value that the training data do not have")
+    unknown = extra.y[~np.isin(extra.y, values)]
+    if len(unknown):
+        raise BadInput(
+            f"target {extra.target!r} of the validation data has the value {unknown[0]:g}; the training data have only "
+            f"{values[0]:g} and {values[1]:g}"
+        )
     center, divisor = _center_and_divisor(dataset, scale, intercept)
     return np.ascontiguousarray((extra.X - center) / divisor), np.where(extra.y == values[1], 1.0, -1.0)

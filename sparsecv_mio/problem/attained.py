@@ -19,7 +19,7 @@ the condition, so d = 0. []
 The condition depends neither on the chosen features nor on gamma, so the fit on the columns z alone determines whether
 it holds for all models. A certified ball around this fit (`problem.glm_refit`) proves that the minimiser exists, with
 all rounding errors. A run starts only if there is such a ball for all rows and for the training rows of every fold.
-Otherwise a linear program searches for a direction d, and the error message names its columns.
+Otherwise a linear program searches for such a d, and the error message names the columns in which d is not 0.
 
 **Held-out rows.** Most folds need no fit of their own. Let the full-data fit on z have the Hessian H and a gradient of
 length g in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of

@@ -1,4 +1,4 @@
-"""The definition of the problem for logistic and Poisson loss, in plain numpy and in units of the file.
+"""The definition of the problem for logistic and Poisson loss, in plain numpy and in the original units of the data.
 
     F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2
 

@@ -1,9 +1,9 @@
 """Trees that prove lower bounds (thresholds) on objectives with logistic loss; relaxation points close their leaves.
 
-A node (I, F) of a tree includes the columns I and may choose from the columns F. A point b gives a leaf the bound `sum
-H(u_i) - sum_I c_j - (the tau - |I| largest c_j of F)`. Here H is the entropy, and u_i is the size of the slope of the
-loss of row i at b, with the intercept that balances the slopes of both classes; docs/proof-format.md defines `c_j =
-g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
+A node (I, F) of a tree includes the columns I and may choose from the columns F. A point b gives a leaf the bound
+`sum H(u_i) - sum of c_j over I - sum of the k largest c_j over F`, with `k = tau - |I|`. Here H is the entropy, and u_i
+is the size of the slope of the loss of row i at b, with the intercept that balances the slopes of both classes;
+docs/proof-format.md defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
 """
 
 from __future__ import annotations

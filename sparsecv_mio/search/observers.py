@@ -1,12 +1,12 @@
 """Output of a running search: signals, progress, the trace and the checkpoint.
 
 A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) closes. The first line describes
-the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds",
-"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...], "stage"}`. Pairs are
-sorted by gamma, then by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null.
-`estimates` contains a CV error for every tau at its best gamma, or null. `proved` is `[tau, gamma]`: the best pair is
-certified among the pairs of size at most `tau` or of gamma at least `gamma`; either number, or the list, may be null.
-`stage` describes the last step that began.
+the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment:
+`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs", "stage"}`. The entries of
+`pairs` are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row, in squared units of the
+target; an unknown upper bound is null. `estimates` contains, for every tau, the smallest estimate of the CV error over
+gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified among the pairs of size at most
+`tau` or of gamma at least `gamma`; either number, or the list, may be null. `stage` describes the last step that began.
 
 A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
 `gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is

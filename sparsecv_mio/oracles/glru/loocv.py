@@ -1,10 +1,10 @@
 """Leave-one-out predictions and classification errors of one fit, by bounds and Newton steps, with few trainings.
 
 **Bounds.** Let w be the coefficients of the full-data fit, alpha its dual variables, l_i the loss of row i and t_i its
-predictor. For the L2 penalty without an intercept, all bounds follow from three numbers for each row (`x_i' w`, `x_i'
-u`, `||x_i||^2`). With `u = w - X' alpha / ((n - 1) ridge)` and `a_i = alpha_i / ((n - 1) ridge)`, the primal point that
-belongs to the dual point without row i is `v_i = w - u - a_i x_i`, and the midpoint ball of :mod:`.optimum_region`
-gives
+predictor. For the L2 penalty without an intercept, let `u = w - X' alpha / ((n - 1) ridge)`. All bounds then follow
+from three numbers for each row (`x_i' w`, `x_i' u`, `||x_i||^2`). With `a_i = alpha_i / ((n - 1) ridge)`, the primal
+point that belongs to the dual point without row i is `v_i = w - u - a_i x_i`, and the midpoint ball of
+:mod:`.optimum_region` gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
     slack_i = Fenchel-Young residuals of the remaining rows / (n - 1) + ridge/4 ||u + a_i x_i||^2

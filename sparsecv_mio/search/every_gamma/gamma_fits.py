@@ -11,7 +11,7 @@ Every term is monotone in lam. Therefore sums of the terms at the two ends of an
 and its derivatives on the interval.
 
 `RowFits` has the fits for folds of one row. A support needs one factorisation for all folds together, that of the full
-data. With `z = Q'x` for the held-out row x, s its share of the intercept, and
+data. With `z = Q'x` for the held-out row x, s the part of its leverage that the intercept causes, and
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 

@@ -12,12 +12,12 @@ If the choice is not certified on the whole grid, it may be certified on a part 
 three kinds of pairs: all pairs up to some tau, all pairs from some gamma on, and the pair with the smallest upper bound
 of the grid. If more pairs are certified without this last pair, it is omitted. The condition on a part is the same as
 on the grid: `upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and
-the smallest lower bound of a pair of the part.
+the smallest lower bound of a pair of the part; ties and rounding widen the interval of the pair with that lower bound.
 
 The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
 standard error of the minimum. Therefore the pair with the minimum h must be known exactly, no pair may be below it, and
 all pairs that are simpler than the chosen one must be proved to be more than one standard error above it. The chosen
-pair is reported, so it is solved too. The rule needs nothing else from the table.
+pair is reported, so it is solved too. The rule needs no other bounds.
 """
 
 from __future__ import annotations

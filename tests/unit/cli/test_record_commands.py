@@ -385,7 +385,7 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     for options, said in (
         (
             ["--interval", "0.9"],
-            "--interval: also give --train DATA, the file of the record; intervals need the fold models",
+            "--interval: also give --train DATA, the data from which the record was made; intervals need the fold",
         ),
         (
             ["--train", str(PROSTATE_FILE)],
