@@ -113,7 +113,7 @@ def test_every_declared_kernel_is_among_those_compiled_ahead() -> None:
 def test_a_batch_compiles_the_same_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list[int]()
     monkeypatch.setattr(warmup, "warm_up", lambda: calls.append(1))
-    _compile_once()
+    _compile_once.__wrapped__()  # past what the process remembers
     assert calls == [1]
 
 
