@@ -325,14 +325,15 @@ def _describe_fit(
 
 
 def _describe_read_lines(new: NewRows) -> list[str]:
-    """Return a note on lines of the file that are read although the record skipped these lines of its own data."""
+    """Return a note on lines of the file that are read although the record skipped the same lines of its own data."""
     from sparsecv_mio.data.readers import name_lines
 
     if not new.read_lines:
         return []
+    lines = ",".join(filter(None, (new.skipped_lines, new.read_lines)))
     return [
-        f"no line of this file was skipped, although the record skipped {name_lines(new.read_lines)} of the data "
-        f"of the fit; --skip-lines {new.read_lines} skips them here too"
+        f"read as data in this file: {name_lines(new.read_lines)}, although the record skipped the same line numbers "
+        f"of the data of the fit; --skip-lines {lines} skips them here too"
     ]
 
 

@@ -6,7 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tokenize import TokenError
@@ -414,8 +414,8 @@ def read_rows(
 ) -> NewRows:  # fmt: skip
     """Return selected columns of new rows, whose target may be missing.
 
-    Lines that the record skipped are numbered in its own file. In another file they are skipped only if the file cannot
-    be read with them.
+    Lines that the record skipped are numbered in its own file. In another file the first ones are skipped, as far as
+    the file cannot be read with them; all are skipped if the last one is the last line of the file, such as totals.
 
     Parameters
     ----------
@@ -449,15 +449,26 @@ def read_rows(
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
         return _read_new_rows(path, wanted, how, learnt, id)
-    unskipped = replace(how, skip_lines=None)
-    try:
-        rows = _read_new_rows(path, wanted, unskipped, replace(learnt, how=unskipped), id)
-        return rows._replace(read_lines=lines)
-    except BadInput:
-        if not _has_columns(path, wanted, how):
-            raise
-        rows = _read_new_rows(path, wanted, how, learnt, id)
-        return rows._replace(skipped_lines=lines)
+    parts = lines.split(",")
+    has_same_end = how.skipped_lines[-1].stop - 1 == _count_lines(path)
+    failure: BadInput | None = None
+    for count in (0, *([] if has_same_end else range(1, len(parts)))):
+        unskipped = replace(how, skip_lines=",".join(parts[:count]) or None)
+        try:
+            rows = _read_new_rows(path, wanted, unskipped, replace(learnt, how=unskipped), id)
+            return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:]))
+        except BadInput as error:
+            failure = failure or error
+    if failure is not None and not _has_columns(path, wanted, how):
+        raise failure
+    return _read_new_rows(path, wanted, how, learnt, id)._replace(skipped_lines=lines)
+
+
+def _count_lines(path: str | Path) -> int:
+    """Return the number of the last line of a plain text file that is not empty."""
+    with suppress(OSError), open(path, "rb") as stream:
+        return max((number for number, line in enumerate(stream, start=1) if line.strip()), default=0)
+    return 0
 
 
 def _has_columns(path: str | Path, wanted: Wanted, how: Reading) -> bool:

@@ -132,7 +132,8 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
     at = "at this gamma" if record.continuous is not None else "at any gamma"
     return (
-        f"excluded: certified not to have the minimum CV error {at}; its CV error may be far above this bound{computed}"
+        f"excluded: certified not to improve on the minimum CV error {at}, up to the gap; its CV error may be far "
+        f"above this bound{computed}"
     )
 
 

@@ -637,6 +637,21 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     assert "has another layout than the data of the record" in capsys.readouterr().err
 
 
+def test_a_row_in_the_place_of_a_totals_line_is_predicted(tmp_path: Path, capsys: Said) -> None:
+    rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(16)]
+    data, longer, record = tmp_path / "units.csv", tmp_path / "longer.csv", tmp_path / "record.json"
+    data.write_text("\n".join(["a,b,y", "kg,m,s", *rows[:12], "66,30,150"]) + "\n")
+    longer.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")
+    ask = ["--skip-lines", "2,15", "--folds", "3", "--gamma", "1", "--tau", "1", "-q", "--json", str(record)]
+    assert run(["solve", str(data), "-t", "y", *ask]) == 0
+    capsys.readouterr()
+    assert run(["predict", str(record), str(longer)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 17 and "line 15, although" in printed.err and "line 2, as in" in printed.err
+    assert run(["predict", str(record), str(data)]) == 0
+    assert capsys.readouterr().out.count("\n") == 13
+
+
 def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_path: Path, capsys: Said) -> None:
     rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(12)]
     data, new, record = tmp_path / "units.csv", tmp_path / "new.csv", tmp_path / "record.json"
@@ -647,7 +662,7 @@ def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 5 and "no line of this file was skipped, although" in printed.err
+    assert printed.out.count("\n") == 5 and "read as data in this file: line 2, although" in printed.err
     assert run(["predict", str(record), str(new), "--skip-lines", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.out.count("\n") == 4 and "skipped" not in printed.err

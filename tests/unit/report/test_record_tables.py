@@ -73,7 +73,7 @@ def test_estimates_are_marked(record: Record) -> None:
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
     assert f" {row.tau} " in text and "~" not in text
-    assert "\nexcluded: certified not to have the minimum CV error at any gamma" in text
+    assert "\nexcluded: certified not to improve on the minimum CV error at any gamma, up to the gap" in text
     ended = replace(marked, status="limit")
     text = printed(lambda console: print_answer(console, ended), 200)
     assert (
