@@ -175,7 +175,7 @@ class Checks:
             Path of the field, which is recomputed.
         """
         self.mark_recomputed_fields(name)
-        shown = [_shorten(repr(value)) for value in (said, found)]
+        shown = [_shorten(repr(value)) for value in _differing_fields(said, found)]
         return self.require(said == found, name, f"the record has {shown[0]}, but the data give {shown[1]}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
@@ -267,6 +267,14 @@ class Checks:
         bounds = [words for name in names for words in self._bounds.get(name, ())]
         bounds += [self._left[name] for name in names if name in self._left]
         return BOUNDED + "; ".join(dict.fromkeys(bounds)) if bounds else READ
+
+
+def _differing_fields(said: object, found: object) -> tuple[object, object]:
+    """Return the differing fields of two objects of one dataclass, by name; other objects unchanged."""
+    if type(said) is not type(found) or not is_dataclass(said):
+        return said, found
+    names = [each.name for each in fields(said) if getattr(said, each.name) != getattr(found, each.name)]
+    return {name: getattr(said, name) for name in names}, {name: getattr(found, name) for name in names}
 
 
 def _shorten(text: str) -> str:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SUM_DIGITS = 1e-4  # relative difference of a rounded total from the sum of its column
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as in exports
 NINES = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0})  # missing-value codes, also with a minus sign
 CODES = frozenset({
@@ -821,22 +822,33 @@ def rows_without_data(table: RawTable) -> dict[int, str]:
     """Return the rows of a file without data, such as a second header, units or totals, with their text.
 
     In such a row, more than half of the numeric columns are text or empty. The last row also counts if its only text is
-    one without a digit in the first column.
+    one without a digit in the first column, or if its numbers are the sums of their columns.
     """
     columns = [column for column in table.columns if not column.is_words]
+    last = table.rows - 1
     texts = {
         row: text for column in reversed(columns) if 2 * len(column.others) < table.rows
         for row, text in column.others.items() if not reading_options.describe_unreadable_text(text)
     }  # fmt: skip
     if table.lines is None or len(texts) > MOST_NAMED:
         return {}
+    if _has_sums(columns, last):
+        texts.setdefault(last, next((column.others[last] for column in table.columns if last in column.others), "sums"))
 
     def has_no_data(row: int) -> bool:
         empty = sum(row in column.others or bool(column.empty[row]) for column in columns)
-        is_total = row == table.rows - 1 and row in columns[0].others and not re.search(r"\d", columns[0].others[row])
-        return 2 * empty > len(columns) or is_total
+        is_total = row == last and row in columns[0].others and not re.search(r"\d", columns[0].others[row])
+        return 2 * empty > len(columns) or is_total or (row == last and _has_sums(columns, last))
 
     return {row: texts[row] for row in sorted(texts) if has_no_data(row)}
+
+
+def _has_sums(columns: Sequence[RawColumn], row: int) -> bool:
+    """Return True if at least two numbers of a row are not 0, and each number is the sum of the column above it."""
+    known = [column.numbers for column in columns if np.isfinite(column.numbers[row])]
+    sums = [float(np.nansum(column[:row])) for column in known]
+    is_sum = [math.isclose(column[row], total, rel_tol=SUM_DIGITS) for column, total in zip(known, sums, strict=True)]
+    return row > 1 and all(is_sum) and sum(total != 0.0 for total in sums) >= 2
 
 
 def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[int]) -> str:

@@ -333,6 +333,20 @@ def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> No
     assert warned(40, 60, "5", onehot) == ()  # half of the levels have one row
 
 
+@pytest.mark.parametrize("label", ["Summe", "Total", ""])
+def test_a_last_row_of_sums_is_proposed_to_be_skipped(label: str, tmp_path: Path) -> None:
+    """The label is in a column of dates, so that no numeric column holds text."""
+    path, rng = tmp_path / "export.csv", np.random.default_rng(0)
+    values = rng.normal(10.0, 2.0, (20, 3)).round(2)
+    rows = [f"2024-01-{k + 1:02d},{','.join(map(str, row))}" for k, row in enumerate(values)]
+    total = ",".join(f"{number:.2f}" for number in values.sum(axis=0))
+    path.write_text("\n".join(["day,a,b,y", *rows, f"{label},{total}"]) + "\n")
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.n == 20 and "--skip-lines '22'" in found.options
+    path.write_text("\n".join(["day,a,b,y", *rows]) + "\n")
+    assert not any("--skip-lines" in option for option in inspect_file(path, "y", Reading(), None).options)
+
+
 def test_decimal_commas_below_a_line_of_units_are_found(tmp_path: Path) -> None:
     """The advice of each message leads to the command that reads the file."""
     path, rng = tmp_path / "lab.csv", np.random.default_rng(3)
