@@ -104,8 +104,8 @@ class PairProof(ABC):
             yield from self._gamma(g)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput(
-                "--proof: the proof does not reach the bounds of the record, perhaps because of ties; no proof is "
-                "written"
+                "--proof: rounding or ties keep the proof below the bounds of the record; no proof is written. Give a "
+                "larger --gamma or subtract constants from columns far from 0, or use verify"
             )
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._mean_interval(self.least, self.upper)

@@ -803,8 +803,10 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     if size.complete:
         return f"certified to be all models with a {value} up to {format_number(size.threshold)}"
     if record.most is not None and size.models >= record.most:
-        best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to include all models with a {value} below {format_number(size.complete_to)}"
+        complete_to = format_number(size.complete_to)
+        if size.complete_to <= size.best:
+            return f"the best ones found (--most {record.most:,}); no model has a {value} below {complete_to}"
+        return f"the best ones (--most {record.most:,}), certified to include all models with a {value} below {complete_to}"
     cut = "cut short by rounding error" if record_words.has_stopped_early(record) else "cut short by the limit"
     if size.models and size.complete_to > size.best:
         return f"{cut}, certified to include all models with a {value} below {format_number(size.complete_to)}"

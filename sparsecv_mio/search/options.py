@@ -314,7 +314,7 @@ class SearchOptions:
     Traceback (most recent call last):
     ...
     sparsecv_mio.errors.BadInput: refine: requires method auto, rounds, joint, algorithm1 or grid, not descent \
-(descent already varies gamma, bounds solves no MIO)
+(method descent already varies gamma, and method bounds solves no pair)
     """
 
     scale: Scale = Scale.LENGTH

@@ -91,7 +91,7 @@ def test_what_is_no_design(table: dict[str, Any], message: str) -> None:
 def test_rows_of_validation_may_be_as_many() -> None:
     table = {"design": "toeplitz", "n": [10, 12], "p": 3, "support": 1, "validation": "n"}
     assert [source.load().n for source in make_sources(table, Path())] == [20, 24]
-    with pytest.raises(BadInput, match="validation .or the word n. are whole numbers"):
+    with pytest.raises(BadInput, match="validation must be whole numbers"):
         list(make_sources({**table, "validation": "m"}, Path()))
 
 

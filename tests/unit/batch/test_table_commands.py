@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -92,7 +93,7 @@ def test_boxes_of_a_few_data_sets_have_a_panel_each(runs: str, tmp_path: Path, m
     frame, table, titles = pd.read_parquet(runs), tmp_path / "runs.parquet", list[list[str]]()
     drawn = draw.boxes
     monkeypatch.setattr(draw, "boxes", lambda parts, *rest: titles.append(list(parts)) or drawn(parts, *rest))
-    write_table(frame.assign(data=["ab"[k % 2] for k in range(len(frame))]), table)
+    write_table(frame.assign(data=np.where(frame["design_snr"] == 5.0, "a", "b")), table)
     for more in ([], ["--panels", "estimator"], ["--relative", "estimator=lasso"]):
         assert run(["plot", str(table), "--value", "test_error", *more, "--out", str(tmp_path / "f.png")]) == 0
     assert titles[0] == ["a", "b"] and "lasso" in titles[1] and titles[2] == [""]

@@ -68,7 +68,7 @@ def test_refusals() -> None:
         design_matrix(data, "none", "x")
     with pytest.raises(BadInput, match="columns of the training data"):
         validation_rows(data, Dataset.from_arrays(data.X[:, :2], data.y))
-    with pytest.raises(BadInput, match="do not"):
+    with pytest.raises(BadInput, match="has the value 1; the training data have only -2 and 5"):
         validation_rows(data, Dataset.from_arrays(data.X, np.where(data.y > 0.0, 5.0, 1.0)))
     with pytest.raises(BadInput, match="holdout"):
         holdout_split(data, 1.5)

@@ -79,4 +79,4 @@ def test_a_quick_answer_is_a_record_of_every_size() -> None:
     assert all(np.isfinite(row.cv_error) and row.estimate for row in records[0].table)
     shown = run.progress()
     assert shown.cv_error == min(row.cv_error for row in shown.taus) and shown.estimate
-    assert shown.stage == "supports of all folds: pass 1"
+    assert shown.stage == "fold searches: tau 1 to 3"
