@@ -242,7 +242,7 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     scope, certificate = _search_space(record), record.certificate
     own = own_line(record, digits)
     if _is_trivial(record):
-        return [f"minimum CV error {scope}: no certified bound yet"]
+        return [f"minimum CV error {scope}: no certified bound"]
     ends = format_interval(certificate.lower, certificate.upper, digits)
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
     loosest = record.loosest
@@ -274,7 +274,7 @@ def own_line(record: records.Record, digits: int) -> str:
     if row is None or (decided if record.least is not None else row.upper <= record.upper):
         return ""
     if not math.isfinite(row.upper) and not row.lower > 0.0:
-        return "CV error of this pair: no certified bound yet"
+        return "CV error of this pair: no certified bound"
     if not math.isfinite(row.upper):
         return f"CV error of this pair: at least {format_number(row.lower, digits)} (certified)"
     return f"CV error of this pair: in {format_interval(row.lower, row.upper, digits)} (certified)"
