@@ -313,6 +313,7 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
             most = max(int(count[column]) for column in columns)
             winner = _winner([float(row[column]) for column in columns], optimum_kind(value, best))
             winning = None if winner is None else _text(winner, digits, value in whole)
+            winning = None if all(plain[column] == winning for column in columns) else winning
             for column in columns:
                 text, error = plain[column], float(spread[column])
                 shown = bold(text) if text == winning else text
