@@ -805,7 +805,7 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     if record.most is not None and size.models >= record.most:
         below = f"with a {value} below {format_number(size.complete_to)}"
         if size.complete_to <= size.best:
-            return f"the best ones found (--most {record.most:,}), certified that there is no model {below}"
+            return f"the best ones found (--most {record.most:,}), certified to omit no model {below}"
         return f"the best ones (--most {record.most:,}), certified to include all models {below}"
     cut = "cut short by rounding error" if record_words.has_stopped_early(record) else "cut short by the limit"
     if size.models and size.complete_to > size.best:

@@ -78,6 +78,11 @@ def finish(run: Any) -> dict[str, Any]:
     return answer(run)
 
 
+def without_table(record: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a record without the table of its pairs, and this table."""
+    return {name: value for name, value in record.items() if name != "table"}, record["table"]
+
+
 def begun(run: Any) -> Any:
     run.begin()
     return run
@@ -121,7 +126,15 @@ def test_carried_on_from_any_safe_point(
         again, signals = prepared(method, threads=threads)
         observers.resume(again, file)
         signals.listen(safe_point=count)
-        assert finish(again) == expected, (method, n)
+        found = finish(again)
+        if threads > 1:  # other pairs may have other bounds, because steps end in another order
+            found, rows = without_table(found)
+            compared, others = without_table(expected)
+            for row, other in zip(rows, others, strict=True):
+                assert max(row["lower"], other["lower"]) <= min(row["upper"] or np.inf, other["upper"] or np.inf), row
+            assert found == compared, (method, n)
+        else:
+            assert found == expected, (method, n)
         n *= growth
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
