@@ -25,7 +25,7 @@ from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.data.cure import drop_fold_wording
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
@@ -45,7 +45,7 @@ from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.trees.without_ridge import check_independent, most_columns
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import TIE_RTOL
 
 NOT_TOLD_APART = (
@@ -251,7 +251,7 @@ def best_subsets(
         best_subsets(data, **asked)
 
     def check() -> None:
-        _check_columns(dataset, grid, options)
+        standardize_and_check(dataset, options, grid.gammas.tolist(), grid.taus.tolist())
 
     clock = start_clock(options, stop, began, make_first_use("path", options, dataset, find_tiny), progress, check)
     search = PathSearch(dataset, grid, options, clock, progress)
@@ -274,13 +274,6 @@ class _Row(NamedTuple):
     cell: BestSubset
     row: PathRow
     quick: bool
-
-
-def _check_columns(dataset: Dataset, grid: Grid, options: PathOptions) -> StandardData:
-    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
-    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
-    check_independent(data, grid.gammas.tolist(), most_columns(data, int(grid.taus.max())))
-    return data
 
 
 class PathSearch:
@@ -327,7 +320,8 @@ class PathSearch:
 
     def standardize(self) -> StandardData:
         """Return the data in standard coordinates and store them; `record` requires this call."""
-        self._data = _check_columns(self.dataset, self.grid, self.options)
+        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
+        self._data = standardize_and_check(self.dataset, self.options, gammas, taus)
         _ = self.dataset.fingerprint  # computed now, because there is no time for it after the limit
         return self._data
 

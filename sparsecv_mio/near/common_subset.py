@@ -23,7 +23,7 @@ from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
@@ -44,7 +44,7 @@ from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.trees.without_ridge import check_independent, most_columns
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import PROVED_RTOL
 
 
@@ -126,18 +126,11 @@ def common_search(
         best_common_subset(data, folds, **asked)
 
     def check() -> None:
-        _check_columns(dataset, plan, grid, options)
+        standardize_and_check(dataset, options, grid.gammas.tolist(), grid.taus.tolist(), plan)
 
     needs = make_first_use("common", replace(options, restrictions=NONE), dataset, find_tiny)
     clock = start_clock(options, stop, began, needs, check=check)
     return CommonSearch(dataset, plan, grid, options, clock)
-
-
-def _check_columns(dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions) -> StandardData:
-    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
-    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
-    check_independent(data, grid.gammas.tolist(), most_columns(data, int(grid.taus.max())), plan)
-    return data
 
 
 class CommonSearch:
@@ -196,8 +189,8 @@ class CommonSearch:
         return self.record()
 
     def _prepare(self) -> None:
-        options, expired = self.options, self.clock.has_expired
-        data = _check_columns(self.dataset, self.plan, self.grid, options)
+        grid, expired = self.grid, self.clock.has_expired
+        data = standardize_and_check(self.dataset, self.options, grid.gammas.tolist(), grid.taus.tolist(), self.plan)
         _ = self.dataset.fingerprint
         values = make_support_values(data, self.plan, "criterion common")
         self.data = data

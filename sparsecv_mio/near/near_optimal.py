@@ -18,7 +18,7 @@ from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
@@ -35,7 +35,7 @@ from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import SearchOptions, with_keywords
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.trees.without_ridge import check_independent, most_columns
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
@@ -263,7 +263,7 @@ def near_optimal(
 
     def check() -> None:
         if gamma is not None and taus is not None:
-            _check_columns(dataset, plan, options, gamma, grid.taus.tolist())
+            standardize_and_check(dataset, options, [gamma], grid.taus.tolist(), plan)
 
     clock = start_clock(options, stop, began, needs, check=check)
     search = NearSearch(dataset, plan, options, clock)
@@ -283,15 +283,6 @@ def _check_pair(
             "leave gamma out"
         )
     return grid
-
-
-def _check_columns(
-    dataset: Dataset, plan: FoldPlan | None, options: NearOptions, gamma: float, taus: Sequence[int]
-) -> StandardData:  # fmt: skip
-    """Return the data in standard coordinates; raise `BadInput` if columns without a penalty are dependent."""
-    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
-    check_independent(data, [gamma], most_columns(data, max(taus)), plan)
-    return data
 
 
 class NearSearch:
@@ -355,7 +346,7 @@ class NearSearch:
 
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.has_expired
-        data = _check_columns(self.dataset, self.plan, options, gamma, taus)
+        data = standardize_and_check(self.dataset, options, [gamma], taus, self.plan)
         _ = self.dataset.fingerprint
         terms = WholeTerms.from_data(data)
         sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})

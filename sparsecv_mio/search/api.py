@@ -60,7 +60,7 @@ from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers
-from sparsecv_mio.trees.without_ridge import check_independent, most_columns
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import NATIVE, Model, Scale, Within
 
@@ -116,8 +116,7 @@ def _start_clock(question: Question) -> Deadline:
         given = options.within(question.dataset)
         if not options.by_folds:  # which change the data
             grid = question.grid()[1]
-            data = standardize(question.dataset, given.scale, given.intercept, given.restrictions, given.loss)
-            check_independent(data, grid.gammas.tolist(), most_columns(data, int(grid.taus.max())), question.folds)
+            standardize_and_check(question.dataset, given, grid.gammas.tolist(), grid.taus.tolist(), question.folds)
 
     options, hooks = question.options, question.hooks
     needs = make_first_use("search", options, question.dataset, search_tiny)

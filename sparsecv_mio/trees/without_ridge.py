@@ -29,18 +29,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import comb
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, find_constant_columns
+from sparsecv_mio.data.standard import StandardData, find_constant_columns, standardize
 from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.attained import check_optimum_exists
 from sparsecv_mio.problem.training_moments import (
     CentredRows,
@@ -49,9 +52,10 @@ from sparsecv_mio.problem.training_moments import (
     row_moments,
     training_moments,
 )
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.units import ROUNDING, TINY
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Scale
 
 CONSTANT = "is constant"
 DEPENDENT = "are linearly dependent"
@@ -66,6 +70,54 @@ MAX_SUSPECTS = 1 << 14  # subsets of one size that may be singular by their mome
 LARGEST_RIDGE = 1e100  # maximum penalty weight: columns have a length of at least 1e-50
 CLEAR_RIDGE = 1e-9  # penalty, as a share of the largest squared length of a column, that makes every fit regular
 NAMED = 1e-6  # coefficient in a dependency, as a share of the largest one, above which a message names a column
+
+
+class FitKeywords(Protocol):
+    """The options that determine the standard coordinates of a data set."""
+
+    @property
+    def scale(self) -> Scale:
+        """Unit in which the penalty measures columns."""
+
+    @property
+    def intercept(self) -> Intercept:
+        """Type of the intercept."""
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """Restrictions by names of the data."""
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of the fits."""
+
+
+def standardize_and_check(
+    dataset: Dataset, options: FitKeywords, gammas: Sequence[float], taus: Iterable[int], folds: FoldPlan | None = None
+) -> StandardData:  # fmt: skip
+    """Return the data in standard coordinates, checked by :func:`check_independent` for models of some sizes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set.
+    options : FitKeywords
+        Scale, intercept, restrictions and loss.
+    gammas : sequence of float
+        Ridge weights.
+    taus : iterable of int
+        Maximum numbers of features of the models.
+    folds : FoldPlan, optional
+        Folds; None checks all rows alone.
+
+    Raises
+    ------
+    BadInput
+        If the data cannot be standardized, or if columns are dependent.
+    """
+    data = standardize(dataset, options.scale, options.intercept, options.restrictions, options.loss)
+    check_independent(data, gammas, most_columns(data, max(taus)), folds)
+    return data
 
 
 def check_independent(

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.answer.recheck import recheck_snapshot
@@ -43,7 +42,7 @@ from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.trees.without_ridge import check_independent, most_columns
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.words import Model
 
 
@@ -93,9 +92,8 @@ class RunningSearch:
     def standardize(self) -> Context:
         """Transform the data to standard coordinates; afterwards a record can be built."""
         question, options = self.question, self.question.options
-        data = standardize(question.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        most = most_columns(data, int(self.grid.taus.max()))
-        check_independent(data, self.grid.gammas.tolist(), most, question.folds)
+        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
+        data = standardize_and_check(question.dataset, options, gammas, taus, question.folds)
         request = options.request(self.grid)
         all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
         context = Context(
