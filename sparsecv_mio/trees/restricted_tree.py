@@ -170,7 +170,7 @@ class RestrictedTree:
         self.M = form.matrix()
         self.kept: dict[tuple[int, ...], float] = {}
         self._fitted: dict[int, tuple[float, tuple[int, ...]]] = {}
-        self._uncertain: list[UncertainSigns] = []
+        self._uncertain: set[UncertainSigns] = set()
         self.open = OpenNodes[RestrictedNode]()
         root = family.root
         if root is not None:
@@ -276,7 +276,7 @@ class RestrictedTree:
         places = np.concatenate((at_zero[gain <= margin], at[drop_cost <= margin]))
         uncertain = make_mask(self.form.columns[places].tolist()) & signed
         if uncertain:
-            self._uncertain.append(UncertainSigns(value, active, uncertain, inside, columns))
+            self._uncertain.add(UncertainSigns(value, active, uncertain, inside, columns))
 
     def _choose_signs(self, fit: UncertainSigns) -> Iterator[int]:
         """Yield the sets of columns that may be the active columns of a support with a fit."""
@@ -300,16 +300,13 @@ class RestrictedTree:
             return ties
         if self.wrong_signs is None or sum(1 << fit.uncertain.bit_count() for fit in fits) > MOST_REFITTED:
             return None
-        valid, tried = dict(ties), set[tuple[int, ...]]()
-        for active in map(
-            lambda mask: tuple(columns_in_mask(mask)), chain.from_iterable(map(self._choose_signs, fits))
-        ):
-            if active not in tried:
-                tried.add(active)
-                if len(self.wrong_signs(np.array(active, dtype=np.int64))):
-                    valid.pop(active, None)
-                else:
-                    valid.setdefault(active, np.nan)
+        valid = dict(ties)
+        for mask in set(chain.from_iterable(map(self._choose_signs, fits))):
+            active = tuple(columns_in_mask(mask))
+            if len(self.wrong_signs(np.array(active, dtype=np.int64))):
+                valid.pop(active, None)
+            else:
+                valid.setdefault(active, np.nan)
         return valid if valid else None
 
     def _incumbent(self) -> IntArray:
