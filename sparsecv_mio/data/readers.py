@@ -450,18 +450,25 @@ def read_rows(
     if learnt is None or lines is None or are_lines_given:
         return _read_new_rows(path, wanted, how, learnt, id)
     parts = lines.split(",")
+
+    def read_without(count: int) -> NewRows:
+        """Return the rows without the first parts of the lines."""
+        skipped, kept = ",".join(parts[:count]), ",".join(parts[count:])
+        options = replace(how, skip_lines=skipped or None)
+        rows = _read_new_rows(path, wanted, options, replace(learnt, how=options), id)
+        return rows._replace(skipped_lines=skipped, read_lines=kept)
+
+    try:
+        return read_without(0)
+    except BadInput as error:
+        reason = error
     has_same_end = how.skipped_lines[-1].stop - 1 == _count_lines(path)
-    failure: BadInput | None = None
-    for count in (0, *([] if has_same_end else range(1, len(parts)))):
-        unskipped = replace(how, skip_lines=",".join(parts[:count]) or None)
-        try:
-            rows = _read_new_rows(path, wanted, unskipped, replace(learnt, how=unskipped), id)
-            return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:]))
-        except BadInput as error:
-            failure = failure or error
-    if failure is not None and not _has_columns(path, wanted, how):
-        raise failure
-    return _read_new_rows(path, wanted, how, learnt, id)._replace(skipped_lines=lines)
+    for count in range(1, 1 if has_same_end else len(parts)):
+        with suppress(BadInput):
+            return read_without(count)
+    if not _has_columns(path, wanted, how):
+        raise reason
+    return read_without(len(parts))
 
 
 def _count_lines(path: str | Path) -> int:
