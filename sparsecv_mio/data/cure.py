@@ -822,33 +822,37 @@ def rows_without_data(table: RawTable) -> dict[int, str]:
     """Return the rows of a file without data, such as a second header, units or totals, with their text.
 
     In such a row, more than half of the numeric columns are text or empty. The last row also counts if its only text is
-    one without a digit in the first column, or if its numbers are the sums of their columns.
+    one without a digit in the first column.
     """
     columns = [column for column in table.columns if not column.is_words]
-    last = table.rows - 1
     texts = {
         row: text for column in reversed(columns) if 2 * len(column.others) < table.rows
         for row, text in column.others.items() if not reading_options.describe_unreadable_text(text)
     }  # fmt: skip
     if table.lines is None or len(texts) > MOST_NAMED:
         return {}
-    if _has_sums(columns, last):
-        texts.setdefault(last, next((column.others[last] for column in table.columns if last in column.others), "sums"))
 
     def has_no_data(row: int) -> bool:
         empty = sum(row in column.others or bool(column.empty[row]) for column in columns)
-        is_total = row == last and row in columns[0].others and not re.search(r"\d", columns[0].others[row])
-        return 2 * empty > len(columns) or is_total or (row == last and _has_sums(columns, last))
+        is_last = row == table.rows - 1
+        is_total = is_last and row in columns[0].others and not re.search(r"\d", columns[0].others[row])
+        return 2 * empty > len(columns) or is_total
 
     return {row: texts[row] for row in sorted(texts) if has_no_data(row)}
 
 
-def _has_sums(columns: Sequence[RawColumn], row: int) -> bool:
-    """Return True if at least two numbers of a row are not 0, and each number is the sum of the column above it."""
-    known = [column.numbers for column in columns if np.isfinite(column.numbers[row])]
-    sums = [float(np.nansum(column[:row])) for column in known]
-    is_sum = [math.isclose(column[row], total, rel_tol=SUM_DIGITS) for column, total in zip(known, sums, strict=True)]
-    return row > 1 and all(is_sum) and sum(total != 0.0 for total in sums) >= 2
+def rows_of_sums(table: RawTable) -> list[int]:
+    """Return the last row of a file if each of its numbers is the sum of the column above it; otherwise no row.
+
+    At least two of the sums must differ from 0.
+    """
+    last = table.rows - 1
+    if table.lines is None or last < 2:
+        return []
+    numbers = [column.numbers for column in table.columns if not column.is_words and np.isfinite(column.numbers[last])]
+    sums = [float(np.nansum(column[:last])) for column in numbers]
+    are_sums = np.isclose([column[last] for column in numbers], sums, rtol=SUM_DIGITS, atol=0.0)
+    return [last] if are_sums.all() and np.count_nonzero(sums) >= 2 else []
 
 
 def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[int]) -> str:
@@ -858,14 +862,20 @@ def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[
 
 
 def _check_rows(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
-    """Raise `BadInput` that names rows without data and the keyword that skips them."""
-    rows = {} if wanted.has_fixed_options else rows_without_data(table)
-    if rows:
+    """Raise `BadInput` that names rows without data, or a row of sums, and the keyword that skips them."""
+    if wanted.has_fixed_options:
+        return
+    if rows := rows_without_data(table):
         named = abbreviate_list([f"{text[:30]!r} in row {row + 1}" for row, text in rows.items()])
         lines = plural(len(rows), "line")
         raise BadInput(
             f"{several(len(rows), 'row')} {'holds' if len(rows) == 1 else 'hold'} text where other rows have numbers "
             f'({named}): leave the {lines} out with skip_lines="{skipped_lines(table, how, rows)}", or correct the file'
+        )
+    if last := rows_of_sums(table):
+        raise BadInput(
+            f"row {last[0] + 1}, the last one, holds the sums of the other rows: leave the line out with "
+            f'skip_lines="{skipped_lines(table, how, last)}", or correct the file'
         )
 
 

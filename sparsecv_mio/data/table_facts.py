@@ -31,6 +31,7 @@ from sparsecv_mio.data.cure import (
     numbered_dates,
     numbers_rows,
     quote_names,
+    rows_of_sums,
     rows_without_data,
     skipped_lines,
 )
@@ -252,7 +253,7 @@ def _read_with_evident_options(
         Notes on columns with proposed missing-value codes.
     """
     table, how = _with_number_format(read_raw(path, wanted, how), path, wanted, how)
-    if rows := rows_without_data(table):
+    if rows := {*rows_without_data(table), *rows_of_sums(table)}:
         how = replace(how, skip_lines=skipped_lines(table, how, rows))
         table = read_raw(path, wanted, how)
     codes, notes = _find_codes(table)
@@ -297,29 +298,24 @@ def _format_doubts(table: RawTable, how: Reading) -> dict[str, str]:
 
 def _find_codes(table: RawTable) -> tuple[list[str], dict[str, str]]:
     """Return words among numbers, and numbers such as -999, that may be missing-value codes, and notes on columns."""
-    in_texts = {text for text_column in table.columns if text_column.is_words for text in text_column.others.values()}
-    numbers = {
-        text_column.name: find_code(text_column.numbers[np.isfinite(text_column.numbers)])
-        for text_column in table.columns
-    }
+    in_texts = {text for column in table.columns if column.is_words for text in column.others.values()}
+    numbers = {column.name: find_code(column.numbers[np.isfinite(column.numbers)]) for column in table.columns}
     codes, notes = list[str](), dict[str, str]()
-    for text_column in table.columns:
-        texts, code, said = sorted(set(text_column.others.values())), numbers[text_column.name], list[str]()
-        if texts and (
-            text_column.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(text_column.others))
-        ):
+    for column in table.columns:
+        texts, code, said = sorted(set(column.others.values())), numbers[column.name], list[str]()
+        if texts and (column.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(column.others))):
             continue
         if texts:
             verb = "counts" if len(texts) == 1 else "count"
             words = abbreviate_list([repr(text) for text in texts])
-            said.append(f"{words} in {several(len(text_column.others), 'row')} {verb} as missing (--na-values)")
-        is_elsewhere = any(code in column.numbers and numbers[column.name] != code for column in table.columns)
+            said.append(f"{words} in {several(len(column.others), 'row')} {verb} as missing (--na-values)")
+        is_elsewhere = any(code in other.numbers and numbers[other.name] != code for other in table.columns)
         if code is not None and abs(code) in NINES and not is_elsewhere:
             texts.append(f"{code:g}")
             said.append(f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})")
         codes += texts
         if said:
-            notes[text_column.name] = "; ".join(said)
+            notes[column.name] = "; ".join(said)
     return list(dict.fromkeys(codes)), notes
 
 

@@ -343,6 +343,8 @@ def test_a_last_row_of_sums_is_proposed_to_be_skipped(label: str, tmp_path: Path
     path.write_text("\n".join(["day,a,b,y", *rows, f"{label},{total}"]) + "\n")
     found = inspect_file(path, "y", Reading(), None)
     assert found.n == 20 and "--skip-lines '22'" in found.options
+    with pytest.raises(BadInput, match='row 21, the last one, holds the sums of the other rows: .* skip_lines="22"'):
+        read_dataset(path, "y")
     path.write_text("\n".join(["day,a,b,y", *rows]) + "\n")
     assert not any("--skip-lines" in option for option in inspect_file(path, "y", Reading(), None).options)
 
