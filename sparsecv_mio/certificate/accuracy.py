@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.units import ROUNDING
 
 if TYPE_CHECKING:
     pass
@@ -191,7 +192,7 @@ TIED_LOG_ODDS = 1e-10  # difference of log odds up to which rounding may separat
 
 def _tie_width(chance: FloatArray) -> FloatArray:
     """Return the difference of probabilities that corresponds to `TIED_LOG_ODDS`, or to rounding near 1."""
-    return TIED_LOG_ODDS * chance * (1.0 - chance) + 4.0 * np.finfo(float).eps * chance
+    return TIED_LOG_ODDS * chance * (1.0 - chance) + 4.0 * ROUNDING * chance
 
 
 def predict_positive(chance: FloatArray, threshold: float | None = None) -> BoolArray:

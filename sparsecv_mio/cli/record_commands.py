@@ -429,25 +429,17 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
     """Return the models of the folds, if intervals are requested."""
     from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
 
-    if level is not None:
-        with_fold_models(stored)
-        check_level(level, stored.data.n)
-    if level is None or train is None:
-        if level is not None or train is not None:
-            missing = (
-                "--train DATA, the data from which the record was made"
-                if train is None
-                else "--interval LEVEL, such as 0.9"
-            )
-            present = "--interval" if train is None else "--train"
-            raise BadInput(
-                f"{present}: also give {missing}; intervals need the fold models, which are fitted again to the "
-                "training data"
-            )
+    why = "intervals need the fold models, which are fitted again to the training data"
+    if level is None:
+        if train is not None:
+            raise BadInput(f"--train: also give --interval LEVEL, such as 0.9; {why}")
         return None
+    searched = with_fold_models(stored)
+    check_level(level, stored.data.n)
+    if train is None:
+        raise BadInput(f"--interval: also give --train DATA, the data from which the record was made; {why}")
     from sparsecv_mio.certificate.read_back import data_of, folds_again
 
-    searched = with_fold_models(stored)
     dataset = data_of(stored, train)
     folds = folds_again(searched.folds, dataset)
     return FoldModels.from_record(searched, dataset, folds)

@@ -435,7 +435,7 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
 
 
 def _has_estimates(record: Record) -> bool:
-    return any(size_row.row.estimate and not size_row.excluded for size_row in size_rows.best_by_tau(record))
+    return any(size_row.is_estimate for size_row in size_rows.best_by_tau(record))
 
 
 def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
@@ -587,16 +587,14 @@ def _tau_table(record: Record) -> ReportTable:
         (k for k, size_row in enumerate(rows) if (size_row.row.gamma, size_row.tau) == (record.gamma, record.tau)), None
     )  # fmt: skip
     excluded = size_rows.explain_excluded(record, rows)
-    notes = _estimate_note(size_row.row.estimate and not size_row.excluded for size_row in rows) + (
-        f"; {excluded}" if excluded else ""
-    )
+    notes = _estimate_note(size_row.is_estimate for size_row in rows) + (f"; {excluded}" if excluded else "")
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{notes}.", chosen)
 
 
 def _grid_table(record: Record) -> ReportTable:
     """Return the table of all pairs; an excluded pair has only bounds on its CV error."""
     rows = size_rows.rows_of_pairs(record)
-    notes = _estimate_note(size_row.row.estimate and not size_row.excluded for size_row in rows)
+    notes = _estimate_note(size_row.is_estimate for size_row in rows)
     title = f"All {several(len(rows), 'pair')} of the grid{notes}."
     return _pairs(record, rows, title, None, folded=True)
 

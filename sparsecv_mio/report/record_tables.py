@@ -530,9 +530,7 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
 def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]:
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
-    if any(
-        size_row.row.estimate and not size_row.excluded and math.isfinite(size_row.row.cv_error) for size_row in rows
-    ):
+    if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
         why = "the search did not solve every fold, and the subsets used there may have seen the held-out rows"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if words := explain_excluded(record, rows):
@@ -552,7 +550,7 @@ def _is_settled_table(record: records.Record) -> bool:
     """Return True if every pair is solved, or excluded by a certified lower bound."""
     if record.status != "proved" or record.estimate or not record.is_settled or record_words.n_unsolved_pairs(record):
         return False
-    return all(size_row.excluded or not size_row.row.estimate for size_row in best_by_tau(record))
+    return not any(size_row.is_estimate for size_row in best_by_tau(record))
 
 
 def _print_settled_taus(console: Console, record: records.Record) -> None:
@@ -589,7 +587,7 @@ def _print_sizes(
         (
             size_row.tau,
             "" if size_row.excluded else size_row.row.gamma,
-            f"{size_row.describe_error(digits)} (excluded)" if size_row.excluded else size_row.describe_error(digits),
+            f"{size_row.describe_error(digits)}{' (excluded)' if size_row.excluded else ''}",
             *more(size_row, digits),
         )
         for size_row in rows

@@ -39,6 +39,11 @@ class SizeRow:
         return self.row.tau
 
     @property
+    def is_estimate(self) -> bool:
+        """True if `cv_error` is an estimate."""
+        return self.row.estimate and not self.excluded
+
+    @property
     def cv_error(self) -> float:
         """The CV error or its estimate; the lower bound if the size is excluded."""
         return self.lower if self.excluded else self.row.cv_error
@@ -118,9 +123,7 @@ def title_of_sizes(record: Record) -> str:
     """Return the title of the rows of `best_by_tau`."""
     if record.continuous is not None:
         return "every tau at this gamma"
-    suffix = (
-        " found" if any(size_row.row.estimate and not size_row.excluded for size_row in best_by_tau(record)) else ""
-    )
+    suffix = " found" if any(size_row.is_estimate for size_row in best_by_tau(record)) else ""
     reported = "" if record.least is None else f" (for tau = {record.tau} the reported one)"
     return f"best gamma{suffix} for each tau{reported}"
 

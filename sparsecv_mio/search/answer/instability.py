@@ -133,7 +133,7 @@ class Instabilities:
         tied = self._best_models(gamma, cell)
         complete = cell.complete and len(tied) <= MOST_REFITTED
         nothing = [np.zeros(0, dtype=np.int64)]
-        full = [self._fit_without_rows(support, gamma, nothing) for support in (tied if complete else tied[:1])]
+        full = [self.fits.fit_without_rows(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
         worst = int(np.argmax(changes[0]))
         shown = float(changes[0, worst])
@@ -151,7 +151,7 @@ class Instabilities:
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
             for which in (folds[at : at + step] for at in range(0, len(folds), step)):
-                refitted = self._fit_without_rows(support, gamma, [self.left_out[fold] for fold in which])
+                refitted = self.fits.fit_without_rows(support, gamma, [self.left_out[fold] for fold in which])
                 for place, residuals in enumerate(full):
                     changes[place, which], doubt[place, which] = _model_changes(refitted, residuals)
         return changes, doubt
@@ -177,10 +177,6 @@ class Instabilities:
         """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
         return self.fits.rounding_scale
 
-    def _fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
-        """Fit a support without the rows of each set in `left_out`."""
-        return self.fits.fit_without_rows(support, gamma, left_out)
-
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return bounds on the largest change: the computed changes of solved folds, and bounds of the others."""
         decided = self.cells.decided[g, t].copy()
@@ -192,7 +188,7 @@ class Instabilities:
                 continue
             for number in others:
                 gamma, rows = float(self.context.grid.gammas[g]), [self.left_out[fold]]
-                rival = self._fit_without_rows(self.cells.pool.supports[number], gamma, rows)
+                rival = self.fits.fit_without_rows(self.cells.pool.supports[number], gamma, rows)
                 change, rounding = (float(value[0]) for value in _model_changes(rival, full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
