@@ -118,8 +118,8 @@ class SolveRequest:
         return session.on_cores(self.units | self.search | self.used)
 
     @property
-    def store(self) -> tuple[str, str | None]:
-        """Option of the file in which the run is stored, and the file."""
+    def checkpoint_file(self) -> tuple[str, str | None]:
+        """Option that names the checkpoint of the run, and its path, if there is one."""
         if self.stored["checkpoint"] is not None:
             return "--checkpoint", self.stored["checkpoint"]
         return "--resume", self.stored["resume"]
@@ -140,18 +140,18 @@ class SolveRequest:
         data : str
             Path of the data.
         """
-        places = {"--json": self.json, **dict([self.store]), "--trace": self.stored["trace"]}
+        places = {"--json": self.json, **dict([self.checkpoint_file]), "--trace": self.stored["trace"]}
         places |= {"--save-held-out": self.save_held_out, "--proof": self.proof, "--progress-json": self.progress_json}
         session.check_outputs(places, [data])
 
-    def check_store(self) -> None:
+    def check_checkpoint(self) -> None:
         """Raise an error if the run cannot be stored, or would replace another run that is not finished."""
         from sparsecv_mio.search.observers import check_place, refuse_unfinished_checkpoint
 
-        option_of_place, place = self.store
+        name, path = self.checkpoint_file
         checkpoint, resume = self.stored["checkpoint"], self.stored["resume"]
-        if place is not None:
-            check_place(place, option_of_place)
+        if path is not None:
+            check_place(path, name)
         if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
             refuse_unfinished_checkpoint(checkpoint)
 
@@ -304,13 +304,13 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
     from sparsecv_mio.search.options import Hooks
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
-    request.check_store()
+    request.check_checkpoint()
     run = _SearchRun(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
     every, grid = request.gammas
     with live.progress_view(request.quiet, stop, run.steps, _limit_note(prepared.how.time_limit)) as progress:
+        found = None if request.proof is None else run.snapshots.append
         hooks = Hooks(
-            progress, stop, run.note, Began.moment, request.store[1], request.stored["resume"], request.stored["trace"],
-            request.scheduler, None if request.proof is None else run.snapshots.append,
+            progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=found
         )  # fmt: skip
         answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
         record = answer(

@@ -233,7 +233,7 @@ class Faults:
             return f"{kind}{drop}"
         if 2 * one.count < self.rows:
             cells = "cells are text: correct them" if one.count > 1 else "cells is text: correct it"
-            codes = self._codes(one)
+            codes = self._keywords_of_codes(one)
             return f"{one.count:,} of {self.rows:,} {cells}{drop}{f'; or give {codes}' if codes else ''}"
         return self._advise_on_text(one, drop)
 
@@ -262,7 +262,7 @@ class Faults:
         options += [f"{self.classes_by} for two classes"] if is_target and len(one.levels) == 2 else []
         return f"{why}give {' or '.join(options)}{'' if names_rows else drop}"
 
-    def _codes(self, one: Fault) -> str:
+    def _keywords_of_codes(self, one: Fault) -> str:
         """Return the keywords that declare texts among numbers to be missing-value codes; empty if they are none."""
         if not may_be_codes(one.levels, one.count):
             return ""
