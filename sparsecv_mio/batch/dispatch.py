@@ -201,13 +201,13 @@ class Machine(Workforce):
         """Submit a task, to new processes if the earlier ones died."""
         from loky import ProcessPoolExecutor
 
-        if self._pool is None:
-            warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew is replaced
-            self._pool = ProcessPoolExecutor(
-                self.workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
-            )
         try:
-            with _block_interrupts(), _ignore_tracker_warnings():  # processes are started here
+            with _block_interrupts(), _ignore_tracker_warnings():  # the tracker and the processes are started here
+                if self._pool is None:
+                    warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew
+                    self._pool = ProcessPoolExecutor(
+                        self.workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
+                    )
                 return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
             return _make_finished_future(error=error)

@@ -179,3 +179,18 @@ def test_a_process_is_killed_on_the_way(tmp_path: Path) -> None:
     assert sorted(told) == sorted(task.address for task in tasks)
     assert {one.state for one in folder.outcomes()} == {"done"}
     assert not [one for one in psutil.Process().children() if "popen_loky" in " ".join(one.cmdline())]
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="reads the environment of a process from /proc")
+def test_no_process_of_a_batch_warns_that_semaphores_leaked() -> None:
+    code = """
+from loky.backend.resource_tracker import _resource_tracker
+from sparsecv_mio.batch.batch_plan import make_tasks
+from sparsecv_mio.batch.dispatch import Attempt, Machine
+machine = Machine(2)
+machine.submit(Attempt(make_tasks({"data": [{"design": "toeplitz", "n": 20, "p": 3, "support": 1}]})[0]))
+print(open(f"/proc/{_resource_tracker._pid}/environ").read())
+machine.end()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "PYTHONWARNINGS=ignore:resource_tracker:UserWarning" in done.stdout.split("\0")
