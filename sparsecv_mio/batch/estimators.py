@@ -26,10 +26,10 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.batch_plan import OURS, REFITS, TRAINING, make_search_options, other_rules
 from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, find_peer
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

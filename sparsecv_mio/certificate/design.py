@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.certificate.restricted_supports import AllowedSupports, positions
+from sparsecv_mio.certificate.restrictions import AllowedSupports, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sparsecv_mio.certificate.adjusted import restrictions_of
 from sparsecv_mio.certificate.design import Design
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

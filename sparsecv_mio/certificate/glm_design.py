@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.design import Design, FoldOptima, HeldOut, Pair, RowLosses, Support, Tell
-from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem import glm_objective
-from sparsecv_mio.problem.glm_objective import GlmModel
+from sparsecv_mio.problem.glm_objective import GlmModel, encode_all_targets
 from sparsecv_mio.problem.objective import ridge_weights
 from sparsecv_mio.units import (
     CROSSING_RTOL,
@@ -35,13 +35,140 @@ from sparsecv_mio.units import (
     TINY,
 )
 
+NARROW = 1e-6  # relative width of a loss interval, above which another step is taken
+MAX_NEWTON_STEPS_OF_ROW, MOST_MOVED = 8, 1.0  # maximum number of steps, and maximum move of a predictor
 SLOPE_ROUNDING = 64.0 * ROUNDING  # rounding of a gradient, relative to the terms of its sum
 SAME_OBJECTIVE = 4.0 * ROUNDING  # relative difference below which objectives are equal
 MANY_ALONE = 200  # single-row folds; fewer folds are fitted one by one, a few ms each
 UNEVEN = 2  # multiple of its share of fits that the first fold may use
 EXACT_DEVIANCE = 1e-26  # half deviance of a fit through all counts, per row and count: rates are right to 1e-13
-
 FitKey = tuple[Support, float, bytes]  # support, gamma, and a digest of the rows
+
+
+class SingleRows(NamedTuple):
+    """Held-out results of (m,) single rows: bounds on weighted losses, approximate losses, and predictors.
+
+    If nothing is known, the bounds are 0 and inf and the other values nan.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    losses: FloatArray
+    predictors: FloatArray
+
+    def wide(self) -> BoolArray:
+        """Return an (m,) mask of intervals wider than NARROW or unknown."""
+        return ~(np.isfinite(self.upper) & (self.upper - self.lower <= NARROW * self.upper))
+
+
+class LeftOutAlone:
+    """Fits without one row each, by Newton steps from the full-data fit.
+
+    Parameters
+    ----------
+    model : GlmModel
+        Full-data fit.
+    dataset : Dataset
+        Data set.
+    """
+
+    def __init__(self, model: GlmModel, dataset: Dataset) -> None:
+        self.loss, self.theta, self.penalty = model.loss, model.theta, model.penalty
+        self.y, self.w = encode_all_targets(dataset, self.loss)
+        self.Z, self.signs = model.rows(dataset.X), self.loss.signs(self.y)
+        margins = self.signs * (self.Z @ self.theta)
+        self.curved = self.loss.curvatures(margins, self.y, self.w)
+        H = (self.Z * self.curved[:, None]).T @ self.Z + 2.0 * np.diag(self.penalty)
+        unit = np.sqrt(np.diag(H))
+        factor = np.linalg.cholesky(H / unit[:, None] / unit)
+        self.back = np.linalg.solve(factor, np.diag(1.0 / unit))  # L^{-1}
+        self.T = self.Z @ self.back.T
+        self.length = np.linalg.norm(self.T, axis=1)
+        self.longest = float(self.length.max(initial=0.0))
+        self.gradient = self._gradient(margins[:, None], self.theta[:, None])[:, 0]
+        self.falls = self.signs * self.loss.falls(margins, self.y, self.w)
+
+    def _gradient(self, margins: FloatArray, points: FloatArray) -> FloatArray:
+        """(k, B) gradients of all rows at points, with their (n, B) margins, in the coordinates of L."""
+        falls = self.loss.falls(margins, self.y[:, None], (self.w * self.signs)[:, None])
+        return np.asarray(self.back @ (2.0 * self.penalty[:, None] * points - self.Z.T @ falls))
+
+    @np.errstate(over="ignore", invalid="ignore")  # for rows without a result
+    def held_out(self, rows: IntArray, tell: Callable[[int], None] = lambda done: None) -> SingleRows:
+        """Return the held-out results of some rows.
+
+        Parameters
+        ----------
+        rows : (m,) int array
+            Rows.
+        tell : callable
+            Function that is called with the number of finished rows.
+        """
+        first, step, done = self._take_first_step(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
+        wide = np.flatnonzero(first.wide() & np.isfinite(self._smallest_eigenvalues(rows)))
+        for begin in range(0, len(wide), step):
+            here = wide[begin : begin + step]
+            tell(done - len(wide) + begin)
+            for values, more in zip(first, self._further(rows[here]), strict=True):
+                values[here] = more
+        return first
+
+    def rises(self, rows: IntArray, found: SingleRows, off: float) -> FloatArray:
+        """Return (m,) errors of losses due to an error `off` of the predictors."""
+        y = self.y[rows]
+        return self.w[rows] * self.loss.rises(self.loss.signs(y) * found.predictors, y, np.full(len(y), off))
+
+    def _solve_without_rows(self, rows: IntArray, u: FloatArray) -> FloatArray:
+        """Return (m, k) `(I - c t t')^{-1} u` of every row."""
+        t, eigenvalue = self.T[rows], self._smallest_eigenvalues(rows)
+        return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / eigenvalue)[:, None] * t)
+
+    def _smallest_eigenvalues(self, rows: IntArray) -> FloatArray:
+        """Return (m,) smallest eigenvalues of the Hessians without rows; nan if rounding hides them."""
+        eigenvalue = 1.0 - self.curved[rows] * self.length[rows] ** 2
+        return np.where(eigenvalue > 1e-6, eigenvalue, np.nan)
+
+    def _take_first_step(self, rows: IntArray) -> SingleRows:
+        d = -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows])
+        size = np.linalg.norm(d, axis=1)
+        moved = self.longest * size
+        delta = 0.5 * np.exp(moved) * self.longest * size**2 / np.sqrt(self._smallest_eigenvalues(rows))
+        return self._ends(rows, d, delta, moved)
+
+    def _further(self, rows: IntArray) -> SingleRows:
+        """Return results after further steps, whose gradients are computed from all rows."""
+        own, d = (
+            np.arange(len(rows)),
+            -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows]),
+        )
+        for _ in range(MAX_NEWTON_STEPS_OF_ROW):
+            points = self.theta[:, None] + self.back.T @ d.T
+            margins = self.signs[:, None] * (self.Z @ points)
+            falls = self.signs[rows] * self.loss.falls(margins[rows, own], self.y[rows], self.w[rows])
+            u = self._gradient(margins, points).T + falls[:, None] * self.T[rows]
+            step = self._solve_without_rows(rows, u)
+            delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
+            results = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
+            if not results.wide().any():
+                break
+            d = d - step
+        return results
+
+    def _ends(self, rows: IntArray, d: FloatArray, delta: FloatArray, moved: FloatArray) -> SingleRows:
+        """Return bounds on the losses of rows whose gradient is at most delta in the norm of the inverse Hessian."""
+        grown = 1.0 / np.sqrt(self._smallest_eigenvalues(rows))
+        rho = delta * np.exp(moved)
+        for _ in range(60):
+            rho = delta * np.exp(moved + rho * self.longest * grown) * (1.0 + 1e-6)
+        is_known = (moved + rho * self.longest * grown <= MOST_MOVED) & (
+            delta * np.exp(moved + rho * self.longest * grown) <= rho
+        )
+        half = rho * self.length[rows] * grown
+        predictors, y, w = self.Z[rows] @ self.theta + (self.T[rows] * d).sum(axis=1), self.y[rows], self.w[rows]
+        predictors = np.where(is_known, predictors, np.nan)
+        low, high = self.loss.bound_losses(predictors - half, predictors + half, y)
+        near = w * self.loss.losses(self.loss.signs(y) * predictors, y)
+        return SingleRows(np.where(is_known, w * low, 0.0), np.where(is_known, w * high, np.inf), near, predictors)
 
 
 class TooManyFits(Exception):

@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
-from sparsecv_mio.certificate.restricted_supports import positions
+from sparsecv_mio.certificate.restrictions import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
 from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION
 from sparsecv_mio.units import TIE_RTOL

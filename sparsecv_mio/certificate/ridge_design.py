@@ -19,7 +19,7 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_GRID, ENUMERATE_PAIR
 from sparsecv_mio.certificate.design import Design, FoldOptima, HeldOut, Pair, RowLosses, Support, Tell
-from sparsecv_mio.certificate.restricted_supports import NO_EFFECT, AllowedSupports
+from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports
 from sparsecv_mio.certificate.unit_columns import (
     CANDIDATE_RTOL,
     CANDIDATE_SHARE,

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import Refit
 from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support
-from sparsecv_mio.certificate.restricted_supports import NO_EFFECT, AllowedSupports
+from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import ArrowTable
-from sparsecv_mio.certificate.adjusted import check_supports
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_grid, check_requested_grid, find_row
@@ -23,7 +22,7 @@ from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.near_records import check_common, check_near_list
+from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.optimality import (
     Optimality,
@@ -55,10 +54,10 @@ from sparsecv_mio.certificate.refits import (
     check_optimum,
     check_signs,
 )
+from sparsecv_mio.certificate.restrictions import check_supports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.single_fits import verify_fit
 from sparsecv_mio.certificate.stable_models import check_stability
-from sparsecv_mio.certificate.support_values import make_values
 from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

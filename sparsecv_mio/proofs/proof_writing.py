@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.certificate.adjusted import restrictions_of
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.cure import quote_names
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import FitRecord
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.digits import format_interval, format_number, interval_digits, several
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend

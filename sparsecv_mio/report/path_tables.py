@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.accuracy import Scatter
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.digits import format_number, format_with_zeros, interval_digits, quoted_name, several
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.model_space import NONE

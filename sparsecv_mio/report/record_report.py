@@ -10,11 +10,11 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, several, share
 from sparsecv_mio.errors import BadInput

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import accuracy, fit_records, records
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,

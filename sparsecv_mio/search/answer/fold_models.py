@@ -17,11 +17,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.adjusted import adjustment_columns
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS, read_columns
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again
 from sparsecv_mio.certificate.records import Classes, Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
@@ -267,7 +267,7 @@ def with_fold_models(record: Any) -> Record:
         )
     if why:
         raise BadInput(f"interval: {why}")
-    return cast(Record, record)
+    return cast("Record", record)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from every_support import brute_force_cv_error
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.certificate.restricted_supports import AllowedSupports
+from sparsecv_mio.certificate.restrictions import AllowedSupports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHARE, gram_fits, moments
 from sparsecv_mio.certificate.verify import verify

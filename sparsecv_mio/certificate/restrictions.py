@@ -1,4 +1,6 @@
-"""The sets of columns that restrictions allow as supports of a record, for `verify`, without code of the search.
+"""Restrictions of a record: its adjustment columns, and the supports that `verify` allows, without code of the search.
+
+Adjustment columns are in every model, but in no support of the record, and tau excludes them.
 
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -19,10 +21,58 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.model_space import Restrictions, Term
+from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.units import ACCURATE_RTOL
 
+SUPPORTS = ("support", "always")  # fields that hold the features of one support
 NO_EFFECT = ACCURATE_RTOL  # share of the target; a smaller effect may have either sign
+
+
+def restrictions_of(record: Any) -> Restrictions:
+    """Return the restrictions of a record of any kind."""
+    holder = getattr(record, "request", None) or getattr(record, "side", None)
+    restrictions: Restrictions | None = getattr(holder, "restrictions", None)
+    return restrictions or NONE
+
+
+def adjustment_columns(record: Any) -> tuple[str, ...]:
+    """Return the adjustment columns of a record of any kind."""
+    return restrictions_of(record).adjust
+
+
+def check_supports(record: Any) -> None:
+    """Raise `CorruptStore` if a support of a record names an adjusted column.
+
+    Parameters
+    ----------
+    record : record of any kind
+        Record.
+    """
+    adjusted = adjustment_columns(record)
+    for support in _iterate_supports(record) if adjusted else ():
+        for name in adjusted:
+            if name in support:
+                raise CorruptStore(f"record: a support contains {name!r}, but adjusted columns are never in a support")
+
+
+def _iterate_supports(part: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the supports of a part of a record."""
+    if isinstance(part, ChosenFolds):
+        yield from part.supports
+    elif isinstance(part, tuple):
+        for item in part:
+            yield from _iterate_supports(item)
+    elif is_dataclass(part) and not isinstance(part, Restrictions):
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if field.name in SUPPORTS:
+                yield value
+            elif field.name == "supports":
+                yield from value
+            else:
+                yield from _iterate_supports(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.adjusted import adjustment_columns, check_supports
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns, check_supports
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one

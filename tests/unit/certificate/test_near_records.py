@@ -8,7 +8,7 @@ import problems
 import pytest
 
 from sparsecv_mio import Dataset, near_optimal, verify
-from sparsecv_mio.certificate import glm_design, support_values
+from sparsecv_mio.certificate import glm_design, near_records
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import NearRecord
 from sparsecv_mio.data.folds import make_folds
@@ -61,7 +61,7 @@ def test_altered_common_subsets_are_refused(data: Dataset) -> None:
 
 
 def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (support_values, glm_design):
+    for module in (near_records, glm_design):
         monkeypatch.setattr(module, "MOST_FITS", 3)
     report = verify(record, data)
     assert report.ok and "more than 3 fits" in report.caveat
@@ -75,7 +75,7 @@ def test_branching_finds_the_least_error_of_a_size(data: Dataset, folds: str, ga
     found = best_common_subset(data, "4", gammas=[0.1], taus=[2], loss="logistic")
     design = make_design(found, data, make_folds(folds, data))
     assert isinstance(design, glm_design.GlmDesign)
-    values = support_values.make_values(design, gamma, design.plan)
+    values = near_records.make_values(design, gamma, design.plan)
     least = values.evaluate_all(design.supports(tau)).min()
     design.store.count = 0
     assert values.lowest(tau, 1.2 * least) == pytest.approx(least, rel=1e-12)
@@ -86,6 +86,6 @@ def test_common_subsets_of_many_fits_are_not_verified_to_be_the_best(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = best_common_subset(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic")
-    monkeypatch.setattr(support_values, "FITS_OF_FOLDS", 0)
+    monkeypatch.setattr(near_records, "FITS_OF_FOLDS", 0)
     report = verify(found, data)
     assert report.ok and "too many fits in every fold" in report.caveat
