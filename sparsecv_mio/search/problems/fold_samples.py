@@ -77,7 +77,9 @@ class FoldSample:
     def score_left_out(
         self, fit_of: Callable[[int], FullFit | None]
     ) -> Iterator[tuple[int, Iterator[SubproblemBounds]]]:
-        """Yield the position of each gamma with the supports of a sample, scored in all folds at once.
+        """Yield the position of each gamma with a usable fit, and the supports of a sample scored in all folds at once.
+
+        The supports of the full data are scored too: they are the only ones if the sampled folds agree.
 
         Parameters
         ----------
@@ -97,8 +99,7 @@ class FoldSample:
             for a in np.flatnonzero(at == place).tolist():
                 support = np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64)
                 offered += [(support, t) for t in np.flatnonzero(wanted == sizes[a]).tolist()]
-            if offered:
-                yield place, _score(root, [support for support, _ in offered], [t for _, t in offered])
+            yield place, _score(root, [support for support, _ in offered], [t for _, t in offered])
 
     def search_each(self, folds: Sequence[int]) -> Iterator[SupportsFound]:
         """Yield supports of some folds; each fold tries the supports of a sample and is searched at a few gammas."""
