@@ -1,4 +1,4 @@
-"""Array types for signatures, block sizes for loops over rows, and exact products of floating-point numbers."""
+"""Array types of signatures, block sizes of loops over rows, and exact products of floating-point numbers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Formatting of numbers and names on the screen, in reports, in tables and in messages.
 
 A number is written with the requested number of significant digits. Below 1e12, all digits before the decimal point are
-written, so that readers can compare errors, bounds, objectives and coefficients in any unit. A list of names is cut
-after the first names; a name that contains a comma is quoted.
+written, so that readers can compare numbers in any unit. Long lists of names are shortened, and names that contain a
+comma are quoted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exceptions that the package raises on purpose, each with the exit code of the command line.
+"""The exceptions of the package, each with the exit code of the command line.
 
 `need_extra` and `naming_extras` raise `MissingPackage` with the name of the extra that installs an optional package.
 """

@@ -1,4 +1,4 @@
-"""Batches of runs: a plan becomes tasks, each task stores its outcome in a folder, and the folder becomes a table.
+"""Batches of runs: a plan is expanded into tasks, tasks store their outcomes in a folder, and a table collects them.
 
 This folder also compares MIO backends and draws figures of many runs. The rest of the package does not import this
 folder (:mod:`sparsecv_mio.satellites`).

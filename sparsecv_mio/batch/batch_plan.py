@@ -1,4 +1,4 @@
-"""Plans of batches: the settings of a plan are checked and expanded into tasks, one for each combination of values."""
+"""Plans of batches: checks of their settings, and their expansion into tasks, one for each combination of values."""
 
 from __future__ import annotations
 

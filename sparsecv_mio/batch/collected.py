@@ -1,4 +1,4 @@
-"""Collection of the outcomes of a batch in one tidy table; every record is first verified against its data."""
+"""Collection of the outcomes of a batch in a table with one row a run, after verification of every record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `sparsecv compare`: several backends solve the same mixed-integer (MIO) problems and are compared."""
+"""The command `sparsecv compare`, which compares several backends on the same mixed-integer (MIO) problems."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 A task gives all estimators the same rows and folds. A peer chooses its hyperparameters by the mean loss over the
 held-out rows of these folds and is then refitted on all rows. With `refit=False` the task has one fold, and the fit on
-its training rows is used. Columns are centred and scaled.
+the training rows of this fold is the result. Columns are centred and scaled.
 
-The reported seconds are the time of `fit` alone. A peer is loaded and compiled before, by a fit of a few rows; kernels
-of this package are compiled by :mod:`sparsecv_mio.batch.dispatch`. If a package is not installed, the task fails with a
-message that names the package.
+The reported seconds are the time of `fit` alone. Before the timing, a fit of a few rows loads and compiles a peer, and
+:mod:`sparsecv_mio.batch.dispatch` compiles the kernels of this package. If a package is not installed, the task fails
+with a message that names the package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparison of MIO backends on the same problems, by running time and correctness, and tables of the results."""
+"""Comparison of MIO backends on the same problems by running time and correctness, and tables of the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task of a batch: its settings are checked against its data, it is run, and its outcome is stored in a folder."""
+"""One task of a batch: checks its settings against its data, runs it, and stores its outcome in a folder."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """TreeCV, GLRU and IACV (`sparsecv_mio.oracles`) as tasks of a batch.
 
-Each task scores one setting of a model by cross-validation or leave-one-out, and chooses and refits nothing. The
-setting `way` selects either one of these three methods or the ordinary computation with a fit for each fold, so that
-their times can be compared. The reported seconds are the time of the scoring alone; the code is loaded and compiled
-before, by a run on a few rows.
+Each task scores one setting of a model by cross-validation or leave-one-out. It chooses no setting and refits no model.
+The setting `way` selects one of these three methods or the ordinary computation with a fit for each fold, so that their
+times can be compared. The reported seconds are the time of the scoring alone. A run on a few rows loads and compiles
+the code before.
 """
 
 from __future__ import annotations

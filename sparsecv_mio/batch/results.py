@@ -1,4 +1,4 @@
-"""The tidy table of a batch, one row for each run: reading, writing, selection of rows, and comparison of runs."""
+"""The results of a batch as a table with one row for each run: reading, writing, selection and comparison of rows."""
 
 from __future__ import annotations
 

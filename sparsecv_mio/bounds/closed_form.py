@@ -10,20 +10,21 @@ without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. 
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 
-where `f(support of b)` is the minimum over all coefficients on the support and over the intercept; on the right side
-the intercept is that of the fold. Let b be an optimum of the fold with at most tau nonzero coefficients, so `f^(-N)(b)
-<= u` for every feasible value u of the fold's problem. Then
+where `f(support of b)` is the minimum over all coefficients on the support and over the intercept. On the right side
+the intercept is that of the fold. Let b be an optimum of the fold with at most tau nonzero coefficients. Then
+`f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
 
 * `h_N(b) >= v - u` for every lower bound v on the minimum of f over supports of tau columns;
 * given a list of *every* support S of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T -
   u`.
 
-`training_loss_bound` computes both bounds; for an empty list, v is T. N is the set of all rows on which the fold does
-not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), there is no such bound.
+`training_loss_bound` computes these two bounds; for an empty list, v is T. N is the set of all rows on which the fold
+does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the bounds do not
+hold.
 
-**Rounding.** `training_loss_bound` itself makes no allowance for rounding errors of v, T and u. The caller lowers v or
-T, and raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance of ties.
-Bounds on all other rounding errors are passed as `allowances`.
+**Rounding.** `training_loss_bound` makes no allowance for rounding errors of v, T and u. The caller lowers v or T, and
+raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance of ties. The
+argument `allowances` bounds all other rounding errors.
 
 ======================= ==================================== ==============================================
 where                   v or T is lowered by                 u is raised by
@@ -37,23 +38,23 @@ lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refi
 
 **Other pairs.** Lower bounds of the optimum f at some pairs (gamma, tau) imply lower bounds at other pairs.
 
-**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau, and is for
-every tau a concave function of gamma that never falls and is at least 0 at gamma = 0.
+**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau. For every
+tau it is a concave function of gamma that never falls and is at least 0 at gamma = 0.
 
-*Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`;
-a minimum of such functions is concave and never falls. At gamma = 0 it is a sum of squares.
+*Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`.
+A minimum of such functions is concave and never falls. At gamma = 0 the objective is a sum of squares.
 
 Therefore a lower bound at tau holds at every smaller tau, and a lower bound at gamma holds at every larger gamma.
-Between two gammas, linear interpolation of their lower bounds is a lower bound. The value 0 at gamma = 0 may be one of
-the two bounds.
+Between two gammas, the linear interpolation of their lower bounds is a lower bound. The bound 0 at gamma = 0 may be one
+of the two.
 
 **Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball, which bounds their
 held-out errors.
 
 **Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
-Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. So all b with `f(b)
-<= ubar`, for any support, lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For held-out rows X
-with targets u
+Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with
+`f(b) <= ubar`, for any support, therefore lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For
+held-out rows X with targets u
 
     | ||u - X b|| - ||u - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
 

@@ -1,9 +1,9 @@
 """Bounds without branching on the held-out error of every (gamma, tau, fold) of a grid, for `compute_bounds`.
 
-The certified bounds are in a `BoundsTable`, and only its `Interval` objects may be used to exclude pairs (tau, gamma).
-The bounds as printed in the paper of Cory-Wright and Gomez are in a `PrintedTable`, a separate type without a method
-that returns an `Interval`. Theorem 2.4 and Corollary 2.7 of the paper are false as printed (docs/theory/bounds.md,
-section 6), so the numbers of `printed_ends` are estimates only.
+A `BoundsTable` has the certified bounds, and only its `Interval` objects may be used to exclude pairs (tau, gamma). A
+`PrintedTable` has the bounds as printed in the paper of Cory-Wright and Gomez; it has no method that returns an
+`Interval`. Theorem 2.4 and Corollary 2.7 of the paper are false as printed (docs/theory/bounds.md, section 6), so the
+numbers of `printed_ends` are estimates only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Intervals without branching for the held-out error of one fold, at one gamma and for every tau.
 
 `FoldBounds` solves relaxations on the training rows of the fold. `reuse` makes these relaxations unnecessary in some
-folds. It uses GLRU for best subsets (docs/oracles/glru.md): it evaluates the dual problem of the fold at a point taken
-from the relaxation of the full data. Let b be the solution of that relaxation. Its residual, restricted to the training
-rows of the fold and centred on them again, is the residual of b in the centred moments of the fold. Every residual is
-feasible in the dual problem, so its dual value is a certified lower bound on the minimum of the fold, for any diagonal
-w that is valid in the fold. If screening by this bound leaves one support, the fold needs neither a relaxation nor a
-tree.
+folds. It uses GLRU for best subsets (docs/oracles/glru.md): it evaluates the dual problem of the fold at a point of the
+relaxation of the full data. Let b be the solution of the latter relaxation. Restrict the residual of b on all rows to
+the training rows of the fold, and centre it there. The result is the residual of b for the centred training data of the
+fold. Every residual is feasible in the dual problem. Its dual value is therefore a certified lower bound on the minimum
+of the fold, for any diagonal w that is valid in the fold. If screening by this bound leaves one support, the fold needs
+neither a relaxation nor a tree.
 """
 
 from __future__ import annotations

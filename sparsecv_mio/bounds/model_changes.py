@@ -1,4 +1,4 @@
-"""Changes of the errors of a model if a fold is held out of its training: sums over all rows, exact or bounded.
+"""Changes of the errors of a model if a fold is held out: sums over all rows, computed or bounded.
 
 Let b be the full-data model and b^(-N) the model of all rows except the rows N of a fold. Row i has target y_i,
 features x_i and weight w_i. The change by holding out N is (docs/theory/instability.md)
@@ -6,7 +6,7 @@ features x_i and weight w_i. The change by holding out N is (docs/theory/instabi
     sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
 
 The two models may have different supports. The fits of one support in all folds are computed together, from the moments
-of all rows minus those of the fold, and are refined by the residuals of the rows. The last correction bounds the error
+of all rows minus those of the fold. Residuals of the rows refine these fits, and the last correction bounds the error
 of the predictions. A fit that is not accurate enough is computed again from the rows, by `problem.objective.fit`.
 
 If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model and
@@ -17,9 +17,9 @@ without N. Let h_N, the squared error on N of the best model without N, lie in t
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
 and the change of a single row N is exactly `|h_N - R_N|`. The number d is a bound on `||r_T - r_T^(-N)||`, the distance
-of the residuals of both models on T. It comes from a dual point s r_T, for any number s, with dual value D(s r_T):
-`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)` (the residual ball of theory section 2). For another loss, R_T and R_N are sums
-of losses instead of squares, and no d is known.
+of the residuals of the two models on T. It comes from a dual point s r_T, for any number s, with dual value D(s r_T):
+`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)` (the residual ball of theory section 2). For other losses, R_T and R_N are sums
+of losses instead of squares, and the bounds with d are not available.
 """
 
 from __future__ import annotations

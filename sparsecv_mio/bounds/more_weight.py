@@ -5,20 +5,19 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
-At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept. At t = 1 one V_1
-holds for all folds, and the difference between V_1 and the minimum lowers the bound of each fold by the full amount.
-With weight t, the difference between V_t and the minimum lowers the bound by 1 / t of that amount. On the other hand,
-the minimiser of f + t h fits the held-out rows better than b* does, which lowers the bound, and more so for larger t.
-Large weights therefore give the best bounds if relaxations are far from the minimum, as they are with small penalties;
-small weights give the best bounds if a fold contains rows that no model fits.
+At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept, and one V_1
+holds for all folds. The difference between V_t and the minimum lowers the bound by 1 / t of this difference. On the
+other hand, the minimiser of f + t h fits the held-out rows better than b* does. This lowers the bound, and more so for
+larger t. Large weights therefore give the best bounds if relaxations are far from the minimum, as with small penalties.
+Small weights give the best bounds if a fold contains rows that no model fits.
 
 V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
-(tau, gamma) also bounds other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t, so (V_t
-- u) / t has one peak, and the best t is found by moving uphill.
+(tau, gamma) also bounds other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t. Then
+(V_t - u) / t has one peak, and an ascent finds the best t.
 
 Branch-and-bound trees also use multipliers of the normal equations (:mod:`sparsecv_mio.bounds.normal_equations`), which
 increase V_t. With multipliers V_t never rises with tau and never falls with gamma, but it need not be concave in gamma.
-V_t at one pair is then a bound at smaller sizes and larger gammas only.
+V_t at one pair is then a bound only at smaller sizes and larger gammas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Multipliers of the normal equations of a fold, chosen to raise the lower bounds on its held-out error.
 
 Let `f(b) = yy - 2 c'b + b'M b` be the training objective of a fold, h the squared error on its held-out rows and b* the
-fit of a support. If column j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. So for every support
+fit of a support. If column j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. Therefore, for every support
 
     b*_j (M b* - c)_j = 0        for every column j,
 
@@ -9,13 +9,13 @@ and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md
 
     h(b*) >= (V - u) / t,    V <= min over b of f(b) + t h(b) + sum_j nu_j b_j (M b - c)_j,    at most tau nonzero,
 
-with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimum is again
-that of a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
-number `yy + t yy_h`. With nu = 0 (`bounds.more_weight`), b may deviate from the fit of its support to fit the held-out
-rows better; a multiplier makes this deviation costly, separately for each column.
+with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). This is again a
+best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the number
+`yy + t yy_h`. With nu = 0 (`bounds.more_weight`), the minimum may be at a b that is not the fit of its support and fits
+the held-out rows better. A nonzero multiplier penalises this deviation, separately for each column.
 
-The diagonal w of the perspective relaxation is limited by the same matrix, so nu and w are chosen together. V is a
-minimum of affine functions of (nu, w), hence concave. It is maximised with a logarithmic barrier that keeps the matrix
+The same matrix limits the diagonal w of the perspective relaxation, so nu and w are chosen together. V is a minimum of
+affine functions of (nu, w), and therefore concave. Its maximisation has a logarithmic barrier, which keeps the matrix
 minus `diag(w)` positive definite.
 """
 

@@ -1,12 +1,13 @@
-"""The perspective relaxation (P) of one best-subset problem for every tau; its dual value (D) certifies a lower bound.
+"""The perspective relaxation (P) of one best-subset problem for every tau, with lower bounds from its dual (D).
 
 The problem is that of one fold or of the full data, at one gamma. Columns are divided by the square roots of the
 diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given for which `M - diag(w)` is positive
 semidefinite. Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
 (`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinates.
 
-`screened` applies safe screening: it fixes columns that are in every support at least as good as the incumbent, or in
-none of them (docs/theory/bounds.md, section 3).
+`screened` applies safe screening to the supports that are at least as good as the incumbent. It includes the columns
+that are in all these supports, and excludes the columns that are in none of these supports (docs/theory/bounds.md,
+section 3).
 """
 
 from __future__ import annotations

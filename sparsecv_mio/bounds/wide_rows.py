@@ -1,7 +1,7 @@
 """Rows, relaxation and incumbents of one fold with many more columns than rows, without a matrix over all columns.
 
-The relaxation is solved on a working set of columns, by the kernel that takes a Gram matrix. Its dual value is taken
-over *all* columns, so it is a valid lower bound for any working set (docs/theory/bounds.md, section 2). Let g_j be the
+A kernel solves the relaxation on a working set of columns, from their Gram matrix. The dual value is computed over
+*all* columns, so it is a valid lower bound for any working set (docs/theory/bounds.md, section 2). Let g_j be the
 product of column j with the residual. Columns with a large `|g_j|` join the working set until the value of the
 relaxation and the dual value agree.
 """

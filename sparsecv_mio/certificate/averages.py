@@ -1,7 +1,7 @@
 """Checks of the averaged model of a record: weights of pairs, the average of their models, and the best subset for it.
 
-A pair is a size tau and a ridge penalty gamma. Its weight in the average decreases with its distance from the best
-pair.
+A pair is a size tau and a ridge penalty gamma. The weight of a pair in the average falls with its distance from the
+best pair.
 """
 
 from __future__ import annotations

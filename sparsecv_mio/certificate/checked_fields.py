@@ -1,8 +1,8 @@
 """The result of a verification: parts that were verified, fields that disagree, and how each field was checked.
 
-Each check belongs to a part, such as the table, and names the fields that it concerns. The checks that name a field
-determine how the report describes the field: *recomputed*, *bounded*, or only *read*. A field is bounded if at least
-one part compares it with recomputed numbers or with other fields.
+Each check belongs to a part, such as the table, and names the fields that it concerns. The report describes a field as
+*recomputed*, *bounded* or only *read*, according to the checks that name it. A field is bounded if at least one part
+compares it with recomputed numbers or with other fields.
 """
 
 from __future__ import annotations

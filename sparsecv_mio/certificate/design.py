@@ -1,9 +1,9 @@
-"""The class `Design`: data, folds and fits of one loss, as the verification of a record needs them.
+"""The class `Design`: the data, folds and fits of one loss that the verification of a record needs.
 
 The checks of a record are written once, for any `Design`. To verify that a support is optimal, `RidgeDesign`
-(squared-error loss) tries all supports, and `GlmDesign` (logistic and Poisson loss) branches and bounds. Both describe
-a support by the sorted positions of its features in `columns`, the features that may be selected. Neither uses code of
-the search.
+(squared-error loss) tries all supports, and `GlmDesign` (logistic and Poisson loss) branches and bounds. The two
+classes describe a support by the sorted positions of its features in `columns`, the features that may be selected. They
+use no code of the search.
 """
 
 from __future__ import annotations

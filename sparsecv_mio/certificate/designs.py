@@ -1,4 +1,4 @@
-"""Constructs the `Design` that checks a record: the class for its loss, with its columns, restrictions and folds."""
+"""Construction of the `Design` that checks a record, from the loss, columns, restrictions and folds of the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference level of each factor among the coefficients of a model, looked up in the data."""
+"""The reference level of each factor of a model, determined from the data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks that the supports of a record are optimal.
 
-If there are few enough supports, each one is compared with all other supports; otherwise only with those that differ
-from it in one column.
+If there are few supports, each support of the record is compared with all other supports. Otherwise it is compared only
+with the supports that differ from it in one column.
 """
 
 from __future__ import annotations

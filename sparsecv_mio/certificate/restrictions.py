@@ -1,12 +1,12 @@
 """Restrictions of a record: its adjustment columns, and the supports that `verify` allows, without code of the search.
 
-Adjustment columns are in every model, but in no support of the record, and tau excludes them.
+Adjustment columns are in every model, but in no support of the record, and tau does not count them.
 
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
-zero. The minimum is therefore taken over plain ridge fits with the required signs. One such fit is tried for each set
-of columns that results from an allowed support by removing some of its columns with a sign constraint (docs/theory.md,
-"Restrictions"). This module makes no constrained fit.
+zero. The minimum is therefore over plain ridge fits with the required signs. `verify` tries the sets of columns that
+result from an allowed support by removing columns with a sign constraint (docs/theory.md, "Restrictions"). This module
+makes no constrained fit.
 """
 
 from __future__ import annotations

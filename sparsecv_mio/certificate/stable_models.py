@@ -1,4 +1,4 @@
-"""Checks of the instability of a model, and of a pair (tau, gamma) that was chosen with a weight on instability."""
+"""Checks of the instability of a model, and of a pair (tau, gamma) chosen by a criterion that includes instability."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Scaled columns, and closed forms that fit many supports at once on the training rows of a fold (theory section 5).
 
-The first closed form corrects full-data fits. Let e and H be the residuals and the hat matrix of the full-data fit of a
-support S, f(S) its objective, and N the held-out rows of a fold. Then the objective and the residuals without N are
+The first closed form corrects full-data fits. Let the full-data fit of a support S have the residuals e, the hat matrix
+H and the objective f(S). Let N be the held-out rows of a fold. Then the objective and the residuals without N are
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residual = (I - H_NN)^{-1} e_N
 
 With the intercept `fold`, columns are centred on all rows and 1/n is added to H. Weighted rows are multiplied by the
-square roots of their weights, and 1/n becomes the product of two such roots divided by the total weight. The second
+square roots of their weights, and the product of two such roots divided by the total weight replaces 1/n. The second
 closed form uses the Gram matrices of training rows.
 """
 

@@ -1,4 +1,4 @@
-"""Moments and ridge fits of many supports, with bounds on their rounding errors, which are 0 in exact arithmetic.
+"""Moments and ridge fits of many supports, with bounds on their rounding errors (0 in exact arithmetic).
 
 Each fit is first solved approximately, and the error of the approximate solution is then bounded. Let Q be the Gram
 matrix of the columns of a support, c their products with the target and yy the sum of squares of the target. All bounds

@@ -1,4 +1,4 @@
-"""Check of a proof against its data: lines are read in order, and each line is accepted only after it is checked."""
+"""Check of a proof against its data, line by line; a line is accepted only after it is checked."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -1,9 +1,10 @@
-"""Reading of proofs and data from files, and the two kinds of arithmetic of the checker: floats or fractions.
+"""Reading of proofs and data from files, and the two arithmetics of the checker: floats and fractions.
 
-Every rounding error of floats is bounded; fractions have no rounding error. Both kinds use the same formulas, with
-arrays of floats or of `Fraction`. Every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats and 0
-for fractions. Floats are assumed to follow IEEE 754 with rounding to nearest; sums and dot products may be computed in
-any order. Then `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40, with fl the computed value.
+Every rounding error of floats is bounded; fractions have no rounding error. The two arithmetics use the same formulas,
+with arrays of floats or of `Fraction`. Every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats
+and 0 for fractions. Floats are assumed to follow IEEE 754 with rounding to nearest; sums and dot products may be
+computed in any order. Then `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40, with fl the computed
+value.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Checks of trees, and of the statements of a proof that bound the folds of a pair (gamma, tau) by these trees."""
+"""Checks of the trees of a proof, and of its statements about the folds of a pair (gamma, tau), which use the trees."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Options in the form that the package typer requires: options of all interfaces, and options of single commands."""
+"""Options of all interfaces and of single commands, in the form that the package typer requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a command: the answer is printed, then files are written; a failure of either is a one-line message."""
+"""The end of a command, which prints the answer and then writes files; if one fails, a one-line message follows."""
 
 from __future__ import annotations
 

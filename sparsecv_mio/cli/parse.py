@@ -1,4 +1,4 @@
-"""Parsing of option texts; messages of the library are reworded to name options as the user wrote them."""
+"""Parsing of option texts, and messages of the library with the names of options that the user wrote."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Construction of folds from a specification such as `10` or `stratified:5`, from labels or from a splitter.
 
-Nested cross-validation has outer folds and, within each outer training set, inner folds. Rows that the inner folds keep
-together are in one outer fold: the rows of a group, or of a fold given by a label for each row. If the inner folds are
-in time order or stratified, so are the outer folds; all other outer folds are random.
+Nested cross-validation has outer folds and, within each outer training set, inner folds. The rows of a group are in one
+outer fold, and so are the rows of a fold that is given by labels. If the inner folds are in time order or stratified,
+so are the outer folds; all other outer folds are random.
 """
 
 from __future__ import annotations

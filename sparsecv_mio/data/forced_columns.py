@@ -1,6 +1,7 @@
-"""Forced columns, which are in every support, and the other columns; conversion of tau to a number of columns.
+"""Division of the columns into forced columns, which are in every support, and selectable columns.
 
-Forced columns are required features, which tau includes, or adjustment columns, which tau does not include.
+Forced columns are required features, which tau counts, or adjustment columns, which tau does not count. The module also
+converts tau to a number of columns.
 """
 
 from __future__ import annotations

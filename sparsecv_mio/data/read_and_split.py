@@ -1,4 +1,4 @@
-"""Reads a file, frame or table into a data set and splits its rows into folds, for `solve` and the command line."""
+"""Reading of a file or frame into a data set, and construction of its folds, for `solve` and the command line."""
 
 from __future__ import annotations
 

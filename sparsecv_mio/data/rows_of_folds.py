@@ -1,8 +1,8 @@
 """Fold-specific preprocessing: imputation and scaling by the training rows of each fold.
 
 With such preprocessing the same row has different values in different folds. The module therefore builds an expanded
-table with one copy of a row for each of its distinct versions, and new folds, which train on and score their own copies
-of the rows. The rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
+table, with one copy of a row for each of its distinct versions. It also builds new folds, which use their copies of the
+rows. The rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
 
 The columns of the expanded table are already centred and divided by their scales, so their scale in the penalty is
 `none`.

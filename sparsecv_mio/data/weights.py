@@ -1,4 +1,4 @@
-"""Row weights, which state how much each row counts in the fits and in the errors; rows of weight 0 are ignored.
+"""Row weights, which multiply the terms of the rows in fits and errors; rows of weight 0 are ignored.
 
 The training objective is the weighted sum `sum w_i e_i^2`, with w_i the weight and e_i the residual of row i. The CV
 error is the weighted sum over the held-out rows divided by `sum w_i`. Means and scales of columns are weighted. A row
