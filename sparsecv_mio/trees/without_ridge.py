@@ -62,10 +62,12 @@ DEPENDENT = "are linearly dependent"
 LEAST_EIGENVALUE = 1e-12  # smallest eigenvalue of the Gram matrix at unit length below which the rows are factored
 CLEAR = 1e-9  # bound on the same eigenvalue above which rounding cannot hide a dependency
 SINGULAR = 1e-12  # ratio of smallest to largest singular value up to which a subset counts as singular
-IN_NULL_SPACE = 1e-12  # length of the part of a column in the null space above which it is in a dependency
+IN_NULL_SPACE = 1e-12  # length of the part of a column in the null space up to which it is in no dependency
+IN_DEPENDENCY = 1e-2  # length of the same part above which rounding cannot have put the column into a dependency
 SAFE_LEVERAGE = 0.99  # sum over held-out rows up to which singular values of a subset shrink at most tenfold
 MAX_CHECKED_SUBSETS = 200_000_000  # subsets tried over all training sets: about a second
 MAX_FORCED_OUT = 4  # columns that a message proposes to force out
+MAX_ADVICE_WORK = 2e9  # multiplications for the checks that look for the fewest columns to force out: about a second
 MAX_SUSPECTS = 1 << 14  # subsets of one size that may be singular by their moments, checked by their rows
 LARGEST_RIDGE = 1e100  # maximum penalty weight: columns have a length of at least 1e-50
 CLEAR_RIDGE = 1e-9  # penalty, as a share of the largest squared length of a column, that makes every fit regular
@@ -276,7 +278,7 @@ class _SubsetCheck:
     def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
         self.data, self.folds = data, folds
         self.most = most  # maximum number of columns without a fault; every fault lowers it
-        self.faults: list[tuple[str, int]] = []  # each with a column that takes part in it, or -1
+        self.faults: list[tuple[str, IntArray]] = []  # each with the columns that take part in it; none with few rows
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def check_subsets(self) -> None:
@@ -301,19 +303,38 @@ class _SubsetCheck:
             yield f'give count="columns" and tau at most {columns}'
 
     def _advise_forcing_out(self, asked: int) -> Iterator[str]:
-        """Yield advice on columns whose removal leaves no fault in models of `asked` columns, if few suffice."""
-        check, out, tau = self, list[str](), _largest_tau(self.data, asked)
-        while check.faults and len(out) < MAX_FORCED_OUT:
-            column = next((column for _, column in check.faults if column >= 0), -1)
-            is_last = check.data.q - check.data.choice.n_adjusted == 1  # some feature has to be left
-            if column < 0 or column in check.data.forced or is_last:
+        """Yield advice on the fewest columns whose removal leaves no fault in models of `asked` columns."""
+        tau, checks = _largest_tau(self.data, asked), 1 + (0 if self.folds is None else self.folds.k)
+        budget = int(MAX_ADVICE_WORK // (checks * self.data.n * self.data.q**2))
+        for most in range(1, MAX_FORCED_OUT + 1):
+            out, budget = self._force_out(tau, most, max(budget, 1))
+            if out:
+                yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
+            if out or not budget:
                 return
-            out.append(check.data.names[column])
-            other_columns = check.data.only(np.delete(np.arange(check.data.q), column))
-            check = _SubsetCheck(other_columns, most_columns(other_columns, tau), self.folds)
-            check._find_faults()
-        if not check.faults:
-            yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
+
+    def _force_out(self, tau: int, most: int, budget: int) -> tuple[list[str], int]:
+        """Return at most `most` columns whose removal leaves no fault, or none, and the number of checks that are left.
+
+        A column of every dependency has to go: the columns of one dependency are tried in turn, the last one first.
+        """
+        columns = next((columns.tolist() for _, columns in self.faults if len(columns)), list[int]())
+        if self.data.q - self.data.choice.n_adjusted == 1:  # some feature has to be left
+            return [], budget
+        for column in sorted(set(columns).difference(self.data.forced), reverse=True):
+            if not budget:
+                break
+            name, budget = self.data.names[column], budget - 1
+            other_columns = self.data.only(np.delete(np.arange(self.data.q), column))
+            rest = _SubsetCheck(other_columns, most_columns(other_columns, tau), self.folds)
+            rest._find_faults()
+            if not rest.faults:
+                return [name], budget
+            if most > 1:
+                out, budget = rest._force_out(tau, most - 1, budget)
+                if out:
+                    return [name, *out], budget
+        return [], budget
 
     def _find_faults(self) -> None:
         """Record the faults."""
@@ -331,10 +352,10 @@ class _SubsetCheck:
                 if self.most > 0 and leverage[folds.left_out(fold)].sum() > SAFE_LEVERAGE:
                     self._check(_training_rows(fold, folds), folds.train_rows(fold))
 
-    def _lower(self, most: int, fault: str, column: int = -1) -> None:
-        """Record a fault, and the maximum number of columns without a fault."""
+    def _lower(self, most: int, fault: str, columns: Sequence[int] | IntArray = ()) -> None:
+        """Record a fault and its columns, and the maximum number of columns without a fault."""
         self.most = max(min(most, self.most), 0)
-        self.faults.append((fault, column))
+        self.faults.append((fault, np.asarray(columns, dtype=np.int64)))
 
     def _clear_gamma(self) -> float:
         """Return a power of ten whose penalty makes every fit regular."""
@@ -350,7 +371,7 @@ class _SubsetCheck:
         length = np.linalg.norm(V, axis=0)
         constant = find_constant_columns(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
         if len(constant) and self.most > 0:
-            self._lower(0, f"on {where}, {_describe_columns(data, constant[:1], CONSTANT)}", int(constant[0]))
+            self._lower(0, f"on {where}, {_describe_columns(data, constant[:1], CONSTANT)}", constant[:1])
         if self.most > 1 and has_large_matrices(data, 1):
             self._lower(1, f"too many subsets of {self.most} columns to check for linear dependence")
         if self.most == 0 or has_large_matrices(data, 1):
@@ -385,20 +406,20 @@ class _SubsetCheck:
         """
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
-        linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
+        linked = _columns_of_dependencies(V, null, tolerance)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
         _, labels = connected_components(near)
         for label in np.unique(labels):
             columns = linked[labels == label]
-            nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=tolerance))
+            nullity = _nullity(V, columns, tolerance)
             # any `largest` columns of the part are dependent
             largest = len(columns) - nullity + 1
             # with a single dependency, a model that contains it also contains all other adjusted columns
             others = len(np.setdiff1d(self.data.adjusting, columns)) if nullity == 1 else 0
             if largest + others <= self.most:
-                some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
+                some = columns[:largest] if nullity == 1 else _minimal_dependency(V, columns[:largest], tolerance)
                 dependent = _describe_columns(self.data, some, DEPENDENT)
-                self._lower(len(some) + others - 1, f"on {where}, {dependent}", int(some[-1]))
+                self._lower(len(some) + others - 1, f"on {where}, {dependent}", some)
             if nullity > 1:
                 self._try_all(where, V, columns)
 
@@ -423,8 +444,51 @@ class _SubsetCheck:
                 singular = np.linalg.svd(V[:, columns[support]], compute_uv=False)
                 if not singular[-1] > SINGULAR * singular[0]:
                     some = columns[support]
-                    self._lower(size - 1, f"on {where}, {_describe_columns(self.data, some, DEPENDENT)}", int(some[-1]))
+                    self._lower(size - 1, f"on {where}, {_describe_columns(self.data, some, DEPENDENT)}", some)
                     return
+
+
+def _nullity(V: FloatArray, columns: IntArray, tolerance: float) -> int:
+    """Return the number of columns minus their rank."""
+    return len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=tolerance)) if len(columns) else 0
+
+
+def _columns_of_dependencies(V: FloatArray, null: FloatArray, tolerance: float) -> IntArray:
+    """Return the columns that take part in a dependency: without such a column the nullity is smaller.
+
+    Rounding turns the computed null space towards columns that are nearly dependent, by up to the rounding error over
+    their smallest singular value. Columns with a small part in it are therefore left out one by one.
+
+    Parameters
+    ----------
+    V : (n, q) array
+        Centred columns of length 1.
+    null : (r, q) array
+        Orthonormal rows that span the null space of V.
+    tolerance : float
+        Largest singular value that counts as 0.
+    """
+    size = np.linalg.norm(null, axis=0)
+    columns = np.flatnonzero(size > IN_NULL_SPACE).astype(np.int64)
+    suspects = columns[size[columns] <= IN_DEPENDENCY]
+    if not len(suspects):
+        return columns
+    R = np.asarray(np.linalg.qr(V, mode="r"))
+    nullity = _nullity(R, columns, tolerance)
+    for suspect in suspects[np.argsort(size[suspects])]:
+        others = columns[columns != suspect]
+        if _nullity(R, others, tolerance) == nullity:
+            columns = others
+    return columns
+
+
+def _minimal_dependency(V: FloatArray, columns: IntArray, tolerance: float) -> IntArray:
+    """Return dependent columns, among some dependent ones, that are independent without any of them; the first ones."""
+    for column in columns[::-1]:
+        others = columns[columns != column]
+        if _nullity(V, others, tolerance):
+            columns = others
+    return columns
 
 
 def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[float, IntArray, str]:

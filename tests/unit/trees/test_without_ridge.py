@@ -235,3 +235,37 @@ def test_too_few_rows_for_the_levels_of_a_factor() -> None:
     assert 'independent: give count="columns" and tau at most 2, or give a gamma' in str(e.value)
     assert sc.solve(few, taus=[1], count="factors", force_out=["f=w"], **how).status == "proved"
     assert sc.solve(few, taus=[2], count="columns", **how).status == "proved"
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("most", [2, 3, 4, 8])
+def test_nearly_dependent_columns_hide_no_dependency_and_are_not_advised_to_go(noise: float, most: int) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(50, 8))
+    X[:, 3] = 7.0 - 0.5 * X[:, 1]
+    X[:, 4] = X[:, 0] + X[:, 1] + noise * rng.normal(size=50)
+    X[:, 5] = X[:, 2] + noise * rng.normal(size=50)
+    data = standardize(Dataset.from_arrays(X, rng.normal(size=50)))
+    check_independent(data, [0.0], 1)
+    with pytest.raises(BadInput, match=r"columns 'x1', 'x3' are .*: force one out, force_out=\[.x3.\], give tau at mo"):
+        check_independent(data, [0.0], most)
+    kept = standardize(data.dataset, restrictions=Restrictions(force_out=["x3"]))
+    check_independent(kept, [0.0], min(most, kept.q))
+
+
+def test_the_fewest_columns_are_advised_to_go() -> None:
+    X, y = rows(40, 6)
+    labels = np.arange(40) % 4
+    for fold, column in enumerate((1, 2, 4)):  # x0 is a copy of another column on the training rows of each fold
+        X[:, column] = np.where(labels == fold, X[:, column], X[:, 0])
+    data, folds = standardize(Dataset.from_arrays(X, y)), folds_from_labels(labels)
+    with pytest.raises(BadInput, match=r"force one out, force_out=\[.x0.\]"):
+        check_independent(data, [0.0], 6, folds)
+    check_independent(standardize(data.dataset, restrictions=Restrictions(force_out=["x0"])), [0.0], 5, folds)
+    held = standardize(data.dataset, restrictions=Restrictions(force_in=["x4"]))
+    with pytest.raises(BadInput, match=r"force one out, force_out=\[.x0.\]"):
+        check_independent(held, [0.0], 6, folds)
+    X[:, 5] = 2.0 * X[:, 3]
+    data = standardize(Dataset.from_arrays(X, y))
+    with pytest.raises(BadInput, match=r"force some out, force_out=\[.x5., .x0.\]"):
+        check_independent(data, [0.0], 6, folds)
