@@ -1,9 +1,9 @@
 """Reading of regular files, and writing of files without partial results.
 
-A file is written in a temporary folder next to its target and then renamed, so the target always has either the
-complete old content or the complete new content. If the target is a symbolic link, the file to which it points is
-replaced. Pipes, devices, sockets and folders are never replaced; text may be written to a pipe or a device if the
-caller allows it.
+A file is first written in a temporary folder next to its target and then renamed. The target therefore always has
+either the complete old content or the complete new content. If the target is a symbolic link, the file to which it
+points is replaced. Pipes, devices, sockets and folders are never replaced; text may be written to a pipe or a device if
+the caller allows it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Best subsets of the full data: one mixed-integer problem, or the best subset of every size."""
+"""Best subsets of the full data, of one size or of every size."""

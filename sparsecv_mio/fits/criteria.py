@@ -1,9 +1,9 @@
 """Criteria of fit of full-data models: R^2, adjusted R^2, Cp and BIC; deviance and AIC for logistic and Poisson loss.
 
 R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Each column of a model counts as one degree of
-freedom; if there is an intercept, a factor with all its levels counts one less. The criteria are meant for a small
-gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best of many subsets
-increases them. No criterion corrects for either effect.
+freedom. If there is an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for a small
+gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best among many subsets
+increases the effective degrees of freedom. The criteria do not correct for these two effects.
 """
 
 from __future__ import annotations

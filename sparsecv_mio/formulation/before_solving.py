@@ -1,9 +1,9 @@
-"""Elimination, before a solver runs, of all columns that must be in a solution at least as good as the initial one.
+"""Elimination of all columns that are in every solution at least as good as the initial one, before a solver runs.
 
 A solver's tolerances are relative to the scale of the objective, the sum of squares y'y of the centred target. If the
-columns F explain nearly all of the target, these tolerances may be larger than the minimum itself. Eliminating F
-exactly leaves a problem of the same form in the other columns, whose scale is f(F), the objective of the ridge fit on F
-(:mod:`sparsecv_mio.problem.elimination`).
+columns F explain nearly all of the target, these tolerances may be larger than the minimum. An exact elimination of F
+leaves a problem of the same form in the other columns (:mod:`sparsecv_mio.problem.elimination`). The scale of this
+problem is f(F), the objective of the ridge fit on F.
 """
 
 from __future__ import annotations

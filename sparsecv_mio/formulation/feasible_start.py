@@ -1,4 +1,4 @@
-"""An initial support that satisfies the side constraints and need not be optimal, for every backend."""
+"""An initial support for every backend, which satisfies the side constraints but may not be optimal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Best-subset logistic regression as a task for solvers: as for squared-error loss, but with the log loss of each row.
+"""Best-subset logistic regression as a task for solvers, with the log loss of each row.
 
     min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
@@ -10,8 +10,8 @@ Bounds on coefficients and margins hold for every solution at least as good as t
 quadratic that is below the objective F wherever F is at most that of the initial solution (docs/theory/glm.md, section
 3). The perspective relaxation of this quadratic is the first lower bound.
 
-Every backend takes its upper bounds from `fit_glm`, the fit of one support in plain numpy, as it takes them from
-`refit_moments` for squared-error loss.
+The upper bounds of every backend are computed by `fit_glm`, the fit of one support in plain numpy. For squared-error
+loss, `refit_moments` computes them.
 """
 
 from __future__ import annotations

@@ -15,15 +15,15 @@ not usable here               raises              BackendUnavailable
 An unknown bound is -inf / +inf, never None or NaN.
 
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
-own tolerances, so its dual bound is trusted only to 2e-6 of the objective's scale (theory section 9): `lower` is the
-dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, by which incumbents of a solver may
-violate their constraints; in the condition of `Stop.OPTIMAL` it counts at most as a thousandth of `upper`. A bound
-computed by this package has an allowance for rounding only.
+own tolerances. Its dual bound is therefore trusted only to 2e-6 of the scale of the objective (theory section 9), and
+`lower` is the dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, because the incumbents
+of a solver may violate their constraints. In the condition of `Stop.OPTIMAL` the allowance is at most a thousandth of
+`upper`. A bound computed by this package has an allowance for rounding only.
 
-`Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or that
-its bound is not trusted. Backends that solve a sequence of models have one model in each round. `Stop.STALLED` means
-that a round changed neither the bound nor the incumbent: the tolerances of the solver are wider than the requested gap,
-which no number of further rounds would reach.
+`Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or the
+bound of the solver is not trusted. Backends that solve a sequence of models have one model in each round.
+`Stop.STALLED` means that a round changed neither the bound nor the incumbent. The tolerances of the solver are then
+wider than the requested gap, and further rounds would not reach the gap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One best-subset problem in scaled units, with bounds on every coefficient and an initial solution, for every model.
+"""One best-subset problem in scaled units, with bounds on every coefficient and an initial solution.
 
 Let M be the matrix, c the vector and yy the constant of the objective `f(b) = yy - 2 c'b + b'M b`. With `m_j =
 sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scaled coefficients `u_j = m_j b_j / sqrt(yy - f_r)`,
@@ -6,12 +6,12 @@ sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scaled coefficients 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
 where `G + diag(w)` is M scaled to a unit diagonal, and g is c in the same units. Any w with a positive semidefinite G
-is valid. Here w is the scaled penalty plus the smallest eigenvalue of the remaining matrix; this eigenvalue is the
-largest multiple of the identity that can be moved into the perspective (theory section 4). The perspective relaxation
+is valid. Here w is the scaled penalty plus the smallest eigenvalue of the remaining matrix. This eigenvalue is the
+largest multiple of the identity that the perspective terms can take (theory section 4). The perspective relaxation
 replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
 
 Bounds on coefficients, which are the big-M values of the models, hold for every b at least as good as the initial
-solution. For every b with `f(b) <= ubar`, with any support, and the ridge fit b_r on all columns,
+solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= ubar` and any support,
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 

@@ -1,4 +1,4 @@
-"""Terms of several columns that enter a model together, such as the levels of a factor; tau counts terms."""
+"""Terms of several columns that enter a model together, such as all levels of a factor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""GLRU, IACV and TreeCV: published methods that predict held-out rows with few fits, with their commands and keywords.
+"""GLRU, IACV and TreeCV: published methods that predict held-out rows with few fits.
 
-Below, these methods are called *oracles*. The rest of the package does not import this folder
+These methods are called *oracles*. The rest of the package does not import this folder
 (:mod:`sparsecv_mio.satellites`).
 """
 

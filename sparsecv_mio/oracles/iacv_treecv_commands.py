@@ -1,4 +1,4 @@
-"""The commands `sparsecv iacv` and `sparsecv treecv`, and how commands of oracles print and store their numbers."""
+"""The commands `sparsecv iacv` and `sparsecv treecv`, and the output of all oracle commands."""
 
 from __future__ import annotations
 

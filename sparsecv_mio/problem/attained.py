@@ -1,4 +1,4 @@
-"""Existence of exactly one minimiser for a smooth convex loss, although some coefficients have no ridge penalty.
+"""Check that an objective with a smooth convex loss has a unique minimiser, with some coefficients not penalised.
 
 The intercept and the adjustment columns have no ridge penalty; let `z_i = (1, x_i)` be their values in row i and u_i
 the penalised features. With v_i the weight of row i and l_i its loss as a function of the margin, the objective on a
@@ -7,27 +7,28 @@ set of rows is
     F(a, b) = sum_i v_i l_i(sign_i (z_i'a + u_i'b)) + sum_j ridge_j b_j^2
 
 **Claim.** F has exactly one minimiser if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive
-weight. R_i is the set of moves of a margin along which l_i never rises: `[0, inf)` for logistic loss; for Poisson loss
-`(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recedes`).
+weight. R_i is the set of changes of the margin along which l_i never rises. It is `[0, inf)` for logistic loss. For
+Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recedes`).
 
 *Proof.* If such a d exists, F never rises along (d, 0) from any point, so no point is the only minimiser. Conversely,
-suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since the penalty would rise; so d
-satisfies the condition and d = 0. A convex function that eventually rises along every direction has bounded level sets
-and therefore a minimum. As l'' > 0, two minimisers would differ by a d with `z_i'd = 0` in all rows; such a d satisfies
-the condition, so d = 0. []
+suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since otherwise the penalty would rise.
+Therefore d satisfies the condition, and d = 0. A convex function that eventually rises along every direction has
+bounded level sets and therefore a minimum. As l'' > 0, two minimisers would differ by a d with `z_i'd = 0` in all rows;
+such a d satisfies the condition, so d = 0. []
 
-The condition depends neither on the chosen features nor on gamma, so the fit on the columns z alone determines whether
-it holds for all models. A certified ball around this fit (`problem.glm_refit`) proves that the minimiser exists, with
-all rounding errors. A run starts only if there is such a ball for all rows and for the training rows of every fold.
-Otherwise a linear program searches for such a d, and the error message names the columns in which d is not 0.
+The condition depends neither on the chosen features nor on gamma. The fit on the columns z alone therefore determines
+whether it holds for all models. A certified ball around this fit (`problem.glm_refit`) proves that the minimiser
+exists; the proof includes rounding errors. A run starts only if there is such a ball for all rows and for the training
+rows of every fold. Otherwise a linear program searches for such a d, and the error message names the columns in which d
+is not 0.
 
-**Held-out rows.** Most folds need no fit of their own. Let the full-data fit on z have the Hessian H and a gradient of
+**Held-out rows.** Most folds need no separate fit. Let the full-data fit on z have the Hessian H and a gradient of
 length g in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of
-a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the
-norm of the inverse of the Hessian without N, the length of the gradient is at most `delta = (g + |sum over N of s_i
-sign_i z_i|) / sqrt(1 - h)`, and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`,
-there is a certified ball of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L` with the function k of
-docs/theory/glm.md, section 2. Folds without this condition are fitted.
+a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. Lengths
+are now in the norm of the inverse of the Hessian without N. The length of the gradient is at most `delta = (g +
+|sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If
+`delta L <= 0.9`, there is a certified ball of radius `10 / L`, because `10 k(10) >= 1.8 >= 2 delta L` with the function
+k of docs/theory/glm.md, section 2. Folds without this condition are fitted.
 """
 
 from __future__ import annotations

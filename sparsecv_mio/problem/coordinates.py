@@ -1,4 +1,4 @@
-"""Coefficients and residuals of one fit in twice the precision of floats, with a bound on the error of its objective.
+"""Coefficients and residuals of one fit in twice the precision of floats, with an error bound on the objective.
 
 A number is an unevaluated sum of two floats (about 32 digits), computed in plain numpy by the error-free sums and
 products of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and some machines do not have

@@ -6,12 +6,12 @@ columns, R the other columns and S a subset of R. For the support `F + S`, the m
     f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
                                                  a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
 
-So the minimum of f over supports of at most k columns that contain F is a problem of the same form in the columns R,
-with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of
-`Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest and the largest
-eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this diagonal on R. For a
-row v minus the means, the features in R become `v_R - v_F'A`, and `v_F'a` is the part of its prediction that the
-elimination removes. A depends on gamma, so gamma must be set before the elimination.
+The minimum of f over supports of at most k columns that contain F is therefore a problem of the same form in the
+columns R, with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
+complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest
+and the largest eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this
+diagonal on R. In a row v minus the means, the features in R become `v_R - v_F'A`, and the elimination removes the part
+`v_F'a` of the prediction. A depends on gamma, so gamma must be set before the elimination.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as

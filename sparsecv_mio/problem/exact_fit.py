@@ -2,7 +2,7 @@
 
 A float is an integer divided by a power of two, so moments about means are integers over one common divisor. The normal
 equations are solved by fraction-free elimination (Bareiss). If the exponents of the data differ much, the integers have
-many digits, so this method is for few rows and columns; `problem.objective.fit` decides when to use it.
+many digits. The method is therefore for few rows and columns; `problem.objective.fit` decides when to use it.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     F(a, b) = sum_i w_i l_i(sign_i (a + v_i'b)) + (gamma / 2) sum_j weight_j b_j^2
 
-is minimised by Newton's method with step halving, where v_i are the features of row i and `a` is the intercept. Let g
-be the gradient and H the Hessian at the last point. The optimum lies within a distance `rho` of this point in the norm
-of H (docs/theory/glm.md, section 2). At the optimum, the margin of a row z therefore differs from that at the last
-point by at most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`. Here `delta^2 = g'H^{-1}g`,
-and kappa is a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta.
+F is minimised by Newton's method with step halving; v_i are the features of row i, and `a` is the intercept. Let g be
+the gradient and H the Hessian at the last point. The optimum lies within a distance `rho` of this point in the norm of
+H (docs/theory/glm.md, section 2). Between the last point and the optimum, the margin of a row z therefore changes by at
+most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`. Here `delta^2 = g'H^{-1}g`, and kappa is
+a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta.
 
-The module uses plain numpy, so a thread that waits for a search may call it. For squared-error loss, `refit_rows` calls
-`refit_squares`.
+The module uses plain numpy, so that the thread that waits for a search may call it. For squared-error loss,
+`refit_rows` calls `refit_squares`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fits of supports from moments in plain numpy: single supports within boxes, many supports, forward selection.
 
-Every backend takes its upper bounds from `refit_moments`, which evaluates the objective of given coefficients again and
-rounds it up; the result is an upper bound for any coefficients. `problem.refit` computes fits from the rows.
+The upper bounds of every backend come from `refit_moments`, which evaluates the objective of given coefficients again
+and rounds it up. The result is an upper bound for any coefficients. `problem.refit` computes fits from the rows.
 """
 
 from __future__ import annotations

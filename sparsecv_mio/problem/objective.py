@@ -1,7 +1,7 @@
 """The definition of the problem for squared-error loss, in plain numpy and in units of the file.
 
-The module computes the training objective f(S) of a support S, its fit, its held-out errors, and the CV error h (theory
-section 0). Tests compare every other computation of the package with it, and `sparsecv verify` uses no other
+The module computes the training objective f(S), the fit and the held-out errors of a support S, and the CV error h
+(theory section 0). Tests compare every other computation of the package with it, and `sparsecv verify` uses no other
 definition. It is written for clarity, not for speed. Floats lose the digits of a residual if a fit is nearly perfect,
 if columns are nearly dependent, or if a row is far from the training rows. The module then computes in fractions, or in
 twice the precision of floats if there are many rows.

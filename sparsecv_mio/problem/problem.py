@@ -1,4 +1,4 @@
-"""The best-subset ridge problem of one fold, from the moments of its training rows, and diagonals for its relaxation.
+"""The best-subset ridge problem of one fold, from the moments of its training rows, with diagonals for its relaxation.
 
 The perspective relaxation uses a diagonal w, which states how much of the curvature of M belongs to single columns.
 
@@ -22,7 +22,7 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       the 
 ========================== ================================================ =======================================
 
 **Rounding.** The caller of `shifted` passes a lower bound `smallest` on the eigenvalues that includes rounding errors.
-`smallest_eigenvalue` subtracts four roundings of the trace for each column: a Cholesky factorisation that succeeds
+`smallest_eigenvalue` subtracts four roundings of the trace for each column, because a successful Cholesky factorisation
 shows that no eigenvalue is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest
 eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
 semidefinite, w is multiplied by `1 - SHAVED`.

@@ -1,4 +1,4 @@
-"""Losses of rows: their interface, each loss, and the targets and weights of rows in the form that a loss requires.
+"""Losses of rows, and the targets and weights of rows in the form that a loss requires.
 
 A row loss is a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
 

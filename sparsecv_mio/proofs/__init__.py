@@ -1,1 +1,1 @@
-"""Writing of proofs of records, which `sparsecv check` verifies; docs/proof-format.md defines their format."""
+"""Writing of the proofs that `sparsecv check` verifies; docs/proof-format.md defines their format."""

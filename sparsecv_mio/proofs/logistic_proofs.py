@@ -1,11 +1,11 @@
 """Proofs of cross-validations with logistic loss, with few statements about folds.
 
-For each pair (tau, gamma) a proof must reach the lower bound of the record by a sum of bounds over its folds. For a
-pair that is not reported, a tree on the full data proves that every support outside a list has an objective F of at
-least some number T. Let u be the objective of a known support on the training rows of a fold. The best support of the
-fold is then either listed, or its held-out loss is at least `T - u`. T is the smallest number for which these bounds
-sum to the bound of the record. If `T - u` is too small in a fold, the fold gets a tree on its training rows; so do all
-folds of the reported pair.
+For each pair (tau, gamma) the bounds of the folds in a proof must sum to the lower bound of the record. For a pair that
+is not reported, a tree on the full data proves that every support outside a list has an objective F of at least some
+number T. Let u be the objective of a known support on the training rows of a fold. The best support of the fold is then
+either listed, or its held-out loss is at least `T - u`. T is the smallest number for which these bounds sum to the
+bound of the record. If `T - u` is too small in a fold, the fold gets a tree on its training rows. All folds of the
+reported pair get such trees too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Trees that prove lower bounds (thresholds) on objectives with logistic loss; relaxation points close their leaves.
+"""Trees that prove lower bounds (thresholds) on objectives with logistic loss, by points of relaxations.
 
 A node (I, F) of a tree includes the columns I and may choose from the columns F. A point b gives a leaf the bound
 `sum H(u_i) - sum of c_j over I - sum of the k largest c_j over F`, with `k = tau - |I|`. Here H is the entropy, and u_i
-is the size of the slope of the loss of row i at b, with the intercept that balances the slopes of both classes;
+is the absolute slope of the loss of row i at b, with the intercept that balances the slopes of the two classes.
 docs/proof-format.md defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
 """
 

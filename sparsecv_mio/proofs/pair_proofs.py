@@ -1,4 +1,4 @@
-"""Parts of a proof of a cross-validation that all losses share: statements about folds, lines of pairs, the claim."""
+"""Parts of the proof of a cross-validation for every loss: statements about folds, lines of pairs, and the claim."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The file of a proof, and `FILE.part`, which stores the trees of a proof that is not complete yet.
 
 A run that was killed leaves `FILE.part`. Its first line has the digest of the head of the proof (data, folds, grid);
-every other line has the digest of a tree and the tree. What a tree proves does not depend on its use, so a later proof
-for the same data, folds and grid may reuse it. Lines are not trusted: reading ends at a line with a wrong digest, and
-`sparsecv check` checks every tree again.
+every other line has the digest of a tree and the tree. The statement of a tree does not depend on its use, so a later
+proof for the same data, folds and grid may reuse the tree. The program does not trust the lines: reading ends at a line
+with a wrong digest, and `sparsecv check` checks every tree.
 """
 
 from __future__ import annotations

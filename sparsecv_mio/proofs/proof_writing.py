@@ -1,4 +1,4 @@
-"""Writing of the proof of a record of any kind, and errors for records that proofs do not support."""
+"""Writing of the proof of a record, and errors for records that proofs do not support."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Proofs of cross-validations with squared-error loss, with few statements about the folds of each pair (tau, gamma).
 
-The search has found the best support of every subproblem, and a proof has to show that these supports are the best. For
-each gamma, one tree on the full data proves a threshold for each size. These are the smallest thresholds for which the
+The search has found the best support of every subproblem, and a proof must show that these supports are the best. For
+each gamma, one tree on the full data proves a threshold for each size. The threshold is the smallest one for which the
 training-loss bounds of a pair (:mod:`sparsecv_mio.bounds.closed_form`) sum to the bound of the record.
 
 All folds of the reported pair are solved. If each fold holds out one row, a list of supports of the full data solves

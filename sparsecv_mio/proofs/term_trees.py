@@ -1,6 +1,6 @@
 """Trees over terms of several columns that prove lower bounds (thresholds) on objectives by ridge fits.
 
-A leaf is closed by the ridge fit on all its terms, or by the fits that leave out one free term each.
+The ridge fit on all terms of a leaf closes the leaf, or the fits that each leave out one free term.
 """
 
 from __future__ import annotations

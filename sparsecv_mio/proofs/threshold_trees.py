@@ -1,11 +1,11 @@
 """Trees that prove lower bounds (thresholds) on training objectives, in units of the file.
 
 A node (I, F) of a tree includes the columns I and may choose from the columns F. For few columns, leaves are closed by
-ridge fits, as in the path tree. For many columns the bounds of ridge fits are too small, and a node is closed by the
-dual value of a point of the perspective relaxation (theory section 1), rounded to few bits; the point of the parent
-node is used if it suffices. Columns are scaled so that the penalty is 1. If columns form groups of nearly collinear
-ones, the relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md,
-section 9). The proof contains this part.
+ridge fits, as in the path tree. For many columns the bounds of ridge fits are too small. The dual value of a point of
+the perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the parent node is
+used if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the
+relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The
+proof contains this part.
 """
 
 from __future__ import annotations

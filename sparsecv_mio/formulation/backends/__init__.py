@@ -1,4 +1,4 @@
-"""The registered solver backends, imported when first used; other packages can add backends by entry points."""
+"""The registered solver backends; a backend is imported when it is first used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Base class of all solver backends, with the checks and conversions that the backends of vendors share.
 
-A backend implements two methods: `available()` and `_run(task, formulation, limits)`. The base class does all work on
-which the correctness of a result depends. It checks that the side constraints are feasible, finds the initial solution,
-refits every support that a solver returns, and sets the bounds, their allowance and the status.
+A backend implements two methods: `available()` and `_run(task, formulation, limits)`. The base class performs all steps
+on which the correctness of a result depends. It checks that the side constraints are feasible and finds the initial
+solution. Then it refits every support that a solver returns, and sets the bounds, their allowance and the status.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """SCIP backend: the perspective model (MISOCP) with big-M constraints and a quadratic form split into single parabolas.
 
-SCIP's tolerance for cones lets the coefficient of a column with z_j = 0 reach about 3e-5; the constraints `lo_j z_j <=
-u_j <= hi_j z_j` prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients
-without end. The model therefore multiplies coefficients by ten, which multiplies the scale of the objective by 100;
-relative to this scale, 1e-4 is small enough.
+Within the tolerance of SCIP for cones, the coefficient of a column with z_j = 0 can reach about 3e-5. The constraints
+`lo_j z_j <= u_j <= hi_j z_j` prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the
+coefficients without end. The model therefore multiplies coefficients by ten and the scale of the objective by 100.
+Relative to this scale, 1e-4 is small enough.
 """
 
 from __future__ import annotations

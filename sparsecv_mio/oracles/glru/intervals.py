@@ -10,13 +10,14 @@ w and alpha are a primal and a dual point, G is the gap between them and c = X' 
 | `sharp` | the ball of the midpoint, see :mod:`.optimum_region` |
 | `best` | intersection of `sharp`, the dual intervals with the sharp radius, and, for L1, the level sets below |
 
-Contrary to (16) as printed, the division by n belongs inside the argument of the derivative. For L1, the level sets are
-`sum_j l1 |w_j*| - c_j w_j* <= G` and `l1 ||w*||_1 <= P(w)`; each gives the range of a linear function in closed form.
+In (16), the division by n belongs inside the argument of the derivative, contrary to the printed formula. For L1, the
+level sets are `sum_j l1 |w_j*| - c_j w_j* <= G` and `l1 ||w*||_1 <= P(w)`. Each set gives the range of a linear
+function in closed form.
 
 The paper has no interval for an unpenalised intercept, because (12) is then the whole line. This module computes two
-intervals and intersects them. Let t_i be the predictor of row i. The first interval uses that the sum of the
-derivatives `l_i'(t_i*)` is 0 and monotone in the intercept, where each t_i* is known up to a radius. The second
-interval is computed from a few rows, the *anchors*: t_i* lies in the subdifferential of the conjugate loss l_i* at
+intervals and intersects them. Let t_i be the predictor of row i. For the first interval, the sum of the derivatives
+`l_i'(t_i*)` is 0 and monotone in the intercept, and each t_i* is known up to a radius. The second interval is computed
+from a few rows, the *anchors*. For these rows t_i* lies in the subdifferential of the conjugate loss l_i* at
 `-alpha_i*`, and alpha_i* lies in a known interval.
 """
 

@@ -11,8 +11,9 @@ columns,
     P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
-by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper keeps one term of the sum of
-both lines at a time, which gives its radii (9) and (11). This module keeps all terms. With midpoints, their sum is
+by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper uses one term of the sum of
+the two lines at a time; the results are its radii (9) and (11). This module uses all terms. With midpoints, their sum
+is
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
@@ -24,7 +25,7 @@ intercept, for which the paper does not state (9).
 After rows or columns are added or removed, the new gap is computed in the time that it takes to read those rows or
 columns. `change_rows` computes (18) and (19) for dn rows with d columns in O(d dn). `change_columns` computes (20) and
 (21) for dd columns with n rows in O(n dd). Both return the resulting :class:`OptimumRegion`. In two cases the old dual
-point is no longer feasible, and the formulas of the paper give +inf. There the dual point is changed:
+point is no longer feasible, and the formulas of the paper give +inf. The module then changes the dual point:
 
 * **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference is distributed over a fixed set
   of rows, in proportion to their curvature. The product of X' with this direction is cached, so the cost stays O(d).

@@ -1,11 +1,11 @@
-"""Stepwise elimination and addition of columns by the number of validation errors, with few trainings.
+"""Stepwise elimination and addition of columns, by the number of validation errors, with few trainings.
 
 Each step trains candidates in the order of the lower bounds on their error counts. It stops when the next lower bound
 is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the
 paper, in both directions, bounds the error count of every fit that differs in one column from the current one.
 
-Three things are not in the GLRU paper: a candidate whose two bounds are equal is not trained; a training ends as soon
-as its error count is known, or is known to be no smaller than the smallest one found; columns can also be added.
+Three features are not in the GLRU paper. A candidate whose two bounds are equal is not trained. A training ends as soon
+as its error count is known, or is known to be at least the smallest count found. Columns can also be added.
 """
 
 from __future__ import annotations

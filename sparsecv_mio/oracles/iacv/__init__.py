@@ -1,6 +1,6 @@
 """IACV, iterative approximate cross-validation (Luo, Ren and Barber 2023): held-out fits at each step of a solver.
 
-Its results are estimates, never certificates: they may determine the order of a search, but exclude nothing
+Its results are estimates, never certificates. They may determine the order of a search, but they exclude no model
 (docs/oracles/iacv.md).
 """
 

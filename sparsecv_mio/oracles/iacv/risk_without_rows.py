@@ -1,10 +1,10 @@
-"""The penalised empirical risk, the rows that each fit holds out, and held-out fits at one point, without iterations.
+"""The penalised empirical risk, the rows that each fit holds out, and held-out fits at one point.
 
 The held-out fits at one point are Newton steps, infinitesimal jackknives, and the exact solutions of all folds.
 
 Newton steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations
 of a solver, they start from the current iterate instead (section 6 of the IACV paper, Luo, Ren and Barber 2023). As a
-baseline without information about the fold, that comparison uses the full-data iterate itself.
+baseline without information about the fold, that comparison uses the full-data iterate.
 
 For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
 step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each fold. Theta has one row

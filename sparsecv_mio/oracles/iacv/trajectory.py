@@ -1,6 +1,6 @@
-"""Iterates of a solver on the full data and without each fold, the errors of these held-out fits, and early stopping.
+"""Iterates of a solver on the full data and without each fold, the errors of the held-out fits, and early stopping.
 
-Steps of the held-out fits are approximate or exact, by equations (5), (9) and (11) of Luo, Ren and Barber (2023).
+The steps of the held-out fits, approximate or exact, follow equations (5), (9) and (11) of Luo, Ren and Barber (2023).
 
 The objective is `F = g + h`. A step of the solver is a gradient step on g over a batch of rows, followed by a proximal
 step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0; proximal gradient descent

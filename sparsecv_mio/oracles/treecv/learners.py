@@ -1,9 +1,9 @@
-"""Incremental learners for TreeCV, chosen by name for a data set, and their predictions of held-out rows.
+"""Incremental learners for TreeCV and their predictions of held-out rows.
 
 The learners are linear models by stochastic gradients, ridge regression by moments, and naive Bayes by counts.
 
 :class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code that
-processes whole subtrees. The other learners never change a state, but replace it by a new one; a copy may therefore
+processes whole subtrees. The other learners never change a state, but replace it by a new state. A copy may therefore
 share the state of its original.
 """
 

@@ -1,12 +1,12 @@
 """The TreeCV recursion over folds, the protocol of its learners, and rows sorted by fold.
 
-The recursion is Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015), on one thread or many.
+The recursion is Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015), on one or more threads.
 
-The recursion is called for a range of folds, with a model that has learned all rows outside of the range. A copy of the
-model learns the rows of the right half and is passed to the recursion for the left half. Then the model itself learns
-the rows of the left half and is passed to the recursion for the right half. For a range of one fold, the model is
-scored on the rows of this fold. At each depth of the recursion every row is learned once, so all k folds cost
-`ceil(log2 k)` passes over the data.
+A call of the recursion gets a range of folds and a model that has learned all rows outside of the range. A copy of the
+model learns the rows of the right half, and the recursion continues with this copy for the left half. Then the model
+learns the rows of the left half, and the recursion continues with the model for the right half. For a range of one
+fold, the model is scored on the rows of this fold. At each depth of the recursion every row is learned once, so all k
+folds cost `ceil(log2 k)` passes over the data.
 """
 
 from __future__ import annotations
