@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import problems
 import pytest
-from two_class_cases import TwoClassCase, two_class_case
+from glm_cases import GlmCase, two_class_case
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -25,7 +25,7 @@ from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_ou
 MOST_FOLDS = 6
 
 
-def checked(case: TwoClassCase, seed: int) -> int:
+def checked(case: GlmCase, seed: int) -> int:
     """Compare with proved lower bounds of fits on the training rows; returns how many were compared."""
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     plan, rng, count = case.folds, np.random.default_rng(seed), 0

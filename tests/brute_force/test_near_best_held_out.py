@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from many_folds import ends_of_errors, many_folds_case
+from glm_cases import many_folds_case
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
@@ -35,7 +35,6 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
     )  # fmt: skip
     n_solved = 0
     for g, gamma in enumerate(case.gammas):
-        truth = ends_of_errors(case, gamma)
         for tau in case.taus:
             subset = problems.full(g).solve([tau], [], 0, is_never_expired).by_size[tau]
             near_best = problems.full(g).make_near_optimal_list(tau, [subset.support], is_never_expired)
@@ -46,7 +45,7 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
                     near_best.compute_exactly()
                     near_best.list_supports(max(near_best.cutoff_to_solve(most), subset.upper), 1 << 12, 1)
                 folds = near_best.bound_folds(least, most)
-                low, high = truth[tau]
+                low, high = case.truth.h(gamma, tau)
                 assert folds.lower.sum() * context.cv_error_factor <= high * (1.0 + ROUNDING), (
                     seed,
                     gamma,

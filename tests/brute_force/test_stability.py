@@ -7,22 +7,16 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from logistic_truth import fitted
 from numpy.typing import NDArray
-from two_class_cases import TwoClassCase, two_class_case
 from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, varying_columns
 from sparsecv_mio.search.api import cross_validate
 
 FloatArray = NDArray[np.float64]
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
-TOLD_APART = 1e-10  # of two classes, whose certified objectives tell closer ones apart than squares do
 OUTSIDE = 64e-9  # what may pass for tied
 WEIGHTS = (0.0, 0.1, 1.0, 10.0, 300.0)
 
@@ -130,76 +124,3 @@ def test_instabilities_and_the_choice_agree_with_enumeration() -> None:
 def test_instabilities_and_the_choice_on_600_problems(block: int) -> None:
     for seed in range(1000 + 25 * block, 1025 + 25 * block):
         check(seed)
-
-
-def class_truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[Truth, float]:
-    """The same of log losses, and what rounding may do to the means."""
-    data, plan, columns, doubt = case.data, case.folds, varying_columns(case.data.X).tolist(), 0.0
-    how = {"scale": case.how["scale"], "intercept": case.how["intercept"], "weights": data.row_weights}
-    supports = list(combinations(columns, min(tau, len(columns))))  # fewer columns are as good by rounding alone
-
-    def every(rows: NDArray[np.int64] | None) -> list[glm_objective.GlmModel]:
-        return [fitted(data.X, data.y, support, gamma, rows=rows, **how) for support in supports]
-
-    def tied_losses(models: list[glm_objective.GlmModel], tolerance: float) -> list[FloatArray]:
-        nonlocal doubt
-        best = tied(models, tolerance)  # type: ignore[arg-type, type-var]
-        doubt = max([doubt, *(float(one.doubt(data.X).sum()) for one in best)])
-        return [one.losses(data.X, data.y, data.row_weights) for one in best]
-
-    models = [every(None), *(every(plan.train_rows(fold)) for fold in range(plan.k))]
-    total, n = Scored.of(data, plan).total, data.weight_of(slice(0, data.n)) / data.n
-    both = []
-    for tolerance in (TOLD_APART, OUTSIDE):
-        full, *folds = [tied_losses(some, tolerance) for some in models]
-        low, high = change_ends(full, folds)
-        both.append((low / n, high / n))
-    errors = [[float(one[plan.scored_rows(fold)].sum()) for one in tied_losses(models[fold + 1], TOLD_APART)]
-              for fold in range(plan.k)]  # fmt: skip
-    h = sum(map(min, errors)) / total, sum(map(max, errors)) / total
-    return Truth(h, *both), 8.0 * plan.k * doubt
-
-
-def check_classes(seed: int) -> tuple[bool, bool] | None:
-    """One problem of two classes; None where it is refused."""
-    weight = WEIGHTS[seed % 5]
-    try:
-        case = two_class_case(seed)
-        record = case.solved(stability=weight, gap=[0.0, 1e-4, 0.3][seed // 5 % 3])
-    except BadInput:
-        return None
-    if len(case.data.names) > 5 or not record.stability or not record.stability.chosen:
-        return None
-    stable, chosen = record.stability, record.stability.chosen
-    for row, interval in zip(record.table, chosen.intervals, strict=True):
-        one, noise = class_truth(case, row.gamma, row.tau)
-        low, high = one.change
-        assert interval.lower <= low * (1.0 + 1e-7) + noise, (seed, row)
-        assert high <= interval.upper * (1.0 + 1e-7) + noise, (seed, row)
-        criterion = [one.h[i] + weight * one.change[i] for i in (0, 1)]
-        assert chosen.lower <= criterion[1] * (1.0 + 1e-7) + noise * (1.0 + weight), (seed, row)
-        if (row.gamma, row.tau) == (record.gamma, record.tau):
-            assert criterion[1] <= chosen.upper * (1.0 + 1e-7) + noise * (1.0 + weight), seed
-            assert (
-                stable.instability_lower <= high * (1.0 + 1e-7) + noise
-                and stable.instability_lower <= (stable.instability) <= stable.instability_upper
-            ), seed
-            if not stable.estimate:
-                room = 1e-6 * one.loose[1] + 4.0 * noise
-                assert stable.instability_upper <= one.loose[1] + room, seed
-                assert stable.instability_lower >= one.loose[0] - room, seed
-    found = verify(record, case.data, case.folds)
-    assert found.ok, (seed, found.failures[:2])
-    return chosen.proved, stable.estimate
-
-
-def test_instabilities_of_two_classes_agree_with_enumeration() -> None:
-    found = [one for seed in range(8) if (one := check_classes(seed)) is not None]
-    assert len(found) >= 6 and any(proved for proved, _ in found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(12))
-def test_instabilities_of_two_classes_on_300_problems(block: int) -> None:
-    for seed in range(1000 + 25 * block, 1025 + 25 * block):
-        check_classes(seed)

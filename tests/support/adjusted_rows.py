@@ -7,9 +7,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from count_cases import TIED, count_case
+from glm_cases import count_case, two_class_case
 from logistic_truth import has_least, least, long_losses
-from two_class_cases import two_class_case
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.records import Record
@@ -21,6 +20,7 @@ from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.targets import Loss
 
+TIED = 1e-10  # of an objective
 KINDS = ("plain", "near copy", "copy", "apart in a fold", "binary", "constant in a fold", "dependent", "far away")
 
 

@@ -7,17 +7,16 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import problems
 import pytest
 import step_findings
-from runs import change_plan, new_run
+from glm_cases import GlmCase, two_class_case
+from runs import new_run
 from step_findings import CASES, write_steps
 from stops import limit_after
-from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import as_counts
@@ -25,21 +24,17 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.search.api import solve
-from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.problems import outcomes
-from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step, SubproblemBounds
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.trees.subsets import BestSubset
 
 
-def new_search(case: TwoClassCase, threads: int = 1, **words: Any) -> GridSearch:
+def new_search(case: GlmCase, threads: int = 1, **words: Any) -> GridSearch:
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     grid, how = Grid.of(case.gammas, case.taus, case.data.p), {"gap": 1e-4, **words}
     search: GridSearch = new_run(data, case.folds, grid, loss="logistic", method="auto", threads=threads, **how)
@@ -52,21 +47,6 @@ def turns_of(search: GridSearch) -> int:
 
 def bounds_of(search: GridSearch) -> tuple[np.ndarray, np.ndarray]:
     return np.array(search.state.cells.lower), np.array(search.state.cells.upper)
-
-
-def test_a_search_ends_and_repeats_itself_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    change_plan(monkeypatch, first_node_limit=1)
-    submit, steps = Executor.submit, [list[tuple[Any, ...]](), list[tuple[Any, ...]]()]
-    for run in steps:
-
-        def noted(executor: Executor, step: Step, run: list[tuple[Any, ...]] = run) -> None:
-            run.append((step.source, step.gamma, step.taus, step.folds, step.node_limit, step.cutoff))
-            submit(executor, step)
-
-        monkeypatch.setattr(Executor, "submit", noted)
-        search = new_search(two_class_case(0))
-        assert turns_of(search) > 5 and search.state.is_certified()
-    assert steps[0] == steps[1]
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -127,16 +107,6 @@ def test_the_writer_refuses_a_contradiction() -> None:
         search.writer.take([Findings(step, (known,))])
 
 
-def test_an_archive_of_another_shape_is_refused() -> None:
-    search, other = new_search(two_class_case(0)), new_search(two_class_case(0))
-    turns_of(search)
-    stored = search.checkpoint()
-    stored["run.full_tries"] = stored["run.full_tries"][:-1]
-    with pytest.raises(CorruptStore, match="full_tries"):
-        other.resume(stored)
-    assert not other.state.has_supports.any()
-
-
 def test_steps_are_described_by_their_source_sizes_and_folds() -> None:
     assert all(source.name == name for name, source in SOURCES.items())
     step = Step("subproblem trees", 0, (0, 1), (2,), (3, 5))
@@ -163,19 +133,6 @@ def test_the_null_model_is_bounded_before_other_sizes(loss: str, folds: str) -> 
     cells = search.state.cells
     assert not np.isfinite(np.asarray(cells.upper)[:, 1:]).any()
     assert cells.lower[middle, 0].sum() > 0.99 * cells.upper[middle, 0].sum()
-
-
-@pytest.mark.parametrize(
-    ("value", "agrees_as_bound", "agrees"), [(2.0, True, True), (2.1, True, False), (1.9, False, False)]
-)
-def test_fits_may_lie_below_the_upper_bounds_of_a_tree(value: float, agrees_as_bound: bool, agrees: bool) -> None:
-    """Newton steps of a tree end above the optimum of a support, which a fit from the rows finds."""
-    one, support = np.ones(1), np.array([0])
-    fits = Fits([support], 2.0 * one, 2.0 * one, one, one, one, 2.0 * one, one > 0.0)
-    subset = BestSubset(1, support, 1.0, value, (support,), (value,), 0.01, True, True)
-    for bounds, expected in ((True, agrees_as_bound), (False, agrees)):
-        problem: Any = SimpleNamespace(values_are_upper_bounds=bounds)
-        assert outcomes._agree_with_trees(problem, fits, [subset], [[support]]).tolist() == [expected]
 
 
 @pytest.mark.parametrize("seed", [4, 5])  # a search that had other fits stored, or began its orders again, differed
