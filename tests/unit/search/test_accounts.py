@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,12 @@ import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run, record_of, to_end
 
-from sparsecv_mio.certificate.parts import SourceWork
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK, merge_accounts
+from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -31,39 +28,6 @@ def correlated(n: int, p: int, seed: int) -> Dataset:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
     return Dataset.from_arrays(X, X[:, :4] @ np.ones(4) + 2.0 * rng.normal(size=n))
-
-
-@pytest.mark.parametrize(
-    ("p", "folds", "words"),
-    [(8, "5", {}), (8, "loo", {}), (8, "30", {"gap": 0.0}), (40, "4", {"taus": range(4)}), (40, "4", {"gap": 0.0})],
-)
-def test_a_run_repeats_itself_source_by_source(p: int, folds: str, words: dict[str, Any]) -> None:
-    data = correlated(60, p, 1)
-    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(1, 4), "threads": 1} | words
-    first, second = (cross_validate(data, make_folds(folds, data), **asked) for _ in range(2))
-    counts = [[[work.source, *(getattr(work, name) for name in COUNTS)] for work in one.work.sources]
-              for one in (first, second)]  # fmt: skip
-    assert counts[0] == counts[1]
-    courses = [one.work.course for one in (first, second)]  # how many steps one source has there depends on the clock
-    assert courses[0][-1].gap == pytest.approx(courses[1][-1].gap)
-    turns = [[name for name, _ in groupby(step.source for step in course)] for course in courses]
-    assert turns[0] == turns[1]
-
-
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
-@pytest.mark.parametrize("folds", ["4", "24"])
-def test_a_run_of_another_loss_repeats_itself_source_by_source(loss: str, folds: str) -> None:
-    data = correlated(60, 6, 2)
-    if loss == "logistic":
-        data = as_two_classes(Dataset.from_arrays(data.X, (data.y > np.median(data.y)).astype(float)))
-    else:
-        data = Dataset.from_arrays(data.X, np.maximum(np.round(data.y + 4.0), 0.0))
-    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(1, 4), "threads": 1, "loss": loss}
-    counts = [
-        [[work.source, *(getattr(work, name) for name in COUNTS)] for work in record.work.sources]
-        for record in (cross_validate(data, make_folds(folds, data), **asked) for _ in range(2))
-    ]
-    assert counts[0] == counts[1] and sum(row[2] for row in counts[0]) > 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -111,15 +75,6 @@ def two_classes(n: int, p: int) -> Dataset:
     return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(float))
 
 
-def test_cells_that_a_bound_excludes_are_ruled_out_by_who_raised_it() -> None:
-    data = correlated(80, 40, 2)
-    folds = make_folds("4", data)
-    record = cross_validate(data, folds, gammas=[0.1, 1.0, 10.0], taus=range(5), threads=1)
-    excluded = sum(row.folds - row.folds_decided for row in record.table)
-    assert record.status == "proved"
-    assert sum(work.ruled_out for work in record.work.sources) >= excluded > 0
-
-
 def test_a_source_within_another_has_an_account_of_its_own() -> None:
     run = to_end(drawn_run("bounds"))
     with run.accounts.book_work("outer"):
@@ -156,13 +111,6 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
     for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
         with pytest.raises(CorruptStore):
             run.accounts.check({"accounts": np.array(wrong)})
-
-
-def test_tables_of_several_runs_are_added() -> None:
-    rows = [SourceWork("a", 1, 2, 3, 0.5, 0.25, 4, 5, 0.5), SourceWork("b", nodes=7)]
-    total = merge_accounts(merge_accounts([], rows), rows[:1])
-    assert total[0] == SourceWork("a", 2, 4, 6, 1.0, 0.5, 8, 10, 1.0) and total[1] == rows[1]
-    assert all(isinstance(field.default, int | float) for field in dataclasses.fields(SourceWork)[1:])
 
 
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:

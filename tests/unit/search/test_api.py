@@ -15,13 +15,11 @@ import numpy as np
 import pandas as pd
 import problems
 import pytest
-from drawn_search import drawn as drawn_from_drawn_search
 from frames import read_csv
 from repository import INSTANCES
 from sklearn.model_selection import KFold, cross_val_predict
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.parts import OuterModel
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import folds_of, inner_folds, outer_folds
@@ -29,7 +27,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
-from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS, cross_validate, tried_weights
+from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
 
@@ -155,11 +153,6 @@ def test_the_estimator_and_nested_cross_validation_take_it() -> None:
     assert sc.verify(record, data).ok
 
 
-def test_weights_are_averaged_over_the_rows_of_their_folds() -> None:
-    done = [[OuterModel(fold, 1.0, 1, ("a",), float(fold)) for _ in STABILITY_WEIGHTS] for fold in range(2)]
-    assert tried_weights(done, [1.0, 3.0])[0].error == 0.75 and tried_weights([], []) == ()
-
-
 def test_a_limit_keeps_an_answer() -> None:
     record = solved(drawn(), stability="nested", time_limit=1e-3)
     assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.tau
@@ -185,14 +178,6 @@ def test_restrictions_and_any_folds(given: dict[str, Any]) -> None:
     record = solved(drawn(), stability="nested", **given)
     assert record.stability is not None and record.stability.chosen is not None and record.stability.chosen.proved
     assert sc.verify(record, drawn()).failures == ()
-
-
-def test_what_is_no_option_is_a_type_error() -> None:
-    data, folds, _ = drawn_from_drawn_search()
-    with pytest.raises(TypeError, match="colour"):
-        cross_validate(data.dataset, folds, gammas=[1.0], taus=[1], colour="red")  # type: ignore[call-arg]
-    with pytest.raises(BadInput, match="tau 9"):
-        cross_validate(data.dataset, folds, gammas=[1.0], taus=[9])
 
 
 GAMMAS = "0.05,1"
@@ -289,11 +274,6 @@ def test_ctrl_c_between_folds_keeps_the_main_answer() -> None:
 
     record = solved_nested(progress=interrupted)
     assert record.status == "proved" and record.nested is not None and len(record.nested.folds) == 1
-
-
-def test_a_limit_is_shared_and_kept_in_the_record() -> None:
-    record = solved_nested(time_limit=60.0)
-    assert record.request.time_limit == 60.0 and record.nested is not None and len(record.nested.folds) == 3
 
 
 def test_what_is_wrong_inside_says_where() -> None:

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import problems
 import pytest
 
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
@@ -23,7 +22,6 @@ from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_p
 from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search import api
 from sparsecv_mio.search.answer import average
-from sparsecv_mio.search.answer.average import MeanModel, held_out_losses, project_mean_model
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
@@ -68,31 +66,6 @@ def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) 
         assert all(found.model.coefficients[name] >= 0.0 for name in set(limits.nonnegative) & set(found.model.support))
         assert len({"x0", "x2", "x4"} & set(found.model.support)) <= 1 or not limits.at_most
         assert "x0" not in found.model.support or not limits.hierarchy or {"x1", "x3"} <= set(found.model.support)
-
-
-def test_rows_of_weight_two_are_rows_in_one_fold_twice() -> None:
-    """Weighted rows are verified. All alike they change nothing, but that whole ones are so many rows."""
-    heft = 1.0 + (np.arange(40) % 3)
-    rows, folds = weighted(data(), heft, lambda rows: make_folds("5", rows), name="w")
-    record = cross_validate(rows, folds, **GRID, model="average", threads=1)
-    assert record.average is not None and verify(record, rows, folds).ok
-    once = cross_validate(data(), make_folds("5", data()), **{**GRID, "gammas": [0.02]}, model="average").average
-    assert once is not None
-    for weight, times in ((2.5, 1.0), (2.0, np.sqrt(2.0))):
-        same, plan = weighted(data(), np.full(40, weight), lambda rows: make_folds("5", rows), name="w")
-        alike = cross_validate(same, plan, **{**GRID, "gammas": [0.02]}, model="average", threads=1).average
-        assert alike is not None
-        expected = {(pair.gamma, pair.tau): times * pair.distance for pair in once.pairs}
-        for pair in alike.pairs:  # farther pairs may weigh too little to be of the average
-            assert pair.distance == pytest.approx(expected[pair.gamma, pair.tau], rel=0.05, abs=1e-9)
-
-
-def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
-    """With more columns than rows the model is found, proved or not, and verified."""
-    wide = problems.linear(2, 30, 60, {3: 1.0, 40: -1.0}, noise=0.5)
-    record = cross_validate(wide, make_folds("5", wide), gammas=[0.1, 1.0], taus=[1, 2, 3], model="average", threads=1)
-    assert record.average is not None and {"x3", "x40"} <= set(record.average.model.support)
-    assert verify(record, wide).ok
 
 
 @pytest.mark.parametrize(("how", "words"), [
@@ -180,38 +153,6 @@ def test_restrictions_leave_fits_of_all_columns_out() -> None:
     assert squared_errors_of_all_columns(standardize(data()), folds, np.ones(1), lambda: True) is None
 
 
-def test_row_errors_are_those_of_plain_refits() -> None:
-    """Held-out errors of rows by batches of moments, against one refit after the other."""
-    folds = make_folds("2x5", data())
-    seen: list[Any] = []
-    record = cross_validate(data(), folds, **GRID, gap=0.0, threads=1, found=seen.append, model="average")
-    context, cells = seen[0].context, seen[0].cells
-    pairs = np.repeat(np.arange(3), 5), np.tile(np.arange(5), 3)
-    errors = held_out_losses(context, cells, pairs) * context.data.y_unit**2
-    for p, (g, t) in enumerate(zip(*pairs, strict=True)):
-        expected = np.zeros(data().n)
-        for fold in range(folds.k):
-            support = context.data.columns[cells.pool.supports[cells.support[g, t, fold]]].tolist()
-            gamma, rows = float(context.grid.gammas[g]), folds.scored_rows(fold)
-            model = fit(data().X, data().y, support, gamma, rows=folds.train_rows(fold))
-            expected[rows] += (data().y[rows] - model.predict(data().X[rows])) ** 2 / 2.0
-        assert errors[p] == pytest.approx(expected, rel=1e-9)
-        row = record.table[p]
-        assert errors[p].mean() == pytest.approx(row.cv_error, rel=1e-9)
-
-
-def test_weights_fall_with_the_distance_and_end() -> None:
-    """exp(-z - z^2) in proportion, nothing below a fiftieth, and the rows that no fold scores do not count."""
-    weights = weights_of_pairs(np.array([0.0, 1.0, 1.53, 1.56, np.inf]))
-    assert weights[1] / weights[0] == pytest.approx(np.exp(-2.0)) and weights[2] > 0.0 == weights[3] == weights[4]
-    rng = np.random.default_rng(0)
-    errors, counts = rng.random((3, 50)) ** 2, np.ones(50)
-    whole = distances_of_pairs(errors, errors[0], counts)
-    more = np.hstack([errors, rng.random((3, 10))])
-    assert distances_of_pairs(more, more[0], np.append(counts, np.zeros(10))) == pytest.approx(whole)
-    assert distances_of_pairs(errors * 1e200, errors[0] * 1e200, counts) == pytest.approx(whole)
-
-
 def test_one_model_counts_once_though_larger_taus_have_it_too() -> None:
     """Where larger taus add nothing they change nothing: neither the average nor its model; `verify` says so too."""
     folds = make_folds("5", data())
@@ -283,17 +224,6 @@ def test_the_reported_pair_is_no_estimate_where_its_model_is_proved() -> None:
     assert record.average is not None and record.refit.proved
     (own,) = (one for one in record.average.pairs if (one.gamma, one.tau) == (record.gamma, record.tau))
     assert not own.estimate and own.fit is not None and record.average.supports[own.fit] == record.support
-
-
-def test_projection_takes_the_smallest_size_that_is_near_enough() -> None:
-    """What may be missed decides the size; the intercept alone where the average is nearly constant."""
-    rows = standardize(data())
-    mean = MeanModel(np.array([1.0, 0.0, 0.1, 0.0, 0.01, 0.0, 0.0]), 3.0, (("x0", "x2", "x4"),))
-    sizes = [project_mean_model(rows, mean, allowed, 5, 1000, never)[0].tau for allowed in (1e-6, 1e-3, 0.05, 100.0)]
-    assert sizes == [3, 2, 1, 0]
-    assert project_mean_model(rows, mean, 1e-6, 2, 1000, never)[0].tau == 2  # no more than the grid has
-    still, bound = project_mean_model(rows, MeanModel(np.zeros(7), 3.0, ((),)), 0.0, 5, 1000, never)
-    assert (still.tau, still.intercept, still.objective, bound) == (0, 3.0, 0.0, None)
 
 
 def test_the_pair_stays_what_it_is_and_the_average_predicts() -> None:

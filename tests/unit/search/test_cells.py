@@ -10,50 +10,9 @@ import pytest
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.state.cells import (
     CellTable,
-    check_like,
-    check_range,
-    fill_support,
-    make_support_table,
-    missing_columns,
     parse_counts,
     parse_json,
 )
-
-
-def test_tables() -> None:
-    assert make_support_table([np.array([3]), np.array([0, 7])], 2).tolist() == [[3, -1], [0, 7]]
-    assert make_support_table([], 4).shape == (0, 4)
-
-
-def test_only_what_is_missing_is_added() -> None:
-    support = np.array([2, 5])
-    assert missing_columns(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [9, 0]
-    assert fill_support(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [0, 2, 5, 9]
-    assert fill_support(support, 2, np.array([0])).tolist() == [2, 5]
-    assert fill_support(support, 9, np.array([5, 0])).tolist() == [0, 2, 5]
-
-
-MODEL = {"a": np.zeros((2, 3)), "b": np.zeros(4, dtype=np.int64)}
-
-
-@pytest.mark.parametrize(
-    "found",
-    [{}, {"a": MODEL["a"]}, {**MODEL, "a": np.zeros(6)}, {**MODEL, "b": np.zeros(4)}, {**MODEL, "b": np.zeros(5, int)}],
-)
-def test_what_is_unlike_is_refused(found: dict[str, np.ndarray]) -> None:
-    with pytest.raises(CorruptStore):
-        check_like(found, MODEL)
-
-
-def test_what_is_free_may_have_any_length() -> None:
-    check_like({**MODEL, "b": np.zeros(9, dtype=np.int64)}, MODEL, free=("b",))
-
-
-def test_numbers_outside_are_refused() -> None:
-    check_range(MODEL, "a", 0.0, 1.0)
-    for wrong in (np.array([np.nan]), np.array([2.0])):
-        with pytest.raises(CorruptStore, match="a has numbers"):
-            check_range({"a": wrong}, "a", 0.0, 1.0)
 
 
 def test_counts_and_json() -> None:

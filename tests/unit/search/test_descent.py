@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from drawn_search import drawn, drawn_run
-from runs import record_of, to_end
+from runs import to_end
 
 from sparsecv_mio.certificate.json_text import plain, read_json_value
-from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -43,24 +40,6 @@ def test_products_that_overflow_propose_nothing() -> None:
     curve = GammaCurve(data, make_folds("4", dataset), [np.array([0, 2])] * 4)
     assert np.isnan(curve.evaluate(0.1)[0])
     assert not [point for point in curve.minima(0.1) if point.total < np.inf]
-
-
-def test_moves_only_lower_the_error() -> None:
-    run = to_end(drawn_run("descent", gap=1e-4))
-    accepted = [step.upper for step in run.journal.steps if step.accepted]
-    assert accepted == sorted(accepted, reverse=True) and run.journal.over
-    record = record_of(run)
-    assert record.status == "proved" and record.descent == tuple(run.journal.steps)
-    assert record.work.engine == "descent, certified rows" and record.work.mios == run.journal.mios
-
-
-def test_there_and_back() -> None:
-    step = DescentStep("gamma", 0.5, 3, 2.0, 1.9, True)
-    for trial in (None, ("line", [0.5], [3], True)):
-        journal = Journal([step], [0.25], [0.5, 1.0], certain=False, nodes=7, mios=2, here=[0.5], trial=trial)
-        assert (
-            read_json_value(json.loads(json.dumps(plain(journal, Journal, "journal"))), Journal, "journal") == journal
-        )
 
 
 def test_what_is_no_journal_raises() -> None:

@@ -13,18 +13,6 @@ from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.problems.fold_fits import HeldOutFold
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL
 
-from .drawn_subproblem import context_of, fold_of, held_out_error
-
-
-def test_a_fold_at_its_gamma() -> None:
-    context = context_of()
-    here = fold_of(context, 2, 1)
-    assert here.fold == 2 and here.problem.lam == context.grid.gammas[1] / 2.0
-    assert here.held_out.count == len(context.folds.scored_rows(2))
-    fits = here.fit([np.array([0, 1])])
-    assert fits.held_out[0] == pytest.approx(held_out_error(context, (1, 2, 2), (0, 1)), rel=1e-9)
-    assert fits.is_accurate.all()
-
 
 @pytest.mark.parametrize("rows", [24, 400])
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])

@@ -7,25 +7,10 @@ import pytest
 from drawn_search import drawn
 from runs import change_plan, new_run, to_end
 
-from sparsecv_mio.search.problems.fold_samples import FoldSample
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.state.attempts import DONE
-from sparsecv_mio.trees.subsets import is_never_expired
 
 from .judged import check_state, do, grow_full_data, random_search
-
-
-def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
-    data, plan, grid = drawn(p=6, n=90, folds="loo")
-    search = new_run(data, plan, grid)
-    grow_full_data(search)
-    known = [[search.state.full_support((g, t)) for t in range(3)] for g in range(2)]
-    found = list(FoldSample(data, plan, grid, known, 1, is_never_expired).search_each(range(plan.k)))
-    assert sorted(one.fold for one in found) == list(range(plan.k))
-    for one in found:
-        assert np.isfinite(one.objective).all() and np.isfinite(one.held_out).all()
-        for g, t in np.ndindex(2, 3):
-            assert len(one.supports[g][t]) == min(int(grid.taus[t]), data.q)
 
 
 @pytest.mark.parametrize("folds", ["5", "loo"])

@@ -164,18 +164,6 @@ def test_the_first_pass_is_done_whatever_the_time_and_others_end_with_theirs() -
     assert ended.is_finished and not ended.was_stopped
 
 
-def test_part_of_a_grid_is_searched_alone() -> None:
-    state, source, wanted = new_state(), FoldSearches(), np.zeros((2, 3), dtype=bool)
-    wanted[1, 1:] = True
-    (step,) = source.steps(state, PLAN, wanted)
-    found = source.run(step, problems_of(state), is_never_expired)
-    bounds = [statement for statement in found.statements if isinstance(statement, SubproblemBounds)]
-    assert [(part.gamma, part.taus, part.best.shape) for part in bounds] == [(1, (1, 2), (2, 4))]
-    source.count_tries(state, found)
-    assert np.array_equal(state.tried.is_pair_searched, wanted)
-    assert not list(source.steps(state, Plan(), wanted)) and not list(source.steps(state, PLAN, wanted & False))
-
-
 def test_a_support_with_a_column_that_the_search_has_let_go_has_no_bound() -> None:
     data, folds, _ = drawn(p=8, n=24, folds="4")
     few = np.array([0, 2, 3, 5])

@@ -16,7 +16,6 @@ from sparsecv_mio.search.every_gamma.gamma_fits import (
     FitsAtLam,
     LeftOutRows,
     TrainingSets,
-    find_run_starts,
     kinks,
     row_keys,
 )
@@ -75,10 +74,6 @@ def test_a_matrix_that_is_singular_to_rounding_is_factorised() -> None:
     assert np.all(np.isfinite(values.f)) and np.array_equal(values.f, sets.fits(fold, support).values(1e-30).f)
 
 
-def test_runs_start_where_numbers_change() -> None:
-    assert find_run_starts(np.array([2, 2, 5, 7, 7])).tolist() == [0, 2, 3]
-
-
 def test_tangents_of_a_parabola_meet_in_the_middle() -> None:
     share, excess = kinks((0.0, 2.0), (np.zeros(1), np.zeros(1)), (np.ones(1) * 4.0, -np.ones(1) * 4.0))
     assert share.tolist() == [0.5] and excess.tolist() == [4.0]
@@ -120,20 +115,6 @@ def test_closed_forms_agree_with_fits_of_the_fold(size: int) -> None:
         assert np.all(np.abs(a.h - b.h) <= a.h_error + b.h_error)
         assert np.allclose(a.slope, b.slope, rtol=1e-7)
         assert a.h_error.max() < 1e-5 * a.h.max()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_curvature_bounds_second_differences_left_out(seed: int) -> None:
-    one, rng = interval_problem(seed, "loo"), np.random.default_rng(seed)
-    fold = np.sort(rng.integers(0, one.folds.k, size=40))
-    support = np.array([np.sort(rng.choice(6, 3, replace=False)) for _ in fold], dtype=np.int64)
-    fits = one.lister().evaluated.fits(fold, support)
-    for low, high in ((1e-4, 2e-4), (0.01, 0.3), (1.0, 1.01)):
-        bound, step = fits.curvature(low, high), (high - low) / 40.0
-        for lam in np.linspace(low + step, high - step, 20):
-            h = [fits.values(lam + shift).h for shift in (-step, 0.0, step)]
-            second = (h[0] - 2.0 * h[1] + h[2]) / step**2
-            assert np.all(second <= bound + 1e-6 * np.abs(bound) + 1e-12 * h[1] / step**2)
 
 
 def test_keys_tell_supports_apart() -> None:

@@ -10,29 +10,6 @@ from interval_problem import interval_problem
 
 from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists
 
-SIZES = (0, 1, 3, 5, 6)
-
-
-@pytest.mark.parametrize("spec", ["loo", "5"])
-@pytest.mark.parametrize("lam", [1e-3, 0.4])
-def test_lists_are_those_of_enumeration(spec: str, lam: float) -> None:
-    one = interval_problem(6, spec)
-    lister, folds = one.lister(), np.arange(one.folds.k)
-    best = lister.optima(lam, {size: () for size in SIZES})
-    assert best is not None
-    bars = {size: best[size].bar * 1.05 for size in SIZES}
-    listed = lister.list_supports(lam, bars)
-    assert listed is not None and lister.nodes > 0
-    for size in SIZES:
-        pairs = {(f, *s) for f, s in zip(listed[size].fold.tolist(), listed[size].support.tolist(), strict=True)}
-        least = np.full(len(folds), np.inf)
-        for support in combinations(range(6), size):
-            f = one.sets.values(folds, np.tile(np.array(support, dtype=np.int64), (len(folds), 1)), lam).f
-            least = np.minimum(least, f)
-            for fold in np.flatnonzero(f <= bars[size] * (1.0 - 1e-9)).tolist():
-                assert (fold, *support) in pairs
-        assert np.allclose(best[size].bar, least, rtol=1e-7)
-
 
 def test_the_clock_ends_a_list() -> None:
     one = interval_problem(6, "5")
@@ -58,11 +35,3 @@ def test_every_optimum_of_an_interval_is_listed(spec: str, seed: int) -> None:
             f = np.stack([one.sets.values(folds, np.tile(s, (len(folds), 1)), lam).f for s in every])
             for fold, best in enumerate(f.argmin(axis=0).tolist()):
                 assert (fold, *every[best].tolist()) in pairs
-
-
-def test_all_rows_have_certified_bounds() -> None:
-    one = interval_problem(0, "4")
-    whole = BestOverGamma(one.lister(), [2, 6])
-    cell = whole.best_subsets(0.1)[2]
-    assert cell.lower <= cell.upper and whole.support(0.1, 6).tolist() == list(range(6))
-    assert [found.tolist() for found in whole.known_supports(2)] == [whole.support(0.1, 2).tolist()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from itertools import count
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from every_gamma import EveryGamma
 from interval_problem import interval_problem
 
 from sparsecv_mio import Dataset, cross_validate
-from sparsecv_mio.certificate.records import Continuous, Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
@@ -24,13 +23,11 @@ from sparsecv_mio.search.every_gamma import gamma_partition
 from sparsecv_mio.search.every_gamma.gamma_fits import FitsAtLam
 from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists
 from sparsecv_mio.search.every_gamma.gamma_partition import (
-    CURVE_POINTS,
     GammaPartition,
     IntervalSearch,
     Piece,
     held_out,
     held_out_of_many,
-    make_continuous_record,
 )
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
@@ -125,56 +122,6 @@ def test_many_held_out_errors_at_once_are_those_of_each() -> None:
         plain = FitsAtLam(values.f, none, values.slope, values.h, none)
         assert tuple(row) == (*held_out(fold, values), *held_out(fold, plain))
     assert held_out_of_many([]).shape == (0, 4)
-
-
-TAUS = [1, 3, 8]  # one beyond the columns
-
-
-def _found(spec: str) -> IntervalSearch:
-    one = interval_problem(7, spec)
-    lister = one.lister()
-    sizes = sorted({min(tau, one.data.q) for tau in TAUS})
-    search = GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), (0.005, 1.0), 1e-4, lambda: False)
-    search.begin()
-    while not search.is_finished:
-        search.step()
-    gammas = GammaInterval(0.01, 2.0)
-    question = Question(one.data.dataset, one.folds, gammas, TAUS, SearchOptions(gap=1e-4))
-    return IntervalSearch(question, gammas, TAUS, Deadline(None, None), one.data, search)
-
-
-def _certified(found: IntervalSearch, expired: Callable[[], bool]) -> Continuous:
-    return make_continuous_record(found, found.pieces(), None if found.best is None else found.best.size, expired)
-
-
-@pytest.mark.parametrize("spec", ["loo", "3"])
-def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
-    found = _found(spec)
-    made = _certified(found, lambda: False)
-    assert len(made.curve_gammas) > CURVE_POINTS // 2
-    expected: dict[float, float] = {}
-    inner = np.geomspace(0.005, 1.0, CURVE_POINTS)
-    for piece in found.pieces():
-        if piece.fits is not None and found.best is not None and piece.size == found.best.size:
-            between = inner[(inner > piece.low) & (inner < piece.high)].tolist()
-            values = {lam: held_out(piece.fits.fold, piece.fits.values(lam))[0] for lam in between}
-            expected |= {2.0 * lam: value * found.cv_error_factor for lam, value in values.items()}
-    curve = dict(zip(made.curve_gammas, made.curve_errors, strict=True))
-    assert expected and expected.items() <= curve.items()
-
-
-def test_without_time_the_curve_is_coarse() -> None:
-    found = _found("3")
-    full = _certified(found, lambda: False)
-    curve = dict(zip(full.curve_gammas, full.curve_errors, strict=True))
-    points = []
-    for most in (0, 40):
-        asks = count()
-        made = _certified(found, lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
-        assert made.pieces == full.pieces and made.supports == full.supports
-        assert dict(zip(made.curve_gammas, made.curve_errors, strict=True)).items() <= curve.items()
-        points.append(len(made.curve_gammas))
-    assert points[1] == points[0] + 40 < len(curve)
 
 
 @pytest.mark.parametrize("spec", ["loo", "4"])

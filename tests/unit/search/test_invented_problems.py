@@ -226,8 +226,14 @@ def truth(problems: EnumeratedProblems) -> np.ndarray:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("can", SUBSETS, ids=lambda can: f"{can.value:03d}")
-@pytest.mark.parametrize("spec", ["3", "loo"])
+SPECS = ("3", "loo")
+CASES = [  # each subset with folds of one kind; the slow suite takes both
+    pytest.param(can, spec, marks=[pytest.mark.slow] if (i + s) % 2 else [], id=f"{can.value:03d}-{spec}")
+    for i, can in enumerate(SUBSETS) for s, spec in enumerate(SPECS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("can", "spec"), CASES)
 def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(can.value % 8, spec)
     dataset, folds = data_of(case)

@@ -10,7 +10,6 @@ from sparsecv_mio.search.problems import left_out_folds as module
 from sparsecv_mio.search.problems.left_out_folds import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
-    ScoredTogether,
     bound_folds,
     clear_of_ties,
     find_clear_of_ties,
@@ -19,27 +18,10 @@ from sparsecv_mio.search.problems.left_out_folds import (
     largest_decrease,
     listed_supports,
     objective_threshold,
-    show_scores,
-    solve_sure_subproblems,
 )
 from sparsecv_mio.units import ACCURATE_RTOL
 
 from .enumerated import VARIANTS, Enumerated
-
-
-def test_fits_are_those_of_the_definition() -> None:
-    case = Enumerated()
-    supports = [support for size in (3, 1, 2) for support in case.supports(size)]
-    listing = listed_supports(case.all_rows.problem(0), supports, [len(s) - 1 for s in supports])
-    expected = np.array([case.f[tuple(s)] for s in supports])
-    assert len(listing.sizes) == len(supports) and listing.sizes.tolist() == [len(s) for s in supports]
-    assert np.all(np.abs(listing.value - expected) <= listing.value_error + 1e-13)
-    last = listing.after(4)
-    assert len(last.sizes) == len(supports) - 4 and np.array_equal(last.beta, listing.beta[4:])
-    assert last.beta.base is not None  # a view
-    error = listing.left_out_error(4)
-    worst = [listing.value_error[listing.tau_index == t].max() for t in range(3)]
-    assert error[3] == 0.0 and np.all(error[:3] >= worst)
 
 
 def test_near_ties_are_not_clear() -> None:
@@ -117,20 +99,6 @@ def test_leverages_beyond_which_nothing_is_said() -> None:
     assert np.isinf(held_out_ceiling(one, 0.0, one, np.array([LARGEST_LEVERAGE, 1.0]))).all()
 
 
-def test_a_threshold_is_the_larger_root() -> None:
-    rng = np.random.default_rng(0)
-    excess, residual, leverage = rng.uniform(0, 5, 50), rng.uniform(0, 2, 50), rng.uniform(0, 0.44, 50)
-    square = objective_threshold(excess, residual, leverage)
-
-    def left(square: np.ndarray) -> np.ndarray:
-        return square - (residual + np.sqrt(leverage * square)) ** 2 / (1.0 - leverage)
-
-    np.testing.assert_allclose(left(square), excess, atol=1e-4)
-    assert np.all(left(square) > excess)  # it is rounded up
-    for factor in (1.01, 2.0, 100.0):
-        assert np.all(left(square * factor) > excess)
-
-
 def listing_of(case: Enumerated) -> tuple[list[tuple[int, ...]], ListedSupports]:
     every = [s for size in case.taus.tolist() for s in case.of_size(size)]
     arrays = [np.array(s) for s in every]
@@ -182,15 +150,6 @@ def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatc
     assert sorted(seen) == pieces
 
 
-def test_a_support_above_the_limit_cannot_win() -> None:
-    case = Enumerated()
-    every, listing = listing_of(case)
-    limit = np.full((len(case.taus), case.folds.k), np.inf)
-    limit[1] = 0.0
-    scores = case.left_out.score(listing, case.left_out.rows(0, case.folds.k), limit)
-    assert (scores.which[1] == -1).all() and np.isinf(scores.value[1]).all() and (scores.which[0] >= 0).all()
-
-
 @pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
 def test_leverages(spec: str, intercept: str) -> None:
     case = Enumerated(3, spec=spec, intercept=intercept)
@@ -206,33 +165,6 @@ def test_leverages(spec: str, intercept: str) -> None:
         assert residual[fold] == pytest.approx(np.linalg.norm(e[block]))
 
 
-def test_only_subproblems_that_are_sure_are_solved() -> None:
-    case = Enumerated()
-    every, listing = listing_of(case)
-    scores = case.left_out.score(listing, case.left_out.rows(0, case.folds.k))
-    sure = np.zeros(scores.value.shape, dtype=bool)
-    sure[0, :5] = True
-    scores.error[0, 0] = scores.held_out[0, 0]  # a held-out error that is not known
-    root = case.full_fit([0, 1, 2])
-    bounds = show_scores(root, scores, [np.array(s) for s in every], (0, case.folds.k))
-    solve_sure_subproblems(bounds, scores, sure, np.zeros(3, dtype=bool))
-    found = case.check([bounds])
-    assert found.is_solved.sum() == 4 and not found.is_solved[0, 0] and not found.is_branched.any()
-
-
-def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
-    case = Enumerated(4)
-    root = case.full_fit([0, 1, 2])
-    k = case.folds.k
-    cutoffs, scores = root.cutoffs(0, k), root.scores(0, k)
-    assert root.scores(0, k) is scores
-    for t, size in enumerate(case.taus.tolist()):
-        for fold in range(k):
-            support = tuple(np.sort(root.supports[scores.which[t, fold]]).tolist())
-            least = case.inside[case.best(size)[fold]][fold]
-            assert least * (1.0 - 1e-12) <= case.inside[support][fold] <= cutoffs[t, fold]
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
 def test_first_intervals_hold_the_truth(seed: int, spec: str, intercept: str) -> None:
@@ -242,16 +174,6 @@ def test_first_intervals_hold_the_truth(seed: int, spec: str, intercept: str) ->
     assert not case.check(known).is_solved.any() and any((bounds.lower > 0.0).any() for bounds in known)
     assert np.mean([np.isfinite(bounds.upper).mean() for bounds in known]) > 0.9
     assert all(np.isfinite(bounds.held_out).all() for bounds in known)
-
-
-def test_a_subproblem_shows_the_best_support_offered() -> None:
-    case = Enumerated(7)
-    root = case.full_fit([0, 1, 2])
-    offered = [(support, size - 1) for size in case.taus.tolist() for support in case.supports(size)]
-    together = ScoredTogether(root, [support for support, _ in offered], [t for _, t in offered])
-    bounds = show_scores(root, together.scores(0, case.folds.k), together.supports, (0, case.folds.k))
-    np.testing.assert_allclose(bounds.held_out, case.truth(), rtol=1e-8)
-    case.check([bounds])
 
 
 def test_a_support_whose_error_is_not_known_is_not_shown() -> None:

@@ -44,21 +44,6 @@ def loo_search() -> GridSearch:
     return search
 
 
-def test_most_subproblems_of_a_gamma_are_solved_together() -> None:
-    search = loo_search()
-    (found,) = do(search, [LeftOutTrees().step(search.state, search.plan, 1, [0, 1, 2], 100)])
-    assert search.state.cells.decided[1].mean() > 0.9 and not search.state.cells.decided[0].any()
-    assert search.state.counts.nodes > 0 and not found.was_stopped
-
-
-def test_sizes_that_are_not_wanted_stay_as_they_are() -> None:
-    search = loo_search()
-    do(search, [LeftOutTrees().step(search.state, search.plan, 0, [1], 100)])
-    cells = search.state.cells
-    assert cells.decided[0, 1].any() and not cells.decided[0, [0, 2]].any()
-    assert search.state.tried.list_stage[0].tolist() == [0, SOLVED, 0]
-
-
 def test_a_step_that_is_stopped_may_be_repeated() -> None:
     search = loo_search()
     step = LeftOutTrees().step(search.state, search.plan, 0, [0, 1, 2], 100)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from plain_ridge import ridge
@@ -11,14 +9,12 @@ from plain_ridge import ridge
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
-from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search.problems import local_search as fold_searches
 from sparsecv_mio.search.problems import local_search as module
 from sparsecv_mio.search.problems.local_search import (
     FoldSearch,
     LocalSearches,
-    WorkingSets,
     columns_to_add,
     make_fold_search,
     make_seed_table,
@@ -31,59 +27,6 @@ from sparsecv_mio.slices import Hands, Moment
 from .drawn import FOLDS, LABELS, TOP, random_data
 
 LAMS = np.array([0.01, 0.5])
-
-
-def problem_of(seed: int, p: int = 8) -> SparseProblem:
-    data = random_data(seed, p=p)
-    return row_moments(data, FOLDS.train_rows(0)).problem(data, 1.0)
-
-
-def least(problem: SparseProblem, lam: float, size: int) -> float:
-    here = problem.with_gamma(2.0 * lam)
-    return min(ridge(here, s)[1] for s in combinations(range(problem.q), size))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_sweep_finds_what_all_subsets_find(seed: int) -> None:
-    problem = problem_of(seed)
-    search = FoldSearch(0, problem, LAMS, 3)
-    search.sweep([0, 1, 0], lambda: False)
-    for g, size in np.ndindex(2, 3):
-        value = search.value[g, size + 1]
-        assert value >= least(problem, LAMS[g], size + 1) * (1.0 - 1e-9)
-        columns = np.sort(search.columns[g, size + 1, : size + 1])
-        assert value == pytest.approx(ridge(problem.with_gamma(2.0 * LAMS[g]), columns)[1], rel=1e-9)
-        assert search.has_support(g, size + 1)
-    assert search.value[0, 1] == pytest.approx(least(problem, LAMS[0], 1), rel=1e-9)
-
-
-def test_it_learns_what_is_better_and_nothing_else() -> None:
-    problem = problem_of(1)
-    search = FoldSearch(0, problem, LAMS, 2)
-    values = {s: ridge(problem.with_gamma(2.0 * LAMS[0]), s)[1] for s in combinations(range(8), 2)}
-    worst, best = max(values, key=values.__getitem__), min(values, key=values.__getitem__)
-    for seed in (worst, best, worst):
-        search.learn(np.array([seed]), np.array([0]))
-    assert search.best_supports()[0, 2].tolist() == list(best) and not search.has_support(1, 2)
-    search.learn(np.array([worst]), np.array([-1]))
-    assert search.has_support(1, 2)
-
-
-def test_columns_that_are_not_searched_are_not_learned() -> None:
-    problem = problem_of(2, p=6)
-    search = FoldSearch(0, problem, LAMS, 2, among=np.array([3, 5, 6, 7, 9, 12]))
-    search.learn(np.array([[3, 4], [5, 9]]), np.array([-1, -1]))
-    assert search.best_supports()[0, 2].tolist() == [5, 9] and search.columns[0, 2].tolist() == [1, 4]
-
-
-def test_keeping_columns_out_is_no_loss() -> None:
-    for seed in range(4):
-        problem = problem_of(seed)
-        search = FoldSearch(0, problem, LAMS, 3)
-        search.sweep([0], lambda: False)
-        before = search.value[0].copy()
-        search.keep_columns_out(0, lambda: False)
-        assert np.all(search.value[0] <= before) and search.value[0, 3] >= least(problem, LAMS[0], 3) * (1 - 1e-9)
 
 
 def test_paths_have_full_supports_even_where_none_is_known() -> None:
@@ -99,18 +42,6 @@ def test_paths_have_full_supports_even_where_none_is_known() -> None:
         assert paths.objective[g, t] == pytest.approx(fit[1], rel=1e-9)
 
 
-def test_a_search_on_more_columns_takes_over_what_was_found() -> None:
-    data = random_data(3, p=8)
-    rows = FOLDS.train_rows(0)
-    few = np.array([0, 2, 5, 7])
-    part = data.only(few)
-    small = FoldSearch(0, row_moments(part, rows).problem(part, 1.0), LAMS, 2, few)
-    small.sweep([0, 1], lambda: False)
-    large = FoldSearch(0, row_moments(data, rows).problem(data, 1.0), LAMS, 2)
-    large.inherit_supports(small)
-    np.testing.assert_allclose(large.value, small.value, rtol=1e-9)
-
-
 def begun(late: bool = False) -> LocalSearches:
     data = random_data(1, p=12)
     searches = LocalSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
@@ -118,16 +49,6 @@ def begun(late: bool = False) -> LocalSearches:
         problem = moments.problem(data, 1.0)
         searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), make_seed_table([], searches.top))
     return searches
-
-
-def test_every_pass_is_as_good_as_the_one_before() -> None:
-    searches = begun()
-    for one_pass in (searches.walk(), searches.exchange(thorough=True), searches.exchange(thorough=False)):
-        before = {fold: search.last.objective for fold, search in searches.by_fold.items() if search.last is not None}
-        found = list(one_pass)
-        assert sorted(paths.fold for paths in found) == [0, 1, 2]
-        assert all(np.all(paths.objective <= before[paths.fold] * (1.0 + 1e-12)) for paths in found)
-    assert not searches.improved
 
 
 def test_a_pass_ends_with_the_time() -> None:
@@ -174,19 +95,6 @@ def test_residuals_are_those_of_plain_refits(seed: int) -> None:
         plain = dataset.y[train] - fit.predict(dataset.X[train])
         np.testing.assert_allclose(residual[train], plain, atol=1e-8)
         assert np.all(residual[LABELS == 1] == 0.0)
-
-
-def test_a_pass_never_makes_a_fold_worse_and_sets_grow() -> None:
-    data = random_data(2)
-    searches = LocalSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, Moment(), Hands())
-    best: dict[int, float] = {}
-    sizes = []
-    for improved in WorkingSets(searches).passes([]):
-        for paths in improved:
-            assert paths.objective.sum() <= best.get(paths.fold, np.inf) * (1.0 + 1e-12)
-            best[paths.fold] = float(paths.objective.sum())
-        sizes.append(sum(len(search.among) for search in searches.by_fold.values()))
-    assert len(sizes) >= 3 and set(best) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("seed", range(3))

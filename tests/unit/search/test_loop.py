@@ -19,14 +19,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
-from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
-from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
-from sparsecv_mio.words import Method
-
-
-@pytest.mark.parametrize("backend", ["highs", "scip"])
-def test_auto_hands_vendors_to_joint(backend: str) -> None:
-    assert choose_method(SearchOptions.of(backend=backend)) is Method.JOINT
+from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
+from sparsecv_mio.search.options import Hooks
 
 
 def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
@@ -59,20 +53,6 @@ def test_another_weighing_of_rows_is_named_when_a_run_is_carried_on(tmp_path: Pa
     (tmp_path / "w.csv").write_text("\n".join(map(str, frame.w)))
     by_file = sc.solve(frame.drop(columns="w"), resume=other, weights=f"file:{tmp_path / 'w.csv'}", **asked)
     assert by_file.status == "proved"  # the same numbers
-
-
-def test_observers_see_the_whole_run(tmp_path: Path) -> None:
-    signals, seen = Signals(), list[Progress]()
-    run = new_run(*drawn(), signals=signals)
-    hooks = Hooks(progress=seen.append, checkpoint=tmp_path / "run.ck", trace=tmp_path / "run.jsonl")
-    drive(run, signals, hooks)
-    head, moments = read_trace(tmp_path / "run.jsonl")
-    assert head["method"] == "rounds" and moments[-1]["done"] == 30 and seen[0].total == 30
-    key, state = read_checkpoint(tmp_path / "run.ck")
-    assert key["method"] == "rounds" and bool(state["cells.decided"].all())
-    again = new_run(*drawn())
-    drive(again, Signals(), Hooks(resume=tmp_path / "run.ck"))
-    assert again.state.cells.decided.all() and again.state.counts == run.state.counts
 
 
 def test_a_run_that_ended_before_its_first_answers_can_be_resumed(

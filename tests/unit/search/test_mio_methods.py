@@ -12,8 +12,7 @@ from runs import to_end
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.goals import CertifiedChoice
-from sparsecv_mio.search.orders.algorithm1 import algorithm1, first_bounds
+from sparsecv_mio.search.orders.algorithm1 import first_bounds
 from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
@@ -27,13 +26,6 @@ def bounded(method: str, **words: Any) -> Any:
             run.executor.submit(step)
             run.writer.take(run.executor.collect_findings())
     return run
-
-
-def test_bounds_alone_hand_over_no_subproblem() -> None:
-    run = bounded("bounds")
-    assert list(algorithm1(CertifiedChoice(), run.state, run.plan, [], 0.0)) == []
-    run = to_end(drawn_run("bounds", gap=1e-4))
-    assert run.n_trees == 0 and np.isfinite(run.state.bounds().ceiling)
 
 
 def test_it_solves_the_winner_with_fewer_than_all_subproblems() -> None:
@@ -51,13 +43,6 @@ def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
         cells = run.state.cells
         assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
     assert method == "bounds" or run.state.is_certified()
-
-
-def test_relaxations_solve_or_bound_every_fold_of_a_gamma() -> None:
-    run = bounded("algorithm1")
-    cells = run.state.cells
-    assert run.state.tried.is_fold_relaxed.all() and np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
-    assert cells.decided.any() and not cells.branched.any() and run.n_trees == 0
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])

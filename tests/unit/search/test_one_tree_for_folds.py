@@ -31,16 +31,6 @@ def test_the_winner_of_a_fold_is_below_its_threshold(spec: str, intercept: str) 
                 assert case.f[s] <= limit[t, fold]
 
 
-@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_cells_decided_by_a_list(spec: str, intercept: str) -> None:
-    decided = 0
-    for seed in range(5):
-        case = Enumerated(seed, spec=spec, intercept=intercept)
-        root, wanted = case.full_fit([0, 1, 2]), case.wanted([0, 1, 2])
-        decided += case.check(list_below_thresholds(root, wanted, 100_000, EVERY_FOLD)).is_solved.sum()
-    assert decided > 0
-
-
 def test_a_share_of_the_folds() -> None:
     """Folds whose threshold is above what the share covers stay open."""
     case = Enumerated(n=60)

@@ -17,7 +17,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.search import api
@@ -27,7 +26,6 @@ from sparsecv_mio.search.options import (
     RULES,
     Hooks,
     SearchOptions,
-    check_formulation,
     check_limits,
     choose_method,
     merged_options,
@@ -56,12 +54,6 @@ def test_limits_of_one_mio() -> None:
     ):  # fmt: skip
         with pytest.raises(BadInput, match=f"^{name}: "):
             check_limits(wrong)
-
-
-def test_formulations_are_the_backends() -> None:
-    assert check_formulation("gurobi", "BENDERS") == "benders" and check_formulation("native", None) is None
-    with pytest.raises(BadInput, match="^formulation of highs: unknown word 'benders', use outer"):
-        check_formulation("highs", "benders")
 
 
 # a value of every option that differs from its default and can be asked of any machine
@@ -295,18 +287,6 @@ def test_keywords_go_before_objects() -> None:
     assert merged_options(None, None, {}, "search") == (SearchOptions(), Hooks())
 
 
-def test_what_is_no_keyword() -> None:
-    with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
-        merged_options(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
-    with pytest.raises(BadInput, match="^gap: "):
-        merged_options(None, None, {"gap": 1.0}, "search")
-
-
-def test_hooks_never_change() -> None:
-    with pytest.raises(FrozenInstanceError):
-        Hooks().stop = None  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -325,10 +305,3 @@ def test_a_value_of_another_kind_is_named(given: dict[str, Any], said: str) -> N
     data = Dataset.from_arrays(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0))
     with pytest.raises(BadInput, match=f"^{said}"):
         api.solve(data, gammas=0.1, taus=1, **given)
-
-
-def test_a_keyword_that_is_nearly_one_is_told_which() -> None:
-    with pytest.raises(TypeError, match="did you mean 'folds'"):
-        api.solve(Dataset.from_arrays(np.eye(4), np.arange(4.0)), fold=5)
-    with pytest.raises(BadInput, match="^within: '5%' is not a number"):
-        NearOptions.of(within="5%")

@@ -38,15 +38,6 @@ def test_a_grid_is_ascending_without_repeats() -> None:
 GAMMAS, TAUS = np.array([0.1, 1.0]), np.array([1, 2, 3])
 
 
-def test_sums_and_the_best_pair() -> None:
-    cells = CellTable.empty(2, 3, 4)
-    cells.narrow((slice(None), slice(None), slice(None)), 1.0, 3.0)
-    cells.narrow((1, 2, slice(None)), 1.5, 2.0)
-    now = pair_bounds(cells, GAMMAS, TAUS)
-    assert now.best == (1, 2) and now.ceiling == 8.0 and now.floor == 4.0
-    assert not now.is_certified(0.4) and now.is_certified(0.5)
-
-
 def test_alike_pairs_give_the_smallest_tau_then_the_largest_gamma() -> None:
     cells = CellTable.empty(2, 3, 2)
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 2.0)
@@ -62,13 +53,6 @@ def test_without_a_proof_the_least_estimate_is_reported() -> None:
     cells.offer((1, 2, slice(None)), 0, np.full(2, 3.0), 0.5)
     now = pair_bounds(cells, GAMMAS, TAUS)
     assert now.best == (0, 0) and now.reported_pair(1e-4, GAMMAS, TAUS) == (1, 2)
-
-
-def test_decided_cells_make_the_allowance_cover_the_width() -> None:
-    state = to_end(drawn_run()).state
-    now = state.bounds()
-    tie, rounding = now.allowances
-    assert now.ceiling - now.floor <= tie + rounding and now.is_certified(0.0)
 
 
 def drawn(seed: int) -> tuple[PairBounds, np.ndarray, np.ndarray]:
@@ -153,14 +137,6 @@ def test_the_simplest_pair_within_one_standard_error() -> None:
     within = [(t, -g) for g, t in np.argwhere(h <= h[now.best] + error).tolist()]
     tau, gamma = min(within)
     assert rule.pair == (-gamma, tau) and rule.standard_error == error and not rule.missing.any()
-
-
-def test_open_pairs_are_missing_until_decided() -> None:
-    run = drawn_run("joint", gap=1e-4)
-    run.begin()
-    now, asked = run.state.bounds(), run.context
-    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored_weights, 1.0)
-    assert rule.missing[now.best] and pairs.next_to_decide(rule.missing, now)[now.best]
 
 
 def test_a_pair_without_a_model_of_every_fold_is_not_taken_and_the_pair_taken_is_decided() -> None:

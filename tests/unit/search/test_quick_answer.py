@@ -17,7 +17,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.answer import quick_answer
-from sparsecv_mio.search.answer.quick_answer import find_quick_answer, select_on_all_rows
+from sparsecv_mio.search.answer.quick_answer import find_quick_answer
 from sparsecv_mio.search.first_use import make_tiny_data
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import Loss
@@ -57,14 +57,6 @@ def test_fits_are_what_they_say(intercept: str, late: bool, by_fold: bool, monke
                 beta = np.linalg.solve(A.T @ A + 0.25 * np.eye(len(S)), A.T @ b)
                 assert found.value[t, fold] == pytest.approx(b @ b - b @ A @ beta, rel=1e-9)
                 assert found.nominal[t, fold] == pytest.approx(np.sum((u - H @ beta) ** 2), rel=1e-7)
-
-
-def test_supports_are_nested_and_begin_with_the_signal() -> None:
-    found = select_on_all_rows(standardize(made(30, 12)), 0.5, [1, 2, 5], np.inf)
-    assert list(found) == [1, 2, 5] and found[1].tolist() == [6] and found[2].tolist() == [0, 6]
-    assert set(found[2].tolist()) < set(found[5].tolist())
-    late = select_on_all_rows(standardize(made(30, 12)), 0.5, [1, 2, 5], 0.0)
-    assert late[1].tolist() == [6] and [len(support) for support in late.values()] == [1, 2, 5]
 
 
 @pytest.mark.parametrize("spec", ["3", "loo", "forward:4"])

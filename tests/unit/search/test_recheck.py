@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import problems
 import pytest
-from runs import new_run
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
@@ -17,7 +16,6 @@ from sparsecv_mio.search import loop
 from sparsecv_mio.search.answer import recheck
 from sparsecv_mio.search.answer.recheck import recheck_snapshot
 from sparsecv_mio.search.state.context import Snapshot
-from sparsecv_mio.search.state.pairs import Grid
 
 GAMMAS, TAUS = [0.01, 1.0], [1, 2, 3]
 
@@ -73,13 +71,3 @@ def test_a_support_with_a_better_neighbour_is_no_optimum(monkeypatch: pytest.Mon
     record = solved_after(monkeypatch, exchange, [2])
     assert record.status == "doubtful" and any("fit better" in words for words in record.warnings)
     assert record.table[0].lower <= record.table[0].upper == np.inf
-
-
-def test_looking_for_decided_cells_ends_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of millions of open cells a limit would not be kept."""
-    looks: list[int] = []
-    snapshot = new_run(standardize(problem()[0]), problem()[1], Grid.of(GAMMAS, TAUS, 5)).snapshot()
-    monkeypatch.setattr(recheck, "CHUNK_ELEMENTS", 5 * 16)
-    monkeypatch.setattr(recheck.time, "monotonic", lambda: looks.append(1) or 1.0)
-    assert list(recheck._shuffled_subproblems(snapshot, until=0.0)) == [] and len(looks) == 1
-    assert list(recheck._shuffled_subproblems(snapshot, until=2.0)) == [] and len(looks) == 1 + 5  # 24 cells

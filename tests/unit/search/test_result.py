@@ -22,7 +22,6 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.answer.answer_fits import column_names
 from sparsecv_mio.search.answer.result import (
     LONGEST,
     UNWEIGHED,
@@ -92,14 +91,6 @@ def test_no_limit_is_advised_without_grounds() -> None:
     assert longer_limit(None, 30, {tau: float(tau) for tau in range(1, 9)}) is None
     # taus that came together cost nothing more: half as long again
     assert longer_limit(20.0, 30, dict.fromkeys((5, 6, 7), 2.0)) == 30.0
-
-
-def test_a_finished_run_is_proved_and_verifies() -> None:
-    run = to_end(drawn_run())
-    record = record_of(run)
-    verify(record, run.context.data.dataset)
-    assert record.status == "proved" and {"x0", "x3"} <= set(record.support)
-    assert column_names(run.context.data, np.array([3, 0])) == ("x0", "x3")
 
 
 def test_what_may_still_win_elsewhere_is_no_proof() -> None:

@@ -12,7 +12,7 @@ import pytest
 from drawn_search import drawn, drawn_run
 
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.answer import running as module
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.answer.running import RunningSearch, with_quick_answer
@@ -21,18 +21,12 @@ from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 def running() -> RunningSearch:
     data, folds, grid = drawn()
     question = Question(data.dataset, folds, grid.gammas, grid.taus, SearchOptions())
     return RunningSearch(question, grid, Deadline(60.0, None))
-
-
-def test_nothing_is_known_before_the_data_are_prepared() -> None:
-    with pytest.raises(OutOfTime):
-        running().record()
 
 
 def test_a_record_without_any_method() -> None:
@@ -67,17 +61,6 @@ def test_a_thread_takes_the_quick_answer_that_another_one_is_finding(monkeypatch
     assert len(calls) == 1 and made.quick is not None
 
 
-def test_a_record_of_the_state_of_a_method() -> None:
-    made, run = running(), drawn_run()
-    made.standardize()
-    run.begin()
-    run.step()
-    made.set_method(run)
-    record = made.record()
-    assert record.lower <= record.cv_error <= record.upper
-    verify(record, made.question.dataset)
-
-
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
     run.step()
@@ -88,21 +71,6 @@ def test_what_is_scored_is_not_overwritten() -> None:
     assert np.isfinite(both.cells.nominal[g]).all() and len(both.best) == len(grid.gammas)
     assert all(ours.by_size == known.by_size for ours, known in zip(both.best, snapshot.best, strict=False))
     assert with_quick_answer(both, None) is both
-
-
-def test_the_better_support_of_all_rows_is_reported() -> None:
-    run = drawn_run()
-    run.step()
-    snapshot, (data, folds, grid) = run.snapshot(), drawn()
-    quick = find_quick_answer(data, folds, grid, float("inf"))
-    g = int(np.flatnonzero(grid.gammas == quick.gamma)[0])
-    tau, cell = int(grid.taus[0]), quick.on_all_rows[0]
-    poor = BestSubsets(
-        {int(t): BestSubset.from_bounds(int(t), np.zeros(0, np.int64), 1e9, 0.5) for t in grid.taus}, 3, False
-    )
-    both = with_quick_answer(replace(snapshot, best=(*snapshot.best[:g], poor, *snapshot.best[g + 1 :])), quick)
-    assert both.best[g].by_size[tau].support.tolist() == cell.tolist() and both.best[g].by_size[tau].lower == 0.5
-    assert both.best[g].nodes == 3 and with_quick_answer(snapshot, quick).best[g].by_size[tau].upper <= 1e9
 
 
 def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -> None:

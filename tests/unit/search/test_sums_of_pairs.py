@@ -40,22 +40,7 @@ def replaced(fold: int, loss: float) -> list[float]:
     lambda table: table.decide_part(
         np.s_[0, 1, :], np.arange(K) == 4, 0, np.full(K, 9.0), np.full(K, 9.0), np.full(K, 9.0), np.ones(K), False),
 ])  # fmt: skip
-def test_every_writer_finds_rows(table: CellTable, write: Callable[[CellTable], None]) -> None:
-    write(table)
-    assert table.nominal[0, 1].tolist() == replaced(4, 9.0)
-    assert table.value[0, 1][5:].tolist() == VALUES[5:].tolist()
-    assert table.standard_error(0, 1) is None
-    assert table.nominal.sum(axis=2)[0, 1] == pytest.approx(LOSSES.sum() - LOSSES[4] + 9.0)
-
-
-@pytest.mark.parametrize("write", [
-    lambda table: table.offer((0, 1, 4), 0, 9.0, 1.0),
-    lambda table: table.rescore((0, 1, 4), 9.0),
-    lambda table: table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0),
-    lambda table: table.decide_part(
-        np.s_[0, 1, :], np.arange(K) == 4, 0, np.full(K, 9.0), np.full(K, 9.0), np.full(K, 9.0), np.ones(K), False),
-])  # fmt: skip
-def test_who_makes_a_record_does_not_wait_for_fits(table: CellTable, write: Callable[[CellTable], None]) -> None:
+def test_every_writer_finds_rows_while_a_record_is_made(table: CellTable, write: Callable[[CellTable], None]) -> None:
     free: list[bool] = []
 
     def read() -> None:
@@ -72,6 +57,9 @@ def test_who_makes_a_record_does_not_wait_for_fits(table: CellTable, write: Call
     table.set_recompute_function(fitted)
     write(table)
     assert free == [True] and table.nominal[0, 1].tolist() == replaced(4, 9.0)
+    assert table.value[0, 1][5:].tolist() == VALUES[5:].tolist()
+    assert table.standard_error(0, 1) is None
+    assert table.nominal.sum(axis=2)[0, 1] == pytest.approx(LOSSES.sum() - LOSSES[4] + 9.0)
 
 
 def test_an_offer_that_is_no_better_changes_no_fold(table: CellTable) -> None:

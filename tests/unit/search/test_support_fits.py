@@ -24,26 +24,6 @@ def test_bounds_by_fitted_supports_hold_the_truth(seed: int) -> None:
     assert not list(source.steps(state, search.plan, every)), "what was fitted is not fitted again"
 
 
-def test_another_support_is_fitted_and_may_raise_the_lower_bound() -> None:
-    case, search = random_search(3)
-    grow_full_data(search)
-    state, source = search.state, SupportFits()
-    every = np.ones(state.context.shape[:2], dtype=bool)
-    do(search, list(source.steps(state, search.plan, every)))
-    before, t = state.cells.lower.copy(), len(state.context.grid.taus) - 1
-    for fold in range(case.folds.k):
-        best = min(
-            (search.problems.fold(fold, 0).fit([state.full_support((0, s))]).objective[0], s)
-            for s in range(t + 1) if len(state.full_support((0, s))) == len(state.full_support((0, t)))
-        )  # fmt: skip
-        assert np.isfinite(best[0])
-    assert np.all(state.cells.lower >= before)
-    wanted = np.zeros_like(every)
-    wanted[0, t] = True
-    state.cells.support[0, t, 0] = state.cells.pool.number(np.zeros(0, dtype=np.int64))
-    assert [step.folds for step in source.steps(state, search.plan, wanted)] == [(0,)]
-
-
 def test_a_step_that_is_stopped_says_what_it_has_fitted() -> None:
     _, search = random_search(1)
     grow_full_data(search)
