@@ -1,9 +1,9 @@
-"""Satellites: the folders of this package that the core does not import, and what they register.
+"""Satellites: optional folders of this package, which the rest of the package (the core) does not import.
 
-The core is the package without these folders, and runs without them. The `__init__` of a satellite names its commands
-in `COMMANDS`, each with its module in the folder. It may also name `WARM_UP`, a function that compiles the kernels that
-the satellite alone uses, and `PROOF_CHECKER`, the module that checks a proof before it is stored. A module of a
-satellite is imported when it is first used.
+The core runs without the satellites. The `__init__` of a satellite names its commands in `COMMANDS`, each with its
+module in the folder. It may also name `WARM_UP`, a function that compiles the kernels of the satellite, and
+`PROOF_CHECKER`, the module that checks a proof before it is stored. A module of a satellite is imported when it is
+first used.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Execution of work units in this process or on the workers of a dask cluster.
 
-A work unit is a function of a module with its arguments: a problem, sizes, an effort limit, thresholds. It depends on
-nothing else and returns bounds; the caller stores a bound if it tightens an interval. A work unit can therefore run in
-any process, and can run twice without harm: if a worker dies, its unit is started again on another worker.
+A work unit is a function of a module with its arguments: a problem, sizes, an effort limit, thresholds. It depends only
+on its arguments and returns bounds; the caller stores a bound if it tightens an interval. A work unit can therefore run
+in any process, and can run twice without harm. If a worker dies, its unit starts again on another worker.
 
-Arguments are pickled. A large array that is sent repeatedly (rows or a Gram matrix, in any object) is stored on the
-cluster under a digest of its content and reaches each worker once. `Kept` caches results within each process.
+Arguments are pickled. A large array that is sent repeatedly, such as rows or a Gram matrix, is stored on the cluster
+under a digest of its content and sent to each worker once. `Kept` caches results within each process.
 """
 
 from __future__ import annotations

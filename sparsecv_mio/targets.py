@@ -1,4 +1,4 @@
-"""The losses and their requirements on the target: the only module that states in words how the losses differ.
+"""The losses, their requirements on the target, and the words in which results for each loss are reported.
 
 `problem/row_losses` defines the losses mathematically. This module imports no numerical library, so the command line
 can be parsed without numpy.

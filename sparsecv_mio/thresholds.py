@@ -1,6 +1,7 @@
 """Numbers of columns, folds and bytes at which a computation changes its algorithm.
 
-Each threshold was found by timing the two algorithms on either side of it. The two algorithms give the same answer.
+Each threshold was found by timing the algorithms below and above the threshold. The two algorithms give the same
+answer.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Tables, texts and figures of records, formatted from the numbers that a record stores."""
+"""Tables, texts and figures from the numbers that a record stores."""

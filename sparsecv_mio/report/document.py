@@ -1,7 +1,7 @@
 """The content of a report (sentences, facts, tables, commands, figures) and its output formats.
 
-Each format has a template in this folder. HTML is one page without other files, whose figures adapt to a light or a
-dark screen. Markdown has everything except the figures and the collapsed sections; LaTeX has the tables only.
+Each format has a template in this folder. An HTML report is a single file, whose figures adapt to a light or a dark
+screen. A Markdown report has neither figures nor collapsed sections, and a LaTeX report has only the tables.
 """
 
 from __future__ import annotations

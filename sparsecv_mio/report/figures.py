@@ -1,4 +1,4 @@
-"""Parts that all figures share: colours, axes, panels and output formats; a figure file is never written in part."""
+"""Parts that all figures share: colours, axes, panels and output formats."""
 
 from __future__ import annotations
 

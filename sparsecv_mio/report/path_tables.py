@@ -1,4 +1,4 @@
-"""Screen tables of `sparsecv path`: goodness of fit and model of each size, and best subsets by interval of gamma."""
+"""Screen tables of `sparsecv path`: criteria and model of each size, and best subsets for intervals of gamma."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a record: answer, certified and open parts, figures, tables, data and folds, and how to verify it."""
+"""The report of a record: answer, certified and open parts, figures, tables, data, folds, and how to verify it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screen output of a record: first the chosen pair (tau, gamma) and its model, then the table by tau, then the work."""
+"""Screen output of a record: the chosen pair (tau, gamma), its model, the table by tau, and the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the table by tau: for each tau the pair with the best gamma, or bounds if all its pairs are excluded."""
+"""Rows of the table by tau, each with the best gamma of a tau, or with bounds if all gammas of the tau are excluded."""
 
 from __future__ import annotations
 

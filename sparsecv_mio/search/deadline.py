@@ -2,9 +2,9 @@
 
 The work runs in a separate thread and the calling thread observes the time, so that a time limit holds during any work.
 The work checks the clock between its parts, and returns soon after the limit. During a long call of LAPACK or of a
-solver it cannot check the clock. `GRACE` seconds after the limit the calling thread therefore stops waiting, sets
-`Deadline.abandoned`, and returns the result of a fallback, computed from the present state of the work. All long calls
-release the interpreter's lock, or hold it for a fraction of a second at most.
+solver it cannot check the clock. `GRACE` seconds after the limit the calling thread therefore stops waiting and sets
+`Deadline.abandoned`. It returns the result of a fallback, computed from the present state of the work. All long calls
+release the lock of the Python interpreter, or hold it for at most a fraction of a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the steps of a search (:mod:`sparsecv_mio.search.steps`), in the thread of the search or in worker threads."""
+"""Execution of the steps of a search (:mod:`sparsecv_mio.search.steps`) in one or more threads."""
 
 from __future__ import annotations
 

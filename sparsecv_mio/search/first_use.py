@@ -1,7 +1,7 @@
-"""Compilation of kernels before the clock of a run starts: by a tiny run of the same code, once on a machine.
+"""Compilation of kernels by a tiny run of the same code, once on a machine, before the clock of a run starts.
 
-Which kernels a run needs depends on its purpose: the loss, the restrictions, and whether there are few columns. A file
-in the cache of kernels records that the kernels of a purpose were compiled. A kernel that the tiny run does not call is
+The kernels of a run depend on its *purpose*: the loss, the restrictions, and whether there are few columns. A file in
+the cache of kernels records that the kernels of a purpose were compiled. A kernel that the tiny run does not call is
 compiled at its first call, within the time limit.
 """
 

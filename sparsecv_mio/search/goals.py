@@ -1,4 +1,4 @@
-"""Goals of a search, such as a certified choice: they decide which pairs are solved and when the search ends."""
+"""Goals of a search, such as a certified choice, which decide which pairs are solved and when the search ends."""
 
 from __future__ import annotations
 

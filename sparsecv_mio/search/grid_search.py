@@ -3,9 +3,9 @@
     goal -> order -> steps -> executor -> findings -> writer -> state
 
 A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
-the next steps. The executor runs the steps in threads; a step changes nothing, but returns its findings. Only
-`Writer.take` changes the state; it also lets the source of a step count its tries. A source therefore needs no code for
-records, checkpoints and reproducible runs.
+the next steps. The executor runs the steps in threads. A step returns its findings and does not change the state. Only
+`Writer.take` changes the state, and it also lets the source of a step count its attempts. A source therefore needs no
+code for records, checkpoints and reproducible runs.
 """
 
 from __future__ import annotations

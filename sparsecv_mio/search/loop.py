@@ -1,4 +1,4 @@
-"""Runs the requested method on data in standard coordinates and builds the record of the answer.
+"""The run of the requested method on data in standard coordinates, from the context to the record.
 
 Progress, trace and checkpoints are written during the search (:mod:`sparsecv_mio.search.observers`).
 """

@@ -1,8 +1,8 @@
-"""The options of a search, checked once for the command line and for Python, and the callbacks (hooks) of the caller.
+"""The options of a search, with one check for the command line and Python, and the callbacks (hooks) of the caller.
 
-All checks that do not need the data run when a `SearchOptions` is built; the table `RULES` has the checks between
-options. `check_data` has the checks that need the data. `request` returns the requested options as the record stores
-them.
+Checks without the data run when a `SearchOptions` is built; the table `RULES` has the requirements between options.
+`check_data` has the checks that need the data. `request` returns the requested options in the form that the record
+stores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan of a search: all numbers that decide which work is done, as plain data that is printed and stored."""
+"""The plan of a search: all numbers that determine its work, as plain data that is printed and stored."""
 
 from __future__ import annotations
 

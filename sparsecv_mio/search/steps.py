@@ -1,6 +1,6 @@
-"""Steps of a search, which are units of work, and their findings, which are bounds and supports.
+"""Steps (units of work) of a search, and their findings (bounds and supports).
 
-A step is proposed by a source of bounds and has copies of all parts of the state that it reads. Its findings depend
+A source of bounds proposes a step. The step has copies of all parts of the state that it reads. Its findings depend
 only on the step and the problems, so that they are the same in any thread or process.
 """
 

@@ -1,4 +1,4 @@
-"""The only writer of the state of a search: it takes the findings of steps and applies the bounds that they imply."""
+"""The only writer of the state of a search, which stores the findings of steps and the bounds that they imply."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The family of supports that side constraints allow, and the columns that a choice at a node includes or excludes.
+"""The supports that side constraints allow, and the columns that a choice at a node includes or excludes.
 
-A set of columns is stored as an integer with bit j set for column j, so that a tree node needs only a few bit
-operations.
+A set of columns is stored as an integer with bit j set for column j, so that a node needs only a few bit operations.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The branch-and-bound tree of one size for a smooth convex loss.
 
-Each node of this outer tree runs the compiled leaps and bounds of `kernels/glm_leaps` for some hundredths of a second;
-the nodes that remain open become nodes of the outer tree (docs/theory/glm.md, sections 5 and 13). The outer tree takes
-the node with the smallest bound first, distributes nodes over threads and checks the clock.
+Each node of this outer tree runs the compiled leaps and bounds of `kernels/glm_leaps` for a few hundredths of a second.
+The nodes that remain open become nodes of the outer tree (docs/theory/glm.md, sections 5 and 13). The outer tree
+processes the node with the smallest bound first, distributes nodes over threads and checks the clock.
 
-The initial support of a tree comes from a local search. Near a fit, the objective F is close to that of a weighted
-least-squares problem. For this quadratic, forward selection and exchanges of single columns are evaluated for all
-columns at once (`kernels.local_search`). Each proposed support is then fitted, and the support with the smallest F is
-used.
+The initial support of a tree comes from a local search. Near a fit, the objective F is close to the objective of a
+weighted least-squares problem. For this quadratic, forward selection and exchanges of single columns are evaluated for
+all columns at once (`kernels.local_search`). Each proposed support is then fitted, and the support with the smallest F
+is used.
 """
 
 from __future__ import annotations

@@ -6,16 +6,17 @@ be the best support without the rows N, and h_N its held-out loss. If this S is 
 
     T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
-So h_N is at least `T - u_N`, or S is listed. The held-out loss of a listed support has an interval, by a Newton step
-from its full-data fit (`trees/glm_left_out`). A fit without the rows N has a larger loss on them than the full-data fit
-does. The bound reaches h_N as soon as T exceeds the minimum of F by half of this difference, so short lists suffice.
+Therefore h_N is at least `T - u_N`, or S is listed. A Newton step from the full-data fit of a listed support gives an
+interval for its held-out loss (`trees/glm_left_out`). On the rows N, a fit without these rows has a larger loss than
+the full-data fit. The bound reaches h_N as soon as T exceeds the minimum of F by half of this difference, so short
+lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `most` be such a bound at all fits of the size with F of at most `level`. Suppose
 that `u_N + anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F would be equal
-to `level` at some point between the fold's fit of a listed support and the optimum. At this point the objective without
-N is at most u_N and the loss at most `anywhere`, so F is below `level`, a contradiction. So h_N is at most `most`, or
-the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is solved
+to `level` at some point between the fit of a listed support in the fold and the optimum. At this point the objective
+without N is at most u_N and the loss is at most `anywhere`, so F is below `level`, a contradiction. Therefore h_N is at
+most `most`, or the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is solved
 (docs/theory/glm.md, section 9).
 """
 

@@ -2,7 +2,7 @@
 
 M is the Gram matrix plus the penalty in scaled columns, and G is positive semidefinite. All trees and relaxations use
 this form. If there are many columns, the relaxation at the root is solved completely, because all further work uses
-only the columns that remain after screening by it.
+only the columns that remain after screening.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ to zero. Its sign-constrained fit equals the plain ridge fit on its active colum
 coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
-the fit on all its columns is the fit of one of its supports, and without any one column of this fit the objective would
-exceed the cutoff. Then all supports of the node within the cutoff have the same fit.
+the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise
+the objective above the cutoff. Then all supports of the node within the cutoff have the same fit.
 
-If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned. All supports are
+If rounding errors exceed every bound, because columns are collinear up to rounding, no node is pruned. All supports are
 then candidates, which are compared by refits from the rows. A finished tree is never started again.
 
-The moments may have the sign of a coefficient wrong if their rounding error is large. A column that they hold at zero
-may be active if a coefficient of any sign would lower the objective by at most the margin for rounding; a column that
-they make active may be zero if dropping it costs at most this margin. Both follow from the convexity of the fit and
-from moments that are within half of the margin at every point. All choices of these columns are candidates, and fits of
-the rows decide which of them have valid signs.
+If the rounding errors of the moments are large, the computed sign of a coefficient may be wrong. A column with the
+computed coefficient zero may be active if a coefficient of any sign would lower the objective by at most the margin for
+rounding. A column that is computed to be active may be zero if dropping it costs at most this margin. The two
+statements follow from the convexity of the fit, since the computed objective is within half of the margin at every
+point. All choices of these columns are candidates, and fits from the rows decide which candidates have valid signs.
 """
 
 from __future__ import annotations

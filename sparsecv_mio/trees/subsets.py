@@ -1,4 +1,4 @@
-"""Results of a tree (the best subset of one size, or of several), and the queue of its open nodes.
+"""Results of a tree (best subsets of one or several sizes), and the queue of its open nodes.
 
 This module imports no kernel.
 """

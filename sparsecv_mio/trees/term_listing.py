@@ -1,8 +1,8 @@
 """Lists of all supports with a given number of terms and a small objective: one tree for each number of terms.
 
 A term is a column, or several columns that enter together. The nodes are those of the trees for best subsets
-(:mod:`sparsecv_mio.trees.restricted_tree`). The cutoff is fixed, so a support with a good fit closes no other node.
-Every support at a leaf is listed.
+(:mod:`sparsecv_mio.trees.restricted_tree`). The cutoff is fixed, so a support with a small objective does not close
+other nodes. Every support at a leaf is listed.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The record of a search: the reported numbers, their independent check, and the models that they describe."""
+"""The record of a search: the reported numbers, their independent check, and the reported models."""

@@ -1,13 +1,13 @@
 """A model for prediction: the average of near-optimal pairs, projected on one best subset (docs/theory/average.md).
 
-The choice of the pair (tau, gamma) with the minimum of many CV errors makes predictions less accurate, because it
+Choosing the pair (tau, gamma) with the minimum of many CV errors makes predictions less accurate, because the choice
 follows the noise of these errors. The average of all pairs whose CV errors hardly differ from the minimum predicts more
-accurately, but it has many features. Therefore the best subset of every size is fitted to the predictions of the
-average, and the smallest subset whose predictions differ little from the average is the model.
+accurately, but it has many features. The best subset of every size is therefore fitted to the predictions of the
+average. The averaged model is the smallest of these subsets whose predictions differ little from the average.
 
 To estimate the error of the averaged model, averaging and projection can be repeated within every fold, with the
-weights of the pairs from all rows. This is much cheaper than to repeat the search without every fold. The estimate is
-too small, because the weights depend on the held-out rows.
+weights of the pairs from all rows. This procedure is much cheaper than repeating the search without every fold. Its
+estimate is too small, because the weights depend on the held-out rows.
 """
 
 from __future__ import annotations

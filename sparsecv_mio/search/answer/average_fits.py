@@ -1,4 +1,4 @@
-"""The fits that the average of near-optimal pairs needs; one class for squared-error loss, one for the other losses."""
+"""Fits for the average of near-optimal pairs: one class for squared-error loss, one for the other losses."""
 
 from __future__ import annotations
 

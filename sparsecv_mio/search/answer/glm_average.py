@@ -1,6 +1,6 @@
 """Fits with logistic and Poisson loss for the average of near-optimal pairs (tau, gamma).
 
-Every support is fitted in every fold; squared-error loss uses moments of the folds.
+Every support is fitted in every fold. (For squared-error loss, moments of the folds are sufficient.)
 """
 
 from __future__ import annotations

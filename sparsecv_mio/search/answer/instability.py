@@ -1,9 +1,9 @@
 """Instability of a model when a fold is held out: its bounds for every pair, and its use in the choice of a pair.
 
-The instability of a pair (tau, gamma) is the largest change of the losses of all rows, per row, that results from
-holding out one fold (:mod:`sparsecv_mio.bounds.model_changes`). Losses are squared errors or log losses. If the
-full-data model and the model of every fold are known, the instability is known up to ties and rounding; otherwise it
-has an interval. For a given weight, the pair with the smallest CV error plus weight times instability is chosen.
+The instability of a pair (tau, gamma) is the largest mean change of the losses of all rows if one fold is held out
+(:mod:`sparsecv_mio.bounds.model_changes`). Losses are squared errors or log losses. If the full-data model and the
+model of every fold are known, the instability is known up to ties and rounding; otherwise it has an interval. For a
+given weight, the pair with the smallest CV error plus weight times instability is chosen.
 """
 
 from __future__ import annotations

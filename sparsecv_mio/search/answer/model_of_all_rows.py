@@ -1,8 +1,8 @@
 """The full-data model of a search with fold-specific preprocessing.
 
 The search runs on an expanded table with the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`), and its record
-keeps the results for the folds. The full-data results are computed here from the original data: the best subset at the
-reported pair and its fit, with missing values imputed and columns scaled by all rows.
+has the results for the folds. This module computes the full-data results from the original data, with missing values
+imputed and columns scaled by all rows: the best subset at the reported pair, and its fit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models that were chosen without the rows of an outer fold, scored on these rows, for nested cross-validation."""
+"""Models that are chosen without the rows of an outer fold and scored on these rows, for nested cross-validation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The quick answer: forward selection at one gamma, reported if a limit ends the search before it has scored a pair.
 
-If this is little work, every fold selects columns by its training rows; otherwise one selection on the full data is
-used in every fold. The held-out rows of a fold are scored by fits without these rows. All values are estimates without
-any proof.
+If the problem is small, every fold selects columns by its training rows; otherwise every fold uses one selection on the
+full data. The held-out rows of a fold are scored by fits without these rows. All values are estimates.
 """
 
 from __future__ import annotations

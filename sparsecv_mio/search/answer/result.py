@@ -1,4 +1,4 @@
-"""Builds the record of a run from the state of the search: reported pair, full-data refit, certificate and advice."""
+"""Construction of the record of a run from the state of the search: pair, full-data refit, certificate, advice."""
 
 from __future__ import annotations
 

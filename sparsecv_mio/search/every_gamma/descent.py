@@ -1,4 +1,4 @@
-"""Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma and a gamma step at fixed supports, in turn.
+"""Cyclic coordinate descent over (gamma, tau), with tau steps at a fixed gamma and gamma steps at fixed supports.
 
 The tau step solves all folds for every requested tau at one gamma; below, these subproblems are called the *row* of the
 gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory section
@@ -11,8 +11,8 @@ bound on the CV error, the descent moves to the row of this gamma. If no proposa
 at all gammas of a grid. The descent ends at a pair that no change of tau alone or gamma alone improves.
 
 The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here a gamma
-whose row was solved is not visited again, because its row is known to be no better. The CV error decreases with every
-move, so the descent cannot cycle.
+is not visited again after its row was solved, because the row is known not to be better. The CV error decreases with
+every move, so the descent cannot cycle.
 """
 
 from __future__ import annotations

@@ -7,16 +7,16 @@ r, both centred,
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
     held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
 
-Every term is monotone in lam. Therefore sums of the terms at the two ends of an interval of lam contain the residual
-and its derivatives on the interval.
+Every term is monotone in lam. The values of the terms at the two ends of an interval of lam therefore bound the
+residual and its derivatives on the interval.
 
-`RowFits` has the fits for folds of one row. A support needs one factorisation for all folds together, that of the full
-data. With `z = Q'x` for the held-out row x, s the part of its leverage that the intercept causes, and
+`RowFits` has the fits for folds of one row. One factorisation of the full data is sufficient for all folds of a
+support. Let `z = Q'x` for the held-out row x, let s be the part of its leverage due to the intercept, and let
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 
-the held-out residual is `t = e / g`, the training objective of the fold is `f - e^2 / g`, and its slope is `sum_k (a_k
-- t z_k)^2 / (mu_k + lam)^2` (theory section 5).
+Then the held-out residual is `t = e / g`, and the training objective of the fold is `f - e^2 / g`. The slope of this
+objective is `sum_k (a_k - t z_k)^2 / (mu_k + lam)^2` (theory section 5).
 """
 
 from __future__ import annotations

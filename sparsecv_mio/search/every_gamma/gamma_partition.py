@@ -3,9 +3,9 @@
 `GammaPartition` stores intervals of lam = gamma / 2, each with a bound on the CV error, and bisects or discards them.
 `certified` converts them to the units of the file, and `solve_interval` does all steps from the data to the record.
 
-Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), in which its kernels are
-loaded or compiled. After the search has used its share of the time limit, the calling thread, which imports no kernel,
-builds the record from the present state of the search.
+Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), which also loads or compiles
+the kernels. After the search has used its share of the time limit, the calling thread builds the record from the
+present state of the search. The calling thread imports no kernel.
 """
 
 from __future__ import annotations

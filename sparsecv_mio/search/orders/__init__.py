@@ -1,1 +1,1 @@
-"""Orders of a search: rules that choose its next step from its present state alone."""
+"""Orders of a search: rules that choose the next step from the present state alone."""

@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper (docs/papers.md): bounds of all folds, then subproblems of the most promising pair.
 
-Bounds of all folds are computed without branching. Then, in the pair (tau, gamma) with the smallest lower bound, the
-fold with the widest interval is solved, and so on.
+The bounds of all folds are computed without branching. Each later step solves one subproblem: in the pair (tau, gamma)
+with the smallest lower bound, the fold with the widest interval.
 """
 
 from __future__ import annotations

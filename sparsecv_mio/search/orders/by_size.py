@@ -1,17 +1,18 @@
 """The order for many columns and few folds, which solves small sizes before large ones.
 
-Branch-and-bound trees become more expensive as the size grows. Proofs for the small sizes therefore exclude more pairs
-(tau, gamma) in the same time than a little work at every size.
+Branch-and-bound trees become more expensive as the size grows. In the same time, proofs for the small sizes therefore
+exclude more pairs (tau, gamma) than a little work at every size.
 
 1. The pair with the best estimate is tried first, and each try has twice the nodes of the previous try. The tries end
    when the next one would not fit into half of the remaining time, or when solving the pair would exclude less than
    half of the other open pairs by bounds on the full data.
-2. Then all sizes up to the size of that pair are worked on together, and the larger sizes one after the other. For each
-   size, trees of the full data come before trees of folds; they run until the open pairs of this size are excluded, or
-   until they can exclude no more.
-3. The open pairs are worked on again with eight times the nodes. The smallest new size and the size with the fewest
-   tries take turns, by the nodes that they have cost, so that both advance.
-4. If no proof fits into the time limit, the pairs with the smallest lower bounds get a part of the time (`weakest`).
+2. Then the order works on all sizes up to the size of that pair together, and on the larger sizes one after the other.
+   For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
+   of this size are excluded, or until they cannot exclude another pair.
+3. The order works on the open pairs again with eight times the nodes. The smallest new size and the size with the
+   fewest tries take turns, according to the nodes that they have cost.
+4. If the proof does not fit into the time limit, the pairs with the smallest lower bounds get a part of the time
+   (`weakest`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order that only estimates: every fold searches for good supports of the open pairs (tau, gamma)."""
+"""The order for estimates, in which every fold searches for good supports of the open pairs (tau, gamma)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The order of initial supports for many columns: local search in all folds, small sizes, and bounds without a tree.
 
-Under a time limit, sizes with few supports are solved as soon as every fold has a quick answer, so that a search that
-ends later has proved some pairs. The search for better supports follows.
+Under a time limit, sizes with few supports are solved as soon as every fold has a quick answer. Some pairs are then
+proved when the search reaches its limit. The search for better supports follows.
 """
 
 from __future__ import annotations

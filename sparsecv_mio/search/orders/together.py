@@ -1,10 +1,10 @@
 """The order for cheap trees: all sizes of a gamma at once, all folds at once if there are many, then single folds.
 
-If the first trees of the full data take long, the order omits pairs (tau, gamma) that are excluded. It then bounds the
-folds of all pairs. Trees of single folds follow, each at the pair that has the best estimate at that moment, until
-every fold of this pair has a tree. The gammas come next, in the order of their estimates. Under a time limit, short
-trees of the full data come first. If no proof fits into the time limit, the order uses the end of it to raise the
-smallest lower bounds.
+If the first trees of the full data take long, pairs (tau, gamma) that a bound has already excluded get no further
+trees. The order then bounds the folds of all other pairs. Trees of single folds follow, each at the pair that has the
+best estimate at that moment, until every fold of this pair has a tree. The gammas come next, in the order of their
+estimates. Under a time limit, short trees of the full data come first. If the proof does not fit into the time limit,
+the order uses the last part of the time to raise the smallest lower bounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The order that raises the smallest lower bounds of the grid, which determine the gap when a limit ends the search.
 
-It measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds, and
-prefers the faster ones.
+The order measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds.
+It prefers the faster trees.
 """
 
 from __future__ import annotations

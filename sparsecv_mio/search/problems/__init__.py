@@ -1,4 +1,4 @@
 """Problems of a search: best-subset problems on the training rows of a fold, or on the full data, with a loss.
 
-The other modules of `search` read what a problem can do, and never its loss.
+The other modules of `search` depend on the capabilities of a problem, and never on its loss.
 """

@@ -1,8 +1,8 @@
 """Problems with squared-error loss and very many columns, computed from the rows without a matrix over all columns.
 
 A relaxation on the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns
-remain, their Gram matrix is computed, and the size is solved with it by trees or by the solver of a vendor. Otherwise a
-tree that works on the rows solves the size.
+remain, their Gram matrix is computed, and trees or the solver of a vendor solve the size. Otherwise a tree on the rows
+solves the size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounds on the held-out losses of a fold with squared-error loss, for sizes whose known support is not proved optimal.
+"""Bounds on the held-out losses of a fold with squared-error loss, for sizes whose best subset is not proved.
 
 Let f be the training objective of the fold and u that of the best known support. Two bounds hold for every b with `f(b)
 <= u`. The ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) holds for any support of b. The relaxations of

@@ -1,7 +1,7 @@
 """Local search for supports in all folds at once, with squared-error loss (:mod:`.local_search`).
 
-The supports of a fold depend on its training rows alone, so that their held-out losses are estimates of the held-out
-losses of the optima. The full data is searched together with the folds, as one more fold that holds no row out.
+The supports of a fold depend on its training rows alone, so that their held-out losses estimate the held-out losses of
+the optima. The search includes the full data as an additional fold that holds no row out.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Initial supports for many folds with squared-error loss, found by local search in some folds and tried in all folds.
 
-Supports of the full data are not sufficient, because they depend on the rows that a fold holds out: if such a support
-is not optimal in the fold, its held-out loss tends to be too small. The searched folds are those that change the fit on
-all columns most when they are held out, and some others at even distances. If held-out losses have a closed form, the
-supports found are scored in all folds at once. Otherwise every fold tries the supports found, and is also searched at a
-few gammas.
+Supports of the full data are not sufficient, because they depend on the rows that a fold holds out. If such a support
+is not optimal in the fold, its held-out loss tends to be too small. The local search runs in the folds that change the
+fit on all columns most when they are held out, and in some others at even distances. If held-out losses have a closed
+form, the supports found are scored in all folds at once. Otherwise they are tried in every fold, and a local search at
+a few gammas follows in every fold.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Held-out folds of a ridge fit in closed form: the full-data fit determines the fit without each fold.
 
-The notation is that of docs/theory.md, section 5. `f` is the training objective on all rows, and `f^(-N)` that without
-the rows N of a fold. For a support S, `e_N` are the residuals of the rows N in the full-data fit of S, and `H_NN` is
-their block of the hat matrix. If there is an intercept, `1/n` is added to every entry of `H_NN`. Weighted rows are
-multiplied by the square roots of their weights, and `1/n` becomes the product of two such roots divided by the total
-weight.
+The notation is that of docs/theory.md, section 5. `f` is the training objective on all rows, and `f^(-N)` is the
+training objective without the rows N of a fold. For a support S, `e_N` are the residuals of the rows N in the full-data
+fit of S, and `H_NN` is the block of the hat matrix for these rows. If there is an intercept, `1/n` is added to every
+entry of `H_NN`. Weighted rows are multiplied by the square roots of their weights, and the product of two such roots
+divided by the total weight replaces `1/n`.
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 
-`LeftOutFolds` evaluates these for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). Bounds that hold for all
-supports use only the fit on *all* columns (`FullFit`): the length `||e_N||` of its residuals (`residual`), and the
-largest eigenvalue of `H_NN` (`leverage`), both rounded up.
+`LeftOutFolds` evaluates these formulas for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). Bounds that hold
+for all supports use only the fit on *all* columns (`FullFit`). They need the length `||e_N||` of its residuals
+(`residual`) and the largest eigenvalue of `H_NN` (`leverage`), rounded up.
 """
 
 from __future__ import annotations

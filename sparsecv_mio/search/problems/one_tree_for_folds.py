@@ -5,20 +5,20 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 * A list for all folds. A support that is better than the incumbent of a fold has an objective on the full data below
   the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One path tree lists every
   support below the largest threshold of each size. The listed supports are then scored in all folds at once in closed
-  form. A fold remains open if its own threshold would list too many supports (a large residual, a leverage near one
-  half or more). A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger
-  than p, or if few supports are near-optimal.
+  form. A fold remains open if its threshold would list too many supports (a large residual, or a leverage near one half
+  or more). A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger than
+  p, or if few supports are near-optimal.
 * The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
-  moderate n. A node keeps only the folds for which it may still contain the best support. The numbers of the tree,
-  which may have rounding errors up to an allowance, only direct and prune it. The supports that it finds are fitted on
-  the full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open
-  if the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
+  moderate n. A node keeps only the folds for which it may still contain the best support. The numbers of the tree may
+  have rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the
+  full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open if
+  the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
 * A list for most folds, if a list for all folds takes too long.
 
-The choice between the methods depends on counted nodes, never on time. The list for all folds is used if it costs at
-most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if folds are single rows and
+The choice between the methods depends on counted nodes, never on time. If folds are single rows, the list for all folds
+is used if it costs at most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if
 there is enough memory. If folds are not single rows, the limits are larger. With K folds, the list for all folds may
-cost K / 4 times the nodes of one tree on the full data. The list for most folds may then cost K / 16 times these nodes.
+cost K / 4 times the nodes of one tree on the full data, and the list for most folds may cost K / 16 times these nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The choice of the problem class for a loss; the other modules of `search` do not depend on the loss."""
+"""The choice of the problem class for a loss."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Problems with squared-error loss and limits on groups, parents or signs, or with factors that keep all their levels.
+"""Problems with squared-error loss and restrictions on groups, parents or signs, or with all levels of each factor.
 
-Bounds that hold only for the best unrestricted support are not used: neither relaxations after screening with an
-unrestricted support, nor supports that were found without the restrictions. Three bounds hold for any family of
+Bounds that hold only for the best unrestricted support are not used. Neither relaxations after screening with an
+unrestricted support nor supports found without the restrictions enter the bounds. Three bounds hold for any family of
 supports and any set of coefficients: the training-loss bound with the restricted minimum of the full data, the ridge
 ball around every b with `f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
 """

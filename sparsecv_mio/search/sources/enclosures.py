@@ -1,4 +1,4 @@
-"""Intervals of held-out losses without a tree, from the ridge ball of all fits at least as good as the incumbent."""
+"""Intervals of held-out losses without a tree, from the ridge ball of fits as good as the incumbent."""
 
 from __future__ import annotations
 

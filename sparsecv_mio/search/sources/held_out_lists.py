@@ -1,4 +1,4 @@
-"""Near-optimal supports of the full data, refitted without each fold, which bound all folds of a pair at once."""
+"""Lists of near-optimal supports of the full data, refitted without each fold, to bound all folds of a pair at once."""
 
 from __future__ import annotations
 

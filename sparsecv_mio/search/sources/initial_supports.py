@@ -1,6 +1,6 @@
-"""Initial supports: local search in the full data, trial of its supports in every fold, then local search in the folds.
+"""Initial supports: local search in the full data, fits of its supports in every fold, then local search in the folds.
 
-The supports give upper bounds on training objectives, and estimates of all CV errors without a proof.
+The supports give upper bounds on training objectives, and estimates of all CV errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fits without each fold, computed from full-data fits, which bound or solve all folds of a gamma at once.
+"""Fits without each fold, computed from full-data fits, to bound or solve all folds of a gamma at once.
 
-If there are many folds, one tree of the full data solves all sizes and folds of a gamma for the work of a few trees of
-single folds (docs/theory.md, section 5).
+If there are many folds, one tree of the full data solves all sizes and folds of a gamma. It costs as much as a few
+trees of single folds (docs/theory.md, section 5).
 """
 
 from __future__ import annotations

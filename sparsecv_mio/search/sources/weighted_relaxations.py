@@ -1,7 +1,7 @@
 """Lower bounds on the training objective plus the weighted held-out loss of a fold, for all pairs (tau, gamma) at once.
 
-With V a lower bound on this sum over all fits, and u an upper bound on the smallest training objective, the held-out
-loss of the optimum is at least (V - u) / weight (docs/theory/glm.md, section 14).
+Let V be a lower bound on this sum over all fits, and u an upper bound on the smallest training objective. Then the
+held-out loss of the optimum is at least (V - u) / weight (docs/theory/glm.md, section 14).
 """
 
 from __future__ import annotations

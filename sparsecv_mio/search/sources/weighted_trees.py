@@ -1,8 +1,7 @@
-"""Relaxations and trees of the training rows of a fold together with its weighted held-out rows.
+"""Relaxations and trees for the training rows of a fold together with its weighted held-out rows.
 
-Let V be a lower bound on the objective that also counts the held-out rows with a weight t, and u the training objective
-of the incumbent. Then the held-out loss of the optimum is at least (V - u) / t
-(:mod:`sparsecv_mio.bounds.more_weight`).
+Let V be a lower bound on the objective that includes the held-out rows with a weight t, and u the training objective of
+the incumbent. Then the held-out loss of the optimum is at least (V - u) / t (:mod:`sparsecv_mio.bounds.more_weight`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The state of a search: the table of subproblems (gamma, tau, fold), and the work that has been tried on them."""
+"""The state of a search: the table of subproblems (gamma, tau, fold), and the attempts to solve them."""

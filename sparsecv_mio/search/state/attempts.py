@@ -1,7 +1,7 @@
-"""Records which work has been tried at subproblems, pairs, gammas and folds, so that no work is done twice.
+"""Attempts of a search at subproblems, pairs, gammas and folds, stored so that no work is repeated.
 
 Each array of :class:`Attempts` has its axes, its initial value and its largest value in the metadata of its field. The
-archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must remember its tries
+archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must store its attempts
 adds one field.
 """
 

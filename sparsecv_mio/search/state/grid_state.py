@@ -1,4 +1,4 @@
-"""The state of a search over a grid: subproblems, bounds on the full data, and the tries of each source of bounds."""
+"""The state of a search over a grid: subproblems, bounds on the full data, and the attempts of each bounding method."""
 
 from __future__ import annotations
 

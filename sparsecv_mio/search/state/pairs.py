@@ -8,16 +8,16 @@ one:
 * `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
   the pair with the smallest CV error found, whose upper bound may not be known.
 
-If the choice is not certified on the whole grid, it may be certified on a part of it (`proved_part`). The part contains
-three kinds of pairs: all pairs up to some tau, all pairs from some gamma on, and the pair with the smallest upper bound
-of the grid. If more pairs are certified without this last pair, it is omitted. The condition on a part is the same as
-on the grid: `upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and
-the smallest lower bound of a pair of the part; ties and rounding widen the interval of the pair with that lower bound.
+If the choice is not certified on the whole grid, it may be certified on a part of the grid (`proved_part`). The part
+consists of all pairs up to some tau, all pairs from some gamma on, and the pair with the smallest upper bound of the
+grid. If the part can be larger without the last pair, this pair is omitted. The condition on a part is the same as on
+the grid: `upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and the
+smallest lower bound of a pair of the part. The terms `ties` and `rounding` belong to the pair with this lower bound.
 
-The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
-standard error of the minimum. Therefore the pair with the minimum h must be known exactly, no pair may be below it, and
-all pairs that are simpler than the chosen one must be proved to be more than one standard error above it. The chosen
-pair is reported, so it is solved too. The rule needs no other bounds.
+The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
+standard error of the minimum. The rule needs three results. The minimum h must be known exactly and proved to be the
+minimum. All pairs that are simpler than the chosen pair must be proved to be more than one standard error above the
+minimum. The chosen pair, which is reported, must be solved.
 """
 
 from __future__ import annotations
