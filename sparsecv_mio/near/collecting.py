@@ -35,9 +35,8 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.restricted_tree import solve_with_constraints
+from sparsecv_mio.trees.restricted_tree import TermsBelow, solve_with_constraints
 from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, is_never_expired
-from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
 

@@ -28,12 +28,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.trees.glm_left_out import LeftOut, SupportLeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
+from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, HeldOutFolds
 from sparsecv_mio.units import MARGINS_OFF, OUTWARD, TIE_RTOL, WORST_ROUNDING
 
 MAX_OUTLYING_FOLDS = 8  # number of folds with the largest losses for which a list is not lengthened
@@ -57,36 +56,6 @@ class TriedSupport(NamedTuple):
 
     support: IntArray
     parts: list[FitsInFolds]
-
-
-@dataclass(eq=False)
-class HeldOutFolds:
-    """Bounds and best supports of k folds of one size that are handled together; arrays are (k,).
-
-    Attributes
-    ----------
-    lower, upper : arrays
-        Bounds on the held-out loss at the optimum of the fold.
-    is_listed : bool array
-        True if every support that may be optimal was tried.
-    best : int array
-        Index of the tried support with the smallest known objective, -1 for none.
-    objective, held_out : arrays
-        Upper bound on its objective, and its held-out loss.
-    tie : array
-        Difference of the held-out losses of the supports that may be optimal.
-    tied : dict of int to list of int
-        Indices of these supports, for folds with several.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    is_listed: BoolArray
-    best: NDArray[np.int32]
-    objective: FloatArray
-    held_out: FloatArray
-    tie: FloatArray
-    tied: dict[int, list[int]]
 
 
 class _NearBestList:
@@ -138,9 +107,14 @@ class NearBestHeldOut:
         self._is_exact = False
         self.add(supports)
 
+    @property
+    def supports(self) -> tuple[IntArray, ...]:
+        """Tried supports."""
+        return tuple(tried.support for tried in self.tried)
+
     def add(self, supports: Sequence[IntArray]) -> None:
         """Try supports that were not tried yet, with every fold held out."""
-        done = {tuple(tried.support.tolist()) for tried in self.tried}
+        done = {tuple(support.tolist()) for support in self.supports}
         distinct = dict.fromkeys(tuple(sorted(support.tolist())) for support in supports)
         new = [support for support in distinct if support not in done]
         if not new:
@@ -179,7 +153,7 @@ class NearBestHeldOut:
 
     def compute_exactly(self) -> None:
         """Narrow the held-out losses of present and later supports as far as the work limit allows."""
-        self._is_exact, before, self.tried = True, [tried.support for tried in self.tried], []
+        self._is_exact, before, self.tried = True, self.supports, []
         self.add(before)
 
     # -- lists --------------------------------------------------------------------------------------------------------
@@ -282,7 +256,7 @@ class NearBestHeldOut:
         self.best = tree.solve(self.size, node_limit, np.inf, n_threads)
         self.n_nodes = tree.nodes
         self.add([np.array(support, dtype=np.int64) for support in near_best.objectives])
-        if set(near_best.objectives) <= {tuple(tried.support.tolist()) for tried in self.tried}:  # else time was over
+        if set(near_best.objectives) <= {tuple(support.tolist()) for support in self.supports}:  # else time was over
             self.unlisted_objective = min(tree.unseen, near_best.level)
         return bool(tree.unseen >= near_best.level)
 

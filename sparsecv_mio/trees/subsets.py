@@ -1,4 +1,4 @@
-"""Results of a tree (best subsets of one or several sizes), and the queue of its open nodes.
+"""Results of a tree (best subsets of one or several sizes, and its folds), and the queue of its open nodes.
 
 This module imports no kernel.
 """
@@ -13,8 +13,9 @@ from math import inf
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 
 MOST_NODES = 1 << 20  # maximum nodes of a tree whose list or optimum another step needs; beyond, the step is skipped
@@ -132,6 +133,36 @@ class BestSubsets:
 
 
 Node = TypeVar("Node")
+
+
+@dataclass(eq=False)
+class HeldOutFolds:
+    """Bounds and best supports of k folds of one size that are handled together; arrays are (k,).
+
+    Attributes
+    ----------
+    lower, upper : arrays
+        Bounds on the held-out loss at the optimum of the fold.
+    is_listed : bool array
+        True if every support that may be optimal was tried.
+    best : int array
+        Index of the tried support with the smallest known objective, -1 for none.
+    objective, held_out : arrays
+        Upper bound on its objective, and its held-out loss.
+    tie : array
+        Difference of the held-out losses of the supports that may be optimal.
+    tied : dict of int to list of int
+        Indices of these supports, for folds with several.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    is_listed: BoolArray
+    best: NDArray[np.int32]
+    objective: FloatArray
+    held_out: FloatArray
+    tie: FloatArray
+    tied: dict[int, list[int]]
 
 
 class OpenNodes(Generic[Node]):

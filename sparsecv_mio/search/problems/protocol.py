@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.slices import Clock
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, HeldOutFolds
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.pairs import Pair
     from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
-    from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 IsExpired = Callable[[], bool]
 
@@ -105,6 +104,51 @@ class FoldsSearched:
     n_problems: int
 
 
+class HeldOutList(Protocol):
+    """Near-optimal supports of the full data of one size, which bound the held-out losses of all K folds.
+
+    Attributes
+    ----------
+    best : BestSubset or None
+        Best subset of the full data by the tree of the list; None before `list_supports`.
+    n_nodes : int
+        Number of nodes of this tree.
+    """
+
+    best: BestSubset | None
+    n_nodes: int
+
+    @property
+    def supports(self) -> tuple[IntArray, ...]:
+        """Tried supports."""
+
+    def compute_exactly(self) -> None:
+        """Narrow the held-out losses of present and later supports as far as the work limit allows."""
+
+    def cutoff_to_raise(self, target: float) -> float:
+        """Return a cutoff at which the lower bounds of all folds sum to a target, or the largest useful cutoff."""
+
+    def cutoff_to_solve(self, most: FloatArray) -> float:
+        """Return a cutoff that solves most folds, given the (K,) upper bounds of `bound_all_fits`."""
+
+    def list_supports(self, cutoff: float, node_limit: int, n_threads: int) -> bool:
+        """List and try the supports of the full data up to a cutoff; return True if the list is complete."""
+
+    def unknown_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the trivial (K,) bounds 0 and inf on held-out losses."""
+
+    def bound_all_fits(self, full_upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) bounds on the held-out losses of all fits, given the best objective of the full data."""
+
+    def tighten_unlisted_folds(
+        self, least: FloatArray, most: FloatArray, enclose_fold: Callable[[int, float], tuple[float, float]]
+    ) -> None:
+        """Narrow the bounds of `bound_all_fits`, in place, in the folds that the list does not solve."""
+
+    def bound_folds(self, least: FloatArray, most: FloatArray) -> HeldOutFolds:
+        """Return the bounds and best supports of all folds, given the bounds of `bound_all_fits`."""
+
+
 class FoldProblem(ABC):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma with one loss.
 
@@ -159,7 +203,7 @@ class FoldProblem(ABC):
         """Return (K,) upper bounds on objectives and (K,) held-out losses of a support in every fold (HOLD_OUT)."""
         raise MissingCapability(Capability.HOLD_OUT)
 
-    def make_near_optimal_list(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
+    def make_near_optimal_list(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> HeldOutList:
         """Return bounds on all folds by near-optimal supports of the full data (HELD_OUT_LISTS)."""
         raise MissingCapability(Capability.HELD_OUT_LISTS)
 

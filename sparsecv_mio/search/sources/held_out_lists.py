@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
+from sparsecv_mio.search.problems.protocol import FoldProblem, HeldOutList, IsExpired, Problems
 from sparsecv_mio.search.state.attempts import BOUNDED, DONE, RAISED, SOLVED
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
-
-if TYPE_CHECKING:
-    from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,7 +98,7 @@ class HeldOutLists:
         if near_best.best is not None:
             best = near_best.best
             statements.insert(0, FullDataBounds(step.gamma, BestSubsets({best.tau: best}, 0, best.complete)))
-        n_problems = 1 + len(near_best.tried)
+        n_problems = 1 + len(near_best.supports)
         return Findings(step, tuple(statements), near_best.n_nodes, n_problems, is_complete, is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -116,7 +113,7 @@ class HeldOutLists:
             state.tried.full_tries[pair] = max(int(state.tried.full_tries[pair]), min(step.tries + 1, DONE))
 
 
-def _fill_list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
+def _fill_list(near_best: HeldOutList, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
     """List near-optimal supports as far as the step needs them; return True if the list is complete."""
     if cutoff is None:
         solves = not np.isfinite(step.cutoff)
@@ -127,7 +124,7 @@ def _fill_list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None,
     return near_best.list_supports(cutoff, step.node_limit, step.n_threads)
 
 
-def _is_nearly_closed(near_best: NearBestHeldOut, least: FloatArray, most: FloatArray, gap_left: float) -> bool:
+def _is_nearly_closed(near_best: HeldOutList, least: FloatArray, most: FloatArray, gap_left: float) -> bool:
     """Return True if the folds that a list leaves open leave at most the relative gap `gap_left`."""
     if gap_left == 0.0:
         return False
@@ -146,14 +143,13 @@ def _enclose(
 
 
 def _state_pair(
-    near_best: NearBestHeldOut, step: Step, least: FloatArray, most: FloatArray, solves: bool
+    near_best: HeldOutList, step: Step, least: FloatArray, most: FloatArray, solves: bool
 ) -> SubproblemBounds:  # fmt: skip
     """Return the bounds on all folds of the pair."""
     folds = near_best.bound_folds(least, most)
     is_solved = folds.is_listed & (folds.upper - folds.lower - WORST_ROUNDING * folds.held_out <= folds.tie)
-    supports = tuple(tried.support for tried in near_best.tried)
     n_folds = len(folds.best)
-    bounds = SubproblemBounds.unknown(step.gamma, step.taus, slice(0, n_folds), n_folds, supports)
+    bounds = SubproblemBounds.unknown(step.gamma, step.taus, slice(0, n_folds), n_folds, near_best.supports)
     bounds.best[0], bounds.held_out[0], bounds.tie[0] = folds.best, folds.held_out, folds.tie
     bounds.objective[0] = bounds.objective_upper[0] = folds.objective
     bounds.lower[0], bounds.upper[0] = folds.lower, folds.upper
