@@ -36,6 +36,11 @@ lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, th
 lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
 ======================= ==================================== ==============================================
 
+**Held-out weights.** Let `V_t` be a lower bound on the minimum of `f^(-N)(b) + t h_N(b)` over b with at most tau
+nonzero coefficients, for a weight t > 0 of the held-out rows. Then `h_N(b) >= (V_t - u) / t` for the optimum b of the
+fold (docs/theory/bounds.md, section 10). `held_out_error_bounds` takes the best of the weights `LEFT_OUT_WEIGHTS`;
+:mod:`sparsecv_mio.bounds.more_weight` computes V_t.
+
 **Other pairs.** Lower bounds of the optimum f at some pairs (gamma, tau) imply lower bounds at other pairs.
 
 **Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau. For every
@@ -92,6 +97,7 @@ from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
 from sparsecv_mio.units import OUTWARD, ROUNDING, SUM_RTOL, Interval
 
 ROWS_ROUNDING = 1e-10
+LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0  # weights t of held-out rows
 """Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
 
 
@@ -166,6 +172,13 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     v = (bar[..., None] - rests + totals) / np.arange(1, lower.shape[-1] + 1)
     enough[is_below] = np.min(np.where(usable & (v >= start), v, np.inf), axis=-1, initial=np.inf)
     return enough
+
+
+def held_out_error_bounds(implied: FloatArray, values: FloatArray) -> FloatArray:
+    """Return (G, T) lower bounds on h from lower bounds (W, G, T) on `f + t h` and u (inf if unknown)."""
+    usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
+    rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
+    return np.asarray(np.maximum((rises / weights).max(axis=0), 0.0))
 
 
 def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:

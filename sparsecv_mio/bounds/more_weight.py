@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, implied_lower_bounds
+from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS, ROWS_ROUNDING, held_out_error_bounds, implied_lower_bounds
 from sparsecv_mio.bounds.normal_equations import (
     RELAXED_STEPS,
     ROOM,
@@ -44,7 +44,6 @@ from sparsecv_mio.trees.listing import PerspectiveTree, sharpen_form
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
 from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
-LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # index of the weight that is tried first
 LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # largest weight after trees on all rows, which have used the weight 1 fully
 LEVEL_NEAR = 0.005  # accuracy of relaxations, as a share of the distance from the level
@@ -56,7 +55,6 @@ STORED_WEIGHTS = "weight"  # key, with the index of the weight, of the stored re
 MULTIPLIED_COLUMNS = 200  # maximum columns for multipliers: with 376, half a second a fold gains no more than trees
 STORED_TREES = "trees with rows left out"  # key of the stored trees of a fold
 TREE_BYTES = STORE_BYTES // 16  # maximum size of these trees
-MOST_MISSED = 3  # maximum number of trees of a pair: the next one would have 65,536 nodes
 
 Tree = tuple[int, float, int, bool]  # index of the weight, gamma, size, and True for multipliers
 
@@ -145,13 +143,6 @@ class _Begun(NamedTuple):
         bar = form.raise_cutoff(ends[0] + t * ends[1])
         root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
-
-
-def held_out_error_bounds(implied: FloatArray, values: FloatArray) -> FloatArray:
-    """Return (G, T) lower bounds on h from lower bounds (W, G, T) on `f + t h` and u (inf if unknown)."""
-    usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
-    rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
-    return np.asarray(np.maximum((rises / weights).max(axis=0), 0.0))
 
 
 class MoreWeight:

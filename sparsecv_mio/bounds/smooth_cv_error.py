@@ -14,9 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
 from sparsecv_mio.bounds.cv_error import NO_HOOKS, BoundsHooks, BoundsTable
 from sparsecv_mio.bounds.fold import UNKNOWN, Origin
-from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MoreWeight
+from sparsecv_mio.bounds.more_weight import MoreWeight
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import FEW_FOLDS

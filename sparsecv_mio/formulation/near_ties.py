@@ -12,7 +12,7 @@ screening for this size, with a margin for ties, fixes columns before the model 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -46,6 +46,40 @@ class StoppableClock(Clock, Protocol):
     @property
     def stop(self) -> StopRequest:
         """Request to end, which a solver checks from time to time."""
+
+
+@dataclass(frozen=True)
+class SolverClock:
+    """The clock of a step, with the interface that solvers read.
+
+    Attributes
+    ----------
+    deadline : Clock
+        Deadline of the search.
+    is_expired : callable
+        Function that returns True once the step has to end.
+    """
+
+    deadline: Clock
+    is_expired: Callable[[], bool]
+
+    @property
+    def remaining_seconds(self) -> float:
+        """Remaining seconds."""
+        return self.deadline.remaining_seconds
+
+    @property
+    def stop(self) -> SolverClock:
+        """Stop request, which solvers check."""
+        return self
+
+    def is_set(self) -> bool:
+        """Return True once a solver has to end."""
+        return self.is_expired()
+
+    def has_expired(self) -> bool:
+        """Return True once a list has to end."""
+        return self.is_expired()
 
 
 @dataclass(frozen=True)
@@ -312,6 +346,21 @@ def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestS
         complete=complete,
         branched=True,
     )
+
+
+def joined_lists(subset: BestSubset, own: BestSubset) -> BestSubset:
+    """Return the list of a tree of this package, with the larger of both lower bounds.
+
+    Parameters
+    ----------
+    subset : BestSubset
+        Incomplete list of a solver.
+    own : BestSubset
+        List of a tree of this package.
+    """
+    if own.complete:
+        return own
+    return replace(own, lower=min(max(own.lower, subset.lower), own.upper))
 
 
 class RestrictedListing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,23 +10,15 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.answer.instability import Instabilities, stability_table
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, likely_winner, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
 
 
-class SearchGoal(Protocol):
-    """The protocol of a goal of a search."""
-
-    def is_settled(self, state: GridState) -> bool:
-        """Return True once nothing is left to do for the goal."""
-
-    def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): pairs to solve next, whatever their bounds; none if an order chooses pairs by their bounds."""
-
-
 class CertifiedChoice:
     """The pair with the smallest CV error, certified within the gap."""
+
+    needs_full_data: ClassVar[bool] = False
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if the choice is certified and no other pair has a better estimate, or all is final."""
@@ -44,6 +36,8 @@ class CertifiedChoice:
 class AllPairs:
     """All pairs, solved with gap 0."""
 
+    needs_full_data: ClassVar[bool] = False
+
     def is_settled(self, state: GridState) -> bool:
         """Return True if no pair is left to solve."""
         return not self.pairs(state).any()
@@ -55,6 +49,8 @@ class AllPairs:
 
 class OneStandardError:
     """The simplest pair within one standard error of the smallest CV error."""
+
+    needs_full_data: ClassVar[bool] = False
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if no pair is left to solve."""
@@ -69,6 +65,8 @@ class OneStandardError:
 
 class StablePair:
     """The pair with the smallest weighted sum of CV error and instability, for every weight."""
+
+    needs_full_data: ClassVar[bool] = True
 
     def __init__(self, state: GridState) -> None:
         self.instabilities = Instabilities(state.context, state.cells, state.changes)
@@ -87,12 +85,14 @@ class StablePair:
         leading = np.zeros(missing.shape, dtype=bool)
         for weight in context.stability:
             leading[table.choose(weight, context.gap, grid.gammas, grid.taus).pair] = True
-        workable = missing & ((state.tried.lowest_tries < DONE) | needs_full_tree(state))
+        workable = missing & ((state.tried.lowest_tries < DONE) | state.needs_full_tree())
         return leading & workable if (leading & workable).any() else workable
 
 
 class Estimates:
     """Estimates of the CV error of every pair, by supports from the training rows of each fold."""
+
+    needs_full_data: ClassVar[bool] = False
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if all folds were searched, or every pair is solved."""
@@ -112,12 +112,14 @@ class FullDataModel:
         Context with the request, whose rule chooses the pair.
     """
 
+    needs_full_data: ClassVar[bool] = True
+
     def __init__(self, context: Context) -> None:
         self.context = context
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if that subset is certified optimal, or more nodes cannot improve its bounds."""
-        return not (is_scored(state) and needs_full_tree(state)[pair_to_report(state, self.context)])
+        return not (is_scored(state) and state.needs_full_tree()[pair_to_report(state, self.context)])
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): the pair to report."""
@@ -146,11 +148,6 @@ def one_standard_error_choice(state: GridState, best: Pair) -> OneSeChoice:
     return one_se_rule(
         now, best, context.grid.gammas, context.grid.taus, context.scored_weights, context.data.y_unit**2
     )  # fmt: skip
-
-
-def needs_full_tree(state: GridState) -> BoolArray:
-    """(G, T): pairs whose best subset of the full data is not known and may be found by more work."""
-    return ~state.all_rows.solved_pairs() & (state.tried.full_tries < DONE)
 
 
 def is_scored(state: GridState) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
+from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
 from sparsecv_mio.certificate.parts import PlanSetting
 from sparsecv_mio.declared_options import plain_scalar
 from sparsecv_mio.search.deadline import SLICE_SHARE
@@ -171,7 +171,7 @@ class Plan:
         FIRST_LOOK // ROUND_GROWTH, "nodes", "nodes of the first tree with weighted held-out rows"
     )
     max_weighted_tries: int = _setting(
-        MOST_MISSED, "tries", "maximum number of such trees of a subproblem: the next would have 65,536 nodes"
+        3, "tries", "maximum number of such trees of a subproblem: the next would have 65,536 nodes"
     )
     least_missing: float = _setting(
         0.05, "share", "share of the rise of a pair below which a fold tree would gain little"

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, is_constant
-from sparsecv_mio.bounds.closed_form import training_loss_bound
-from sparsecv_mio.bounds.more_weight import held_out_error_bounds
+from sparsecv_mio.bounds.closed_form import held_out_error_bounds, training_loss_bound
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.plan import Plan

@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.problems import fold_passes
+from sparsecv_mio.search.problems import support_searches
 from sparsecv_mio.search.problems.local_search import FoldPaths, LocalSearches
 
 
@@ -79,14 +79,14 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     taus: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, ended = made(20, 1300, 3), threading.Event()
-    folds, whole = make_folds("3", dataset), fold_passes.search_passes
+    folds, whole = make_folds("3", dataset), support_searches.search_passes
 
     def late(searches: LocalSearches) -> Iterator[Iterator[FoldPaths]]:
         ended.set()
         return whole(searches)
 
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
-    monkeypatch.setattr(fold_passes, "search_passes", late)
+    monkeypatch.setattr(support_searches, "search_passes", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"
     assert len(record.support) == record.tau

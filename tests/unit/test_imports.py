@@ -88,7 +88,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"problems", "accounts", "observers"},
     {"plan", "first_use"},
     {"sources"},
-    {"writer", "executor", "options", "question"},
+    {"writer", "options", "question"},
     {"answer", "goals"},
     {"orders"},
     {"grid_search"},

@@ -23,16 +23,14 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.orders.first_supports import find_likely_winner
-from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.orders.together import together
-from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
+from sparsecv_mio.search.orders.weakest import InQuestion, is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import LOOK
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, idle_steps
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
@@ -22,7 +21,7 @@ from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_LISTED
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Aim, Pair, likely_winner
 from sparsecv_mio.search.steps import Step, idle_steps
 

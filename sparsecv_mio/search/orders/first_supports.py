@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
@@ -18,7 +17,7 @@ from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Pair, likely_winner
 from sparsecv_mio.search.steps import Step, idle_steps
 

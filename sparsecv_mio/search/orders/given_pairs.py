@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparsecv_mio.search.goals import FullDataModel, SearchGoal, StablePair, needs_full_tree
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import Step
 
@@ -37,8 +36,8 @@ def given_pairs(
         Share of the time limit that has passed; not read.
     """
     pairs = goal.pairs(state)
-    if isinstance(goal, FullDataModel | StablePair):
-        for g, t in np.argwhere(pairs & needs_full_tree(state)).tolist():
+    if goal.needs_full_data:
+        for g, t in np.argwhere(pairs & state.needs_full_tree()).tolist():
             if not running:
                 yield FullDataTrees().step(state, (g, t), n_threads=plan.n_threads)
             return

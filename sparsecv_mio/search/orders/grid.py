@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.orders.algorithm1 import first_bounds
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.steps import Step, idle_steps
 
 

@@ -13,7 +13,6 @@ from itertools import chain, islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -22,7 +21,7 @@ from sparsecv_mio.search.sources.initial_supports import FoldSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
 from sparsecv_mio.search.state.attempts import BOUNDED
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim, likely_winner
 from sparsecv_mio.search.steps import Step, idle_steps
 

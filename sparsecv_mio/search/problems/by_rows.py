@@ -26,7 +26,6 @@ from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
 from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
-from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -36,11 +35,13 @@ from sparsecv_mio.search.problems.protocol import (
     IsExpired,
     Problems,
 )
+from sparsecv_mio.search.problems.support_searches import FoldPasses
 from sparsecv_mio.search.state.cells import ALL_ROWS, locate_supports
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.slices import Clock, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.listing import NODE_RATIO
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
@@ -191,7 +192,7 @@ class RowsProblem(FoldProblem):
 
     def _objective_upper(self, support: IntArray) -> float:
         """Return an upper bound on the objective of a support and of optima tied with it."""
-        fits = fold_fits.fit_from_moments(self._make_problem(support)[1], [np.arange(len(support))])
+        fits = fit_from_moments(self._make_problem(support)[1], [np.arange(len(support))])
         upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
         return upper if np.isfinite(upper) else np.inf
 
@@ -229,7 +230,7 @@ class RowsProblem(FoldProblem):
         """Fit supports from the Gram matrix of their columns, or from the rows if the matrix loses digits."""
         columns = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports]))
         if self.fold == ALL_ROWS:
-            fits = fold_fits.fit_from_moments(self._make_problem(columns)[1], locate_supports(columns, supports))
+            fits = fit_from_moments(self._make_problem(columns)[1], locate_supports(columns, supports))
             value, error, unknown = fits.value, fits.value_error, np.full(len(supports), np.nan)
             none = np.zeros(len(supports), dtype=bool)
             return Fits(supports, value - error, value + error, unknown, unknown, unknown, value, none)

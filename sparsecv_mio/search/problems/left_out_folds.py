@@ -28,9 +28,9 @@ from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.state.context import BestOnAllRows
 from sparsecv_mio.search.steps import SubproblemBounds
+from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.normal_form import NormalForm
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Intercept

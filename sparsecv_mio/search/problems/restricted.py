@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing
+from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing, SolverClock, joined_lists
 from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
 from sparsecv_mio.problem.refit import find_wrong_signs
 from sparsecv_mio.search.problems.all_rows import check_restrictions
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
-from sparsecv_mio.search.problems.vendor import SolverClock, joined_lists
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints

@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.formulation.near_ties import MioSettings, SolverClock, VendorListing, joined_lists
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired
 from sparsecv_mio.search.problems.squared import SquaredProblem
 from sparsecv_mio.search.state.cells import ALL_ROWS
-from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
-
-
-@dataclass(frozen=True)
-class SolverClock:
-    """The clock of a step, with the interface that solvers read.
-
-    Attributes
-    ----------
-    deadline : Deadline
-        Deadline of the search.
-    is_expired : callable
-        Function that returns True once the step has to end.
-    """
-
-    deadline: Deadline
-    is_expired: IsExpired
-
-    @property
-    def remaining_seconds(self) -> float:
-        """Remaining seconds."""
-        return self.deadline.remaining_seconds
-
-    @property
-    def stop(self) -> SolverClock:
-        """Stop request, which solvers check."""
-        return self
-
-    def is_set(self) -> bool:
-        """Return True once a solver has to end."""
-        return self.is_expired()
-
-    def has_expired(self) -> bool:
-        """Return True once a list has to end."""
-        return self.is_expired()
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +75,3 @@ class VendorProblem(SquaredProblem):
             return listing
         own = super().solve([size], [subset.support, *warm_starts], MOST_NODES, is_expired)
         return BestSubsets({size: joined_lists(subset, own.by_size[size])}, listing.nodes + own.nodes, own.finished)
-
-
-def joined_lists(subset: BestSubset, own: BestSubset) -> BestSubset:
-    """Return the list of a tree of this package, with the larger of both lower bounds.
-
-    Parameters
-    ----------
-    subset : BestSubset
-        Incomplete list of a solver.
-    own : BestSubset
-        List of a tree of this package.
-    """
-    if own.complete:
-        return own
-    return replace(own, lower=min(max(own.lower, subset.lower), own.upper))

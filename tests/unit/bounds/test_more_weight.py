@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.bounds import more_weight
-from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
+from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.every_size import solve_path
 

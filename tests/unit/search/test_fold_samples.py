@@ -9,6 +9,7 @@ from runs import change_plan, new_run, to_end
 
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.state.attempts import DONE
+from sparsecv_mio.trees.subsets import is_never_expired
 
 from .judged import check_state, do, grow_full_data, random_search
 

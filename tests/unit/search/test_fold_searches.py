@@ -22,9 +22,9 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems import local_search
-from sparsecv_mio.search.problems.fold_passes import FoldPasses, bound_objectives
 from sparsecv_mio.search.problems.local_search import FoldSearch
 from sparsecv_mio.search.problems.protocol import FoldsSearched, Problems
+from sparsecv_mio.search.problems.support_searches import FoldPasses, bound_objectives
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import ALL_ROWS

@@ -177,7 +177,7 @@ class EnumeratedProblem(FoldProblem):
         return np.zeros(objective_upper.shape), node_limit
 
     def bound_weighted(self, is_expired: IsExpired) -> np.ndarray:
-        from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS
+        from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
 
         return np.zeros((len(LEFT_OUT_WEIGHTS), *self.store.context.shape[:2]))
 

@@ -12,8 +12,8 @@ from runs import to_end
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid_search import limit_to_budget
 from sparsecv_mio.search.orders.algorithm1 import first_bounds
-from sparsecv_mio.search.orders.within_budget import limit_to_budget
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
 

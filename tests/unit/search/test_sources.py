@@ -15,7 +15,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.executor import Executor
+from sparsecv_mio.search.grid_search import Executor
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
