@@ -50,9 +50,9 @@ from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_
 from sparsecv_mio.search.answer.fold_models import with_mae
 from sparsecv_mio.search.answer.outer_models import ScoredOutside, score_model, scored_outside
 from sparsecv_mio.search.answer.result import fold_info
-from sparsecv_mio.search.answer.running import RunningSearch
 from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
+from sparsecv_mio.search.loop import RunningSearch, search
 from sparsecv_mio.search.observers import make_stage_reporter
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
 from sparsecv_mio.search.question import Question, check_interval
@@ -482,10 +482,7 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
 
 
 def _search(running: RunningSearch) -> Record:
-    context = running.standardize()
-    from sparsecv_mio.search.loop import search
-
-    return search(running, context)
+    return search(running, running.standardize())
 
 
 def _warn(error: SparseCVError) -> None:

@@ -13,11 +13,10 @@ from drawn_search import drawn, drawn_run
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.answer import running as module
+from sparsecv_mio.search import loop as module
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
-from sparsecv_mio.search.answer.running import RunningSearch, with_quick_answer
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loop import drive
+from sparsecv_mio.search.loop import RunningSearch, drive, with_quick_answer
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
