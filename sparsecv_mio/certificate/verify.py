@@ -20,7 +20,6 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, Enumerati
 from sparsecv_mio.certificate.claims import check_claims, check_grid, check_requested_grid, find_row
 from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.designs import make_design
-from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
@@ -54,7 +53,7 @@ from sparsecv_mio.certificate.refits import (
     check_optimum,
     check_signs,
 )
-from sparsecv_mio.certificate.restrictions import check_supports
+from sparsecv_mio.certificate.restrictions import check_supports, reference_levels
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.single_fits import verify_fit
 from sparsecv_mio.certificate.stable_models import check_stability

@@ -79,7 +79,7 @@ def backends(
     Versions, licence limits, formulations, side constraints and limits honoured.
     """
     session.check_outputs({"--json": json})
-    from sparsecv_mio.report.backend_tables import describe_backends, print_backends, text_of_backends
+    from sparsecv_mio.report.fit_tables import describe_backends, print_backends, text_of_backends
 
     rows = describe_backends()
     if verbose:

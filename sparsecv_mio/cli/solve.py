@@ -20,8 +20,8 @@ from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, CountQuality, FitQuality
-    from sparsecv_mio.certificate.factor_levels import References
     from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.certificate.restrictions import References
     from sparsecv_mio.cli.live import Steps
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
@@ -272,7 +272,7 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Prepa
 
     with live.reading_lines(request.quiet):
         prepared = session.run_preparation(partial(_read, data, request, how), stop, how)
-    from sparsecv_mio.certificate.factor_levels import reference_levels
+    from sparsecv_mio.certificate.restrictions import reference_levels
 
     return prepared, reference_levels(shown_against, prepared.dataset, prepared.how.restrictions)
 
@@ -299,7 +299,7 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
 def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _SearchRun:
     """Search with progress on the screen, and return the record and what else is to be delivered."""
     from sparsecv_mio.cli import live
-    from sparsecv_mio.report.reference_levels import with_reference
+    from sparsecv_mio.report.coefficients import with_reference
     from sparsecv_mio.search.api import cross_validate, nested_cross_validate
     from sparsecv_mio.search.options import Hooks
 
@@ -322,8 +322,8 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
 
 def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _SearchRun, status: str) -> int:
     """Print the answer, write the files and return the exit code."""
+    from sparsecv_mio.report.coefficients import make_printer
     from sparsecv_mio.report.record_tables import print_answer
-    from sparsecv_mio.report.reference_levels import make_printer
 
     dataset, plan, how = prepared
     record, quiet, full = run.record, request.quiet, request.full

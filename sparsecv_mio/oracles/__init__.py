@@ -7,11 +7,11 @@ These methods are called *oracles*. The rest of the package does not import this
 from sparsecv_mio.words import Intercept, Scale
 
 COMMANDS = {
-    "iacv": "iacv_treecv_commands",
-    "treecv": "iacv_treecv_commands",
-    "glru": "glru_commands",
+    "iacv": "commands",
+    "treecv": "commands",
+    "glru": "commands",
 }
-WARM_UP = "iacv_treecv_commands:compile_kernels"
+WARM_UP = "commands:compile_kernels"
 
 LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # learners of TreeCV
 CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # learners for two classes

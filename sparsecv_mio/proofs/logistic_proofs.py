@@ -1,4 +1,9 @@
-"""Proofs of cross-validations with logistic loss, with few statements about folds.
+"""Proofs with logistic loss: trees that prove lower bounds (thresholds), and cross-validations with few statements.
+
+A node (I, F) of a tree includes the columns I and may choose from the columns F. A point b gives a leaf the bound
+`sum H(u_i) - sum of c_j over I - sum of the k largest c_j over F`, with `k = tau - |I|`. Here H is the entropy, and u_i
+is the absolute slope of the loss of row i at b, with the intercept that balances the slopes of the two classes.
+docs/proof-format.md defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
 
 For each pair (tau, gamma) the bounds of the folds in a proof must sum to the lower bound of the record. For a pair that
 is not reported, a tree on the full data proves that every support outside a list has an objective F of at least some
@@ -10,27 +15,307 @@ reported pair get such trees too.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, xlogy
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.files import Place
-from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
+from sparsecv_mio.kernels.k_support import support_norm
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.problem.glm_refit import REFIT_QUICK, RefitRows, fit_roughly
+from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS
 from sparsecv_mio.proofs.pair_proofs import PairProof, PairStatements
 from sparsecv_mio.proofs.proof_lines import proof_head
-from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
+from sparsecv_mio.proofs.threshold_trees import (
+    BITS,
+    NO_POINT,
+    NONE_KEPT,
+    PROOF_STEPS,
+    TOO_LARGE,
+    PointTree,
+    ProofTree,
+    Support,
+    TooLarge,
+    TreeKeeper,
+    round_to_bits,
+)
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.smooth_rows import make_subsets
-from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, LOSS_ROUNDING, NEWTON_RTOL, TIE_RTOL
 
+# maximum numbers of supports and nodes of one tree: each leaf has a point, which the checker evaluates in integers
+MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 THRESHOLDS_TRIED = 4  # maximum number of thresholds of trees on all rows before folds get separate trees
 FEW_STATED, STATED_NODES = 200, 4_000  # supports and nodes of a tree with a threshold above the minimum objective
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRows:
+    """Columns about their means, divided by powers of two, in the form of a proof.
+
+    Attributes
+    ----------
+    Z : (n, q) array
+        Scaled columns.
+    sign : (n,) array
+        Labels -1 and 1.
+    scale : (q,) array
+        Squared scale of every column.
+    exponent : (q,) int array
+        Exponent of the unit of an entry of a point, in units of the file.
+    free : bool
+        True if there is an intercept.
+    """
+
+    Z: FloatArray
+    sign: FloatArray
+    scale: FloatArray
+    exponent: IntArray
+    free: bool
+
+    @classmethod
+    def from_data(cls, data: StandardData) -> ScaledRows:
+        """Return the columns that vary, for data of two classes."""
+        source, free = data.dataset, data.intercept == "fold"
+        X = source.X[:, data.columns]
+        moved = X - X.mean(axis=0) if free else X
+        exponent = np.frexp(np.abs(moved).max(axis=0))[1].astype(np.int64)
+        scale = scales(X, str(data.scale)) ** 2 * np.ldexp(1.0, -2 * exponent)
+        sign = np.where(source.y > 0.0, 1.0, -1.0)
+        return cls(np.ldexp(moved, -exponent), sign, scale, -exponent, free)
+
+    def make_problem(self, gamma: float, rows: IntArray | slice = slice(None)) -> LogisticRows:
+        """Return the problem of some rows at one gamma."""
+        root = np.sqrt(0.5 * gamma * self.scale)
+        return LogisticRows(np.ascontiguousarray(self.Z[rows] / root), self.sign[rows], root, self.free)
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """The bound of a point: `base` and the costs (q,), which bound every support; its intercept, slopes and losses."""
+
+    base: float
+    costs: FloatArray
+    a: float
+    u: FloatArray
+    loss: float
+
+    def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
+        """Return the bound of a node in which `room` of the free columns may be chosen."""
+        return float(self.base - self.costs[inside].sum() - np.sort(self.costs[free])[::-1][:room].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticRows:
+    """The problem `min sum_i l(y_i (a + v_i'b)) + |b|^2`, with columns divided by the roots of their penalties."""
+
+    V: FloatArray
+    sign: FloatArray
+    root: FloatArray
+    free: bool
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return self.V.shape[1]
+
+    @cached_property
+    def margin(self) -> float:
+        """Amount by which a leaf must exceed its threshold, in addition to a share of it."""
+        return LOSS_ROUNDING * (len(self.sign) + 10)
+
+    def _intercept(self, offset: FloatArray) -> float:
+        """Return the intercept with the smallest loss for given offsets."""
+        if not self.free:
+            return 0.0
+        a = 0.0
+        low, high = -np.inf, np.inf
+        ones = float((self.sign > 0).sum())
+        for _ in range(100):
+            share = expit(a + offset)
+            slope, curve = float(share.sum()) - ones, float((share * (1.0 - share)).sum())
+            low, high = (a, high) if slope < 0.0 else (low, a)
+            if abs(slope) <= 1e-13 * ones:
+                break
+            step = a - slope / max(curve, 1e-300)
+            if not low < step < high:
+                step = 0.5 * (low + high) if np.isfinite(high - low) else a - np.sign(slope) * max(1.0, abs(a))
+            if step == a:
+                break
+            a = step
+        return a
+
+    def worth(self, b: FloatArray) -> Worth:
+        """Return the bound of a point."""
+        offset = self.V @ b
+        a = self._intercept(offset)
+        m = self.sign * (offset + a)
+        u = expit(-m)
+        loss = float(np.logaddexp(0.0, -m).sum())
+        if self.free:
+            ones = self.sign > 0
+            up, down = float(u[ones].sum()), float(u[~ones].sum())
+            u = np.where(ones == (up > down), u * (min(up, down) / max(up, down)), u)
+        costs = (self.V.T @ (self.sign * u)) ** 2 / 4.0
+        return Worth(-float((xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)).sum()), costs, a, u, loss)
+
+    def model(self, b: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return half the Hessian at a point, with the intercept eliminated, and `G b - gradient / 2`."""
+        curve = u * (1.0 - u)
+        G = (self.V.T * curve) @ self.V
+        if self.free:
+            mixed = self.V.T @ curve
+            G -= np.outer(mixed, mixed) / max(float(curve.sum()), 1e-300)
+        G *= 0.5
+        return np.ascontiguousarray(G), G @ b + 0.5 * (self.V.T @ (self.sign * u))
+
+    def fit(self, columns: IntArray) -> tuple[FloatArray, Worth]:
+        """Return the fit of some columns, and its bound."""
+        n, first, s = len(self.sign), int(self.free), len(columns)
+        Z = np.hstack([np.ones((n, first)), self.V[:, columns]])
+        rows = RefitRows(Z, self.sign, np.ones(n), np.repeat([0.0, 1.0], [first, s]), LOG_LOSS)
+        start = np.repeat([LOG_LOSS.origin(self.sign, rows.w) if first else 0.0, 0.0], [first, s])
+        b = np.zeros(self.q)
+        b[columns] = fit_roughly(rows, start, REFIT_QUICK)[first:]
+        return b, self.worth(b)
+
+
+@dataclass(eq=False)
+class _Point:
+    exponent: int
+    whole: FloatArray
+    worth: Worth
+    number: int = -1
+
+
+@dataclass(eq=False)
+class LogisticTree(PointTree[_Point]):
+    """The tree of one size.
+
+    Parameters
+    ----------
+    rows : LogisticRows
+        Rows at one gamma.
+    """
+
+    bits, bits_of_children = BITS[1:], BITS[4]
+
+    rows: LogisticRows
+
+    def _bound(self, point: _Point, inside: BoolArray, free: BoolArray, room: int) -> float:
+        return point.worth.bound(inside, free, room)
+
+    def _single(self, columns: BoolArray, free: BoolArray) -> None:
+        b, here = self.rows.fit(np.flatnonzero(columns))
+        nothing = np.zeros_like(columns)
+        made = self._fitting(b, columns, nothing, 0) if here.bound(columns, nothing, 0) >= self.bar else None
+        if made is not None:
+            self._close(made)
+            return
+        self.listed.append(tuple(np.flatnonzero(columns).tolist()))
+        self.nodes.append(NO_POINT)
+
+    def _relax(
+        self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, bool]:
+        """Return the best point of a node by Newton's method; the kernel for squared-error loss relaxes its models."""
+        rows, members = self.rows, np.flatnonzero(free)
+        node = Node(np.flatnonzero(inside), int(inside.sum()), members, len(members), room)
+        b = np.where(inside | free, start, 0.0)
+        here = best = rows.worth(b)
+        point, value = b, _primal(here, b, inside, members, room)
+        for _ in range(PROOF_STEPS):
+            least = best.bound(inside, free, room)
+            if least >= self.bar or value - least <= ACCURATE_RTOL * value or value < self.bar - 0.5 * (value - least):
+                break
+            target = self._model_point(node, b, here)
+            step = 1.0
+            for _ in range(HALVINGS):
+                moved = b + step * (target - b)
+                there = rows.worth(moved)
+                next_value = _primal(there, moved, inside, members, room)
+                if there.bound(inside, free, room) > best.bound(inside, free, room):
+                    point, best = moved, there
+                if next_value <= value:
+                    break
+                step *= 0.5
+            else:
+                break
+            settled, b, here, value = value - next_value <= 1e-13 * value, moved, there, next_value
+            if settled:
+                break
+        return point, best.costs, best.bound(inside, free, room) >= self.bar
+
+    def _model_point(self, node: Node, b: FloatArray, here: Worth) -> FloatArray:
+        G, c = self.rows.model(b, here.u)
+        yy = max(here.loss, float(c @ np.linalg.solve(G + np.eye(len(b)), c))) * 2.0
+        form = Form(G, np.ascontiguousarray(c), yy, float(np.trace(G)) + 1e-12)
+        moved, g, point, slopes = b.copy(), np.zeros(len(b)), np.zeros(len(b)), np.zeros(len(b))
+        relax(form, node, Accuracy(4.0 * yy, 1e-8, PROOF_STEPS), moved, g, point, slopes)
+        return point
+
+    def _round_point(self, b: FloatArray, bits: int) -> _Point:
+        exponent, whole = round_to_bits(b, self.rows.root, bits)
+        return _Point(exponent, whole, self.rows.worth(np.ldexp(whole, exponent) * self.rows.root))
+
+    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
+        """Return the free column whose relaxed indicator, `|b| / |g|`, is nearest to 3/4."""
+        columns = np.flatnonzero(free)
+        g = np.sqrt(weights[columns])
+        z = np.clip(np.abs(b[columns]) / np.maximum(g, 1e-300), 0.0, 1.0)
+        distance = np.minimum(z, 3.0 * (1.0 - z))
+        return int(columns[np.argmax(distance if distance.max() > 1e-6 else g)])
+
+
+def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
+    """Return the value of the relaxation at a point."""
+    heap, those = np.empty(max(room, 1)), b[free]
+    return here.loss + float(b[inside] @ b[inside]) + float(support_norm(those, len(those), room, heap))
+
+
+def prove_logistic(
+    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES),
+    kept: TreeKeeper = NONE_KEPT,
+) -> list[ProofTree]:  # fmt: skip
+    """Return a tree for every size that proves its threshold.
+
+    Parameters
+    ----------
+    rows : LogisticRows
+        Rows at one gamma.
+    above : mapping of size to threshold
+        Thresholds.
+    most : (int, int)
+        Maximum numbers of listed supports and of nodes of a tree.
+    kept : TreeKeeper, optional
+        Store of trees made before, to which new ones are added.
+
+    Raises
+    ------
+    TooLarge
+        If a tree would be larger.
+    """
+    trees = []
+    for size, threshold in sorted(above.items()):
+        tree = kept.find({size: threshold})
+        if tree is None:
+            made = LogisticTree(size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most, rows)
+            if not made.solve(rows.q):
+                raise TooLarge(TOO_LARGE)
+            tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
+        trees.append(tree)
+    return trees
 
 
 class _AtGamma:

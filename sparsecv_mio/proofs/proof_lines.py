@@ -28,7 +28,7 @@ from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
-from sparsecv_mio.proofs.chosen_terms import ChosenTerms
+from sparsecv_mio.proofs.term_trees import ChosenTerms
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
 from sparsecv_mio.words import Within

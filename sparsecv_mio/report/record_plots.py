@@ -23,8 +23,7 @@ from sparsecv_mio.report import figures
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
-from sparsecv_mio.report.ratios import spreads
-from sparsecv_mio.report.reference_levels import against, requested_references
+from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
 from sparsecv_mio.report.source_tables import plot_sources
 

@@ -22,10 +22,9 @@ from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
+from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import join_names, mark_estimate
-from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
-from sparsecv_mio.report.reference_levels import against, factor_lines, requested_references
 from sparsecv_mio.words import Model
 
 INCHES = 4.8  # width of a figure in inches

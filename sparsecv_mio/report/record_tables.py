@@ -26,7 +26,7 @@ from sparsecv_mio.digits import (
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
-from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
+from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, explain_excluded, select_sizes, title_of_sizes
 from sparsecv_mio.report.source_tables import print_plan, print_sources
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss

@@ -76,8 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": set(),
     "check.command": INTERFACE,
     "oracles": FORMULATION | {"kernels"},
-    "oracles.iacv_treecv_commands": INTERFACE,
-    "oracles.glru_commands": INTERFACE,
+    "oracles.commands": INTERFACE,
     "batch": INTERFACE | {"oracles"},
 }
 

@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import AtMost, Parents, Restrictions
-from sparsecv_mio.report.backend_tables import print_fit
+from sparsecv_mio.report.fit_tables import print_fit
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 ALL = SideOptions(

@@ -24,9 +24,8 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.proof_writing import write_proof
-from sparsecv_mio.proofs.term_trees import prove_terms
+from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_terms
 from sparsecv_mio.proofs.threshold_trees import TooLarge
 from sparsecv_mio.search.api import cross_validate
 

@@ -225,10 +225,9 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
 
 def test_the_words_of_the_oracles_are_the_libraries() -> None:
     """The command line knows the words without an import of what they name."""
-    from sparsecv_mio.oracles import glru_commands as glru
-    from sparsecv_mio.oracles import iacv_treecv_commands as commands
+    from sparsecv_mio.oracles import commands
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
     from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
 
-    assert set(glru.LOSSES) == set(CERTIFIED) and set(commands.LOSSES) == set(SMOOTH)
-    assert set(commands.PENALTIES) == set(PENALTIES)
+    assert set(commands.GLRU_LOSSES) == set(CERTIFIED) and set(commands.IACV_LOSSES) == set(SMOOTH)
+    assert set(commands.IACV_PENALTIES) == set(PENALTIES)

@@ -15,7 +15,7 @@ from repository import INSTANCES
 
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.single_mio import one_gamma, side_options
+from sparsecv_mio.cli.model_commands import one_gamma, side_options
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.model_space import AtMost

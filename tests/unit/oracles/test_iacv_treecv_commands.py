@@ -15,9 +15,9 @@ from sparsecv_mio.cli.ending import make_json_writer
 from sparsecv_mio.cli.live import counting_bar
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.commands import raw_data_note
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
 from sparsecv_mio.oracles.iacv import run as library
-from sparsecv_mio.oracles.iacv_treecv_commands import raw_data_note
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends import BACKENDS
-from sparsecv_mio.report.backend_tables import describe_backends, print_backends, print_fit, text_of_backends
+from sparsecv_mio.report.fit_tables import describe_backends, print_backends, print_fit, text_of_backends
 
 from .printing import check, data, printed
 

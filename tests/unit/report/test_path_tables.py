@@ -12,7 +12,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.fits.criteria import Criteria
-from sparsecv_mio.report.path_tables import best_sizes, print_path
+from sparsecv_mio.report.fit_tables import best_sizes, print_path
 
 from .printing import WIDTHS, check, data, numbers, printed
 

@@ -13,9 +13,8 @@ from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts
 from sparsecv_mio.fits.criteria import glm_criteria
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
-from sparsecv_mio.report.backend_tables import print_fit
-from sparsecv_mio.report.path_tables import print_path
-from sparsecv_mio.report.ratios import overdispersion_note, ratio_columns, scatter_lines
+from sparsecv_mio.report.coefficients import overdispersion_note, ratio_columns, scatter_lines
+from sparsecv_mio.report.fit_tables import print_fit, print_path
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.targets import Loss

@@ -11,18 +11,18 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import reference_levels
 from sparsecv_mio.cli import run
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.report.backend_tables import print_fit
+from sparsecv_mio.report.coefficients import against, factor_lines, make_printer, with_reference
+from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.report.reference_levels import against, factor_lines, make_printer, with_reference
 
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
 

@@ -1,0 +1,436 @@
+"""The commands `path`, `near` and `bounds`, which compare models, and `fit` and `export`, one mixed-integer problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sparsecv_mio import model_space
+from sparsecv_mio.cli import Began, ending, parse, session
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
+from sparsecv_mio.cli.record_commands import proof_files, refuse_early
+from sparsecv_mio.declared_options import (
+    DEALING,
+    EFFORT,
+    FORCING,
+    LIMITS,
+    LISTING,
+    LOSSES,
+    RESTRICTING,
+    STOPPING,
+    TABLE,
+    UNITS,
+)
+from sparsecv_mio.errors import BadInput, parse_keyword
+from sparsecv_mio.model_space import RESTRICTIONS
+from sparsecv_mio.parallel import call_in_thread
+from sparsecv_mio.targets import Loss
+
+if TYPE_CHECKING:
+    pass
+    from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
+    from sparsecv_mio.formulation.outcome import StopRequest
+
+
+PATH_CODES = (
+    "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
+    "130 interrupted (answer and record written)."
+)
+TOGETHER = option(None, "A,B", "Select all of these features or none. May be repeated. [none]")
+BOX = option(
+    None,
+    "A:LO:HI",
+    "Bounds on the coefficient of feature A, in units of the file; a bound may be empty (A:0: forces a sign). May be "
+    "repeated. [none]",
+)
+NEAR_CODES = (
+    """\b
+Examples:
+  sparsecv near diabetes.csv --target y --within 1%
+  sparsecv near diabetes.csv --target y --folds loo --gamma 0.1 --tau 4:6
+  sparsecv near housing.csv --target medv --by objective --gamma 0.1 --most 20
+  sparsecv near patients.csv --target outcome --loss logistic
+
+"""
+    "Exit codes: 0 no list was cut by a limit, 2 bad input, 3 limit reached (lists printed, claims valid), 130 "
+    "interrupted (lists and record written)."
+)
+AS_PRINTED = "as-printed"
+BOUNDS_WORDS = ("safe", AS_PRINTED)
+BOUNDS_CODES = (
+    "Exit codes: 0 done, 2 bad input, 3 limit reached (bounds so far printed, and valid), 130 interrupted (the same); "
+    "folds not reached keep [0, ?]."
+)
+FIT_CODES = (
+    "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
+    "reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted."
+)
+
+
+@with_declared_options(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
+def path(
+    data: DataFile,
+    *,
+    table: Given,
+    losses: Given,
+    weights: str | None = None,
+    gamma: str | None = None,
+    tau: str | None = None,
+    restrictions: Given,
+    units: Given,
+    effort: Given,
+    reference: str | None = REFERENCE,
+    full: bool = False,
+    proof: str | None = None,
+    json: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """Find the best subset of every size.
+
+    The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
+    """
+    session.check_outputs({"--json": json, "--proof": proof}, [data])
+    with session.stop_on_interrupt() as stop:
+        from sparsecv_mio.fits.fit_options import PathOptions
+
+        chosen = session.on_cores(units | effort | losses)
+        how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
+        shown_against = parse.reference(reference, how)
+
+        refuse_early(proof, how.restrictions, weights, how.loss, how.class_weight)
+        read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
+        dataset = how.in_classes(session.run_preparation(read, stop, how))
+
+        from sparsecv_mio.certificate.restrictions import reference_levels
+        from sparsecv_mio.cli import live
+        from sparsecv_mio.fits.best_subsets import best_subsets
+        from sparsecv_mio.report.coefficients import make_printer, with_reference
+        from sparsecv_mio.report.fit_tables import print_path  # after a limit there is no time to load it
+
+        levels = reference_levels(shown_against, dataset, how.restrictions)
+
+        with live.progress_view(quiet, stop) as progress:
+            record = best_subsets(
+                dataset, gammas=gamma, taus=tau, options=how, progress=progress, stop=stop, began=Began.moment
+            )
+            record = with_reference(record, levels)
+
+    return ending.deliver(
+        session.EXIT_CODE[record.status],
+        make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
+        json=json, record=record.pieces,
+        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
+        warnings=() if quiet else record.warnings,
+    )  # fmt: skip
+
+
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
+def near(
+    data: DataFile,
+    *,
+    table: Given,
+    rows: Given,
+    losses: Given,
+    within: str = option("1%", "SHARE", "Largest excess over the best value of each size: 1% or 0.01."),
+    most: str = option("1000", "N", "Maximum number of models for each size; or all."),
+    by: str | None = None,
+    gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
+    tau: str | None = option(None, "LIST", "Model sizes, as in `solve`. [chosen by cross-validation; with --by "
+                                           "objective "
+                             "and --gamma: all sizes, as in `path`]"),
+    forced: Given,
+    units: Given,
+    effort: Given,
+    full: bool = option(False, "", "Print every model instead of the ten best of each size."),
+    json: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """List every model near the best one.
+
+    All sets of tau features whose value exceeds the least one by at most --within, with a proof that none is missing;
+    which features all, or none, of them have; and which features stand in for each other.
+    """
+    gammas = None if gamma is None else model_space.gammas(gamma)
+    if gammas is not None and len(gammas) > 1:
+        raise BadInput(
+            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave it out for the "
+            "best one"
+        )
+    session.check_outputs({"--json": json}, [data])
+    with session.stop_on_interrupt() as stop:
+        from sparsecv_mio.fits.fit_options import NearOptions
+
+        how = NearOptions.of(
+            within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
+            restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
+        )  # fmt: skip
+        read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
+        dataset, plan = session.run_preparation(read, stop, how)
+
+        from sparsecv_mio.cli.live import compilation_lines
+        from sparsecv_mio.near.near_optimal import near_optimal
+        from sparsecv_mio.report.record_tables import print_near_optimal  # after a limit there is no time to load it
+
+        with compilation_lines(quiet):
+            record = near_optimal(
+                dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
+                began=Began.moment,
+            )  # fmt: skip
+
+    return ending.deliver(
+        session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
+        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+    )  # fmt: skip
+
+
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
+def bounds(
+    data: DataFile,
+    *,
+    table: Given,
+    rows: Given,
+    losses: Given,
+    gamma: str | None = None,
+    tau: str | None = None,
+    forced: Given,
+    units: Given,
+    bounds: str = option("safe", "WORD", "safe (all valid bounds) or as-printed (the formula of the paper, which gives "
+                         "estimates, not valid bounds).", BOUNDS_WORDS),
+    effort: Given,
+    full: bool = False,
+    json: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """Bound the CV error of every (tau, gamma) by convex relaxations, without branching.
+
+    Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
+    relaxations' own solutions and proves nothing.
+    """
+    limits = parse.restrictions(**forced)
+    session.check_outputs({"--json": json}, [data])
+    with session.stop_on_interrupt() as stop:
+        from sparsecv_mio.fits.cv_bounds import bound_cv_errors, check_formula
+        from sparsecv_mio.fits.fit_options import PathOptions
+        from sparsecv_mio.report.before_search import print_bounds
+
+        how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
+        check_formula(bounds == AS_PRINTED, how.loss)
+        dataset, plan = session.run_preparation(
+            partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
+        )
+        from sparsecv_mio.cli.live import compilation_lines, counting_bar
+        from sparsecv_mio.search.options import Hooks
+
+        with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
+            bounded = bound_cv_errors(
+                dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
+                hooks=Hooks(stop=stop, began=Began.moment),
+            )  # fmt: skip
+    has_estimated_supports = not how.loss.is_quadratic
+    chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
+    chosen |= {name: value for name, value in losses.items() if value is not None} if has_estimated_supports else {}
+    if rows["weights"] is not None:
+        chosen["weights"] = rows["weights"]
+    restrictions = bounded.options.restrictions
+    chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
+    estimated = {"estimated_at": "supports of a local search"} if has_estimated_supports else {}
+    if how.time_limit is not None:
+        chosen["time_limit"] = how.time_limit
+    cut = (
+        [f"--time-limit: stopped after {how.time_limit:g} seconds; the bounds found so far are printed"]
+        if bounded.status == "limit" and not quiet
+        else []
+    )
+    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset), "options": chosen}
+    numbers["wall_seconds"] = bounded.seconds
+    return ending.deliver(
+        session.EXIT_CODE[bounded.status],
+        lambda screen: print_bounds(screen, bounded.table, quiet, full, bounded.seconds, **estimated),
+        json=json, record=ending.make_json_writer(numbers), warnings=[*session.reading_notes(dataset, quiet), *cut],
+    )  # fmt: skip
+
+
+def one_gamma(text: str) -> float:
+    """Return a single ridge weight."""
+    gammas = model_space.gammas(text)
+    if len(gammas) != 1:
+        raise BadInput(f"--gamma: {text!r}: one MIO needs exactly one gamma; give one value")
+    return gammas[0]
+
+
+def side_options(restrictions: Given, together: Sequence[str] | None, box: Sequence[str] | None) -> SideOptions:
+    """Return the side constraints that the options describe.
+
+    Parameters
+    ----------
+    restrictions : dict
+        Options of `RESTRICTING`, by name.
+    together : sequence of str, optional
+        Groups of features that enter together.
+    box : sequence of str, optional
+        Boxes `FEATURE:LO:HI`.
+
+    Returns
+    -------
+    SideOptions
+        The side constraints.
+
+    Raises
+    ------
+    BadInput
+        If a text cannot be parsed; the message names its option.
+    """
+    from sparsecv_mio.fits.fit_options import SideOptions
+
+    return SideOptions(
+        **vars(parse.restrictions(**restrictions)),
+        together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
+        box=dict(_parse_box(text) for text in box or ()),
+    )
+
+
+def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
+    # split from the right, since a name may contain a colon
+    parts = text.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0]:
+        raise BadInput(f"--box: {text!r} is not of the form FEATURE:LO:HI; write for example age:0:5")
+    low = model_space.finite_number(parts[1], "--box") if parts[1].strip() else -math.inf
+    high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
+    if low > high:
+        raise BadInput(f"--box: {text!r} is reversed; give the smaller bound first")
+    return model_space.unquoted_name(parts[0]), (low, high)
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """The options of the command `fit`, in the order of its help."""
+
+    tau: int = option(..., "K", "Maximum number of features.", least=0)
+    gamma: str = option(..., "G", "Ridge weight, such as 0.1.")
+    table: Given = group(TABLE)
+    losses: Given = group(LOSSES)
+    weights: str | None = None
+    backend: str = option("native", "B", "Solver; `sparsecv backends` lists them.")
+    formulation: str | None = option(None, "F", "MIO formulation. [the first one of the backend]")
+    solver_option: list[str] | None = None
+    units: Given = group(UNITS)
+    stopping: Given = group(STOPPING | {"gap": 1e-7})
+    threads: int | None = None
+    start: str | None = option(None, "A,B", "Initial support: features to start from. [none]")
+    restrictions: Given = group(RESTRICTING)
+    together: list[str] | None = TOGETHER
+    box: list[str] | None = BOX
+    assume_box: float | None = option(
+        None, "M",
+        "Assume that coefficients are in [-M, M]; the proof then covers only such models. [no assumption]",
+    )  # fmt: skip
+    reference: str | None = REFERENCE
+    log: str | None = option(None, "FILE", "Write the log of the solver to this file. [none]")
+    proof: str | None = None
+    json: str | None = None
+    quiet: bool = False
+
+    def make_options(self, side: SideOptions, cancel: StopRequest) -> FitOptions:
+        """Return the checked options of the fit; raise `BadInput` for options that the backend does not support.
+
+        Parameters
+        ----------
+        side : SideOptions
+            Side constraints.
+        cancel : StopRequest
+            Signal that ends the solver.
+        """
+        from sparsecv_mio.fits.fit_options import FitOptions
+        from sparsecv_mio.formulation.backends import get_backend
+        from sparsecv_mio.search.options import limits_of_mio
+
+        how = FitOptions.of(
+            backend=self.backend, formulation=self.formulation, solver_option=self.solver_option, **self.units,
+            **self.losses, side=side, start=parse.names(self.start, "--start"), assume_box=self.assume_box,
+        )  # fmt: skip
+        honoured = get_backend(how.backend).capabilities.limits
+        if self.log is not None and "log" not in honoured:
+            raise BadInput(f"--log: backend {how.backend} does not write a log; leave this option out")
+        threads = session.cores() if "threads" in honoured else 1
+        if self.threads is not None:
+            threads = self.threads
+        return replace(how, limits=limits_of_mio(self.stopping, threads=threads, log=self.log, cancel=cancel))
+
+
+@with_declared_options(request=FitRequest)
+def fit(data: DataFile, *, request: FitRequest) -> int:
+    """Find the best subset of at most K features on all rows, by one solver.
+
+    The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
+    """
+    weights, quiet, json, proof = request.weights, request.quiet, request.json, request.proof
+    ridge = one_gamma(request.gamma)
+    session.check_outputs({"--json": json, "--log": request.log, "--proof": proof}, [data])
+    side = side_options(request.restrictions, request.together, request.box)
+
+    with session.stop_on_interrupt() as stop:
+        how = request.make_options(side, stop)
+        obstacle = None if request.assume_box is None else "--assume-box"
+        refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
+        dataset = session.read_weighted(data, request.table, weights, how.loss, how.exposure)
+        from sparsecv_mio.certificate.restrictions import reference_levels
+        from sparsecv_mio.fits.one import fit_one
+        from sparsecv_mio.report.coefficients import make_printer, with_reference
+
+        levels = reference_levels(parse.names(request.reference, "--reference") or (), dataset, side)
+        session.raise_if_interrupted(stop)
+        record = call_in_thread(lambda: fit_one(dataset, tau=request.tau, gamma=ridge, options=how))
+        record = with_reference(record, levels)
+
+    from sparsecv_mio.report.fit_tables import print_fit
+
+    return ending.deliver(
+        session.EXIT_CODE[record.status],
+        make_printer(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
+        json=json, record=record.pieces,
+        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
+        warnings=() if quiet else record.warnings,
+    )  # fmt: skip
+
+
+@with_declared_options(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)
+def export(
+    data: DataFile,
+    *,
+    tau: int = option(..., "K", "Maximum number of features.", least=0),
+    gamma: str = option(..., "G", "Ridge weight, such as 0.1 (for columns of length 1)."),
+    to: str = option(..., "FILE", "Output file: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
+    table: Given,
+    losses: Given,
+    weights: str | None = None,
+    units: Given,
+    restrictions: Given,
+    together: list[str] | None = TOGETHER,
+    box: list[str] | None = BOX,
+    piecewise: int | None = option(None, "N", "Write a linear model instead of the quadratic one, as for HiGHS: N "
+                                   "tangents for each square, and big-M rows. Only for .mps and .lp. "
+                                   "[quadratic]"),
+) -> int:  # fmt: skip
+    """Write the perspective formulation of one full-data MIO problem to a file that other solvers read.
+
+    Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise. Of --loss
+    logistic there are .nl, .cbf and .ptf, and .mps and .lp with --piecewise.
+    """
+    ridge = one_gamma(gamma)
+    session.check_outputs({"--to": to}, [data])
+    side = side_options(restrictions, together, box)
+    loss = parse_keyword(Loss, losses["loss"], "loss")
+    dataset = session.read_weighted(data, table, weights, loss)
+
+    from sparsecv_mio.fits.one import describe_export, export_one
+
+    options = {**units, **losses, "side": side, "piecewise": piecewise}
+    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
+    total = loss.target.total
+    total += ", rows by their weights," if weights is not None else ""
+    meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
+    lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"
+    return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
