@@ -7,9 +7,9 @@
 
 The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g;
 `R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of the formulation
-`outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a and c. With
-logistic loss (:mod:`sparsecv_mio.formulation.logistic_task`) r are the margins of the rows, `log(1 + exp(-r))` replaces
-`r^2`, and
+`outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a and c.
+`Tangents` computes them for solvers that add cuts. With logistic loss (:mod:`sparsecv_mio.formulation.logistic_task`) r
+are the margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """
@@ -17,9 +17,9 @@ logistic loss (:mod:`sparsecv_mio.formulation.logistic_task`) r are the margins 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,6 +31,8 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.logistic_task import ScaledLosses
 from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, level_set_radius
+
+Terms = tuple[IntArray, IntArray, FloatArray]
 
 
 def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:
@@ -300,9 +302,6 @@ class PiecewiseLosses(PiecewiseModel, LossModel):
         return task.scaled.low, task.scaled.high
 
 
-Terms = tuple[IntArray, IntArray, FloatArray]
-
-
 @dataclass(frozen=True, eq=False)
 class QuadraticRow:
     """The constraint `linear' x + sum value x_i x_j <= upper`."""
@@ -448,3 +447,69 @@ def _repn(expression: Any, position: dict[int, int]) -> tuple[list[int], list[fl
     columns = np.array([position[id(b)] for _, b in repn.quadratic_vars], dtype=np.int64)
     terms = (rows, columns, np.array([float(a) for a in repn.quadratic_coefs], dtype=np.float64))
     return index, values, terms, float(repn.constant)
+
+
+class ModelColumns(NamedTuple):
+    """Positions of the variables in the compiled model; u ends with coefficients without an indicator."""
+
+    z: IntArray
+    u: IntArray
+    t: IntArray
+    r: IntArray
+    s: IntArray
+
+    @classmethod
+    def from_model(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
+        """Return the positions in a model."""
+        groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
+        return cls(*(arrays.columns(variables) for variables in groups))
+
+
+class Cuts(NamedTuple):
+    """Rows `sum value x_place >= lower`: (k,) lower bounds, and the positions and values of each of their terms."""
+
+    lower: FloatArray
+    places: tuple[IntArray, ...]
+    values: tuple[FloatArray, ...]
+
+
+class Tangents:
+    """Tangents of the terms of a task that a point violates by more than a tolerance.
+
+    Parameters
+    ----------
+    task : ModelTask
+        Task.
+    at : ModelColumns
+        Positions of the variables.
+    tolerance : float
+        Minimum violation of a cut.
+    """
+
+    def __init__(self, task: ModelTask, at: ModelColumns, tolerance: float) -> None:
+        self.task, self.at, self.tolerance = task, at, tolerance
+        self._reach = np.maximum(np.abs(task.lo), np.abs(task.hi))
+
+    def violated_tangents(self, x: FloatArray) -> Iterator[Cuts]:
+        """Yield the tangents that a point of all variables violates."""
+        z = np.clip(x[self.at.z], 1e-9, 1.0)
+        r, s, u, t = x[self.at.r], x[self.at.s], x[self.at.u][: self.task.q], x[self.at.t]
+        return self.make_tangents(r, self.task.scaled.curve(r)[0] - s, u / z, u**2 / z - t)
+
+    def touching(self, r: FloatArray, u: FloatArray, z: FloatArray) -> Iterator[Cuts]:
+        """Yield all tangents at a point."""
+        u = u[: self.task.q]
+        return self.make_tangents(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
+
+    def make_tangents(
+        self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray
+    ) -> Iterator[Cuts]:
+        """Yield tangents at given points of contact and slopes, for terms with a large enough violation."""
+        slope = np.clip(slope, -self._reach, self._reach)
+        rows_i = np.flatnonzero(r_short > self.tolerance)
+        rows_j = np.flatnonzero(self.task.scaled.w * u_short > self.tolerance)
+        ri, aj = r[rows_i], slope[rows_j]
+        ones, at = np.ones_like, self.at
+        value, rise = self.task.scaled.curve(ri)
+        yield Cuts(value - rise * ri, (at.s[rows_i], at.r[rows_i]), (ones(ri), -rise))
+        yield Cuts(np.zeros_like(aj), (at.t[rows_j], at.u[rows_j], at.z[rows_j]), (ones(aj), -2.0 * aj, aj**2))

@@ -35,8 +35,7 @@ from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.glm_refit import REFIT_QUICK, RefitRows, fit_roughly
 from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS
-from sparsecv_mio.proofs.pair_proofs import PairProof, PairStatements
-from sparsecv_mio.proofs.proof_lines import proof_head
+from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head
 from sparsecv_mio.proofs.threshold_trees import (
     BITS,
     NO_POINT,

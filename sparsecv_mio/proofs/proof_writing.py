@@ -24,8 +24,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows, prove_logistic
-from sparsecv_mio.proofs.pair_proofs import PairProof
-from sparsecv_mio.proofs.proof_lines import KeptTrees, compress_proof, proof_head
+from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_term_thresholds
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding

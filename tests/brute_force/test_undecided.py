@@ -8,8 +8,7 @@ from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.problems.fold_fits import FoldData
-from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
+from sparsecv_mio.search.problems.fold_fits import FoldData, enclose_held_out
 from sparsecv_mio.units import TIE_RTOL, Interval
 
 

@@ -20,8 +20,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sparsecv_mio.formulation.backends.tangents import Cuts, Tangents
-    from sparsecv_mio.formulation.models import Lowered, SparseModel
+    from sparsecv_mio.formulation.models import Cuts, Lowered, SparseModel, Tangents
 
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
@@ -45,12 +44,13 @@ class GurobiBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
         from sparsecv_mio.formulation.models import (
             CutMaster,
             FactorModel,
             LossOuterApproximation,
+            ModelColumns,
             PerspectiveModel,
+            Tangents,
             lower_model,
         )
 

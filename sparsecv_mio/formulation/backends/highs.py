@@ -24,8 +24,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.backends.tangents import Cuts, ModelColumns, Tangents
-    from sparsecv_mio.formulation.models import Lowered
+    from sparsecv_mio.formulation.models import Cuts, Lowered, ModelColumns, Tangents
 
 
 CUT_TOLERANCE = 1e-10
@@ -53,8 +52,13 @@ class HighsBackend(contract.Backend):
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
-        from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation, lower_model
+        from sparsecv_mio.formulation.models import (
+            LossOuterApproximation,
+            ModelColumns,
+            OuterApproximation,
+            Tangents,
+            lower_model,
+        )
 
         require_finite(task.lo, task.hi, "highs")
         model = (LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation)(task)

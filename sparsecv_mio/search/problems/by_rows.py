@@ -25,7 +25,7 @@ from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_for
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
 from sparsecv_mio.search.problems import fold_fits
-from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
+from sparsecv_mio.search.problems.fold_fits import enclose_held_out
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,

@@ -17,7 +17,7 @@ from sparsecv_mio.bounds.wide_rows import is_wide
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
-from sparsecv_mio.search.problems.fold_intervals import enclose_held_out, narrow_by_relaxations, relax_sizes
+from sparsecv_mio.search.problems.fold_fits import enclose_held_out, narrow_by_relaxations, relax_sizes
 from sparsecv_mio.search.problems.outcomes import show_supports
 from sparsecv_mio.search.problems.protocol import (
     Capability,

@@ -12,7 +12,7 @@ from plain_ridge import ridge
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
+from sparsecv_mio.search.problems.fold_fits import enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
