@@ -25,31 +25,46 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparsecv_mio import model_space
-from sparsecv_mio.arrays import ArrowTable, FloatArray
-from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
-from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, OuterAverage, PathRow, Record, Refined
+from sparsecv_mio.arrays import ArrowTable, IntArray
+from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel
+from sparsecv_mio.certificate.records import (
+    NestedFold,
+    OuterAverage,
+    PathRow,
+    Record,
+    Refined,
+    Refit,
+)
+from sparsecv_mio.data.cure import OVER_ALL_ROWS
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings
 from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
-from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.answer.fold_models import with_mae
-from sparsecv_mio.search.answer.outer_models import ScoredOutside, score_model, scored_outside
-from sparsecv_mio.search.answer.result import fold_info
+from sparsecv_mio.search.answer.outer_models import (
+    STABILITY_WEIGHTS,
+    OuterFold,
+    score_model,
+    scored_outside,
+    solve_outer_folds,
+    summarise_outer_folds,
+    tried_weights,
+)
+from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.loop import RunningSearch, search
@@ -59,8 +74,9 @@ from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
-from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD, TIE_RTOL
+from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TIE_RTOL
 from sparsecv_mio.words import NATIVE, Model, Scale, Within
 
 if TYPE_CHECKING:
@@ -71,12 +87,10 @@ NO_OUTER_FOLD = (
     "stability: the time limit ended before the first outer fold, so no weight was tried and the weight is 0; give "
     "more time"
 )
-STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # number of outer folds
+OVER_TRAINING_ROWS = "over the training rows of each fold; for the model of all rows, over all rows"
 LEAST_REFINE_SECONDS = 10.0  # minimum time of the search of `refine`; the time of the grid search if that is longer
 LATE_SHARE = 0.02  # share of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
-
-Done = TypeVar("Done")
 
 
 def answer(question: Question, deadline: Deadline | None = None) -> Record:
@@ -156,36 +170,6 @@ def answer_outer_fold(
         raise BadInput(f"{what}, with outer fold {fold + 1} held out: {error}") from None
 
 
-def solve_outer_folds(
-    outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done], done: list[Done]
-) -> None:
-    """Append the models without each outer fold to `done`, as long as there is time for the next one.
-
-    Parameters
-    ----------
-    outer : FoldPlan
-        Outer folds.
-    deadline : Deadline
-        Deadline of the whole run.
-    until : float
-        End of the outer folds on the clock of `time.monotonic`; remaining folds share the time; inf for no end.
-    model : callable
-        Function of the outer fold and its deadline that returns the model.
-    done : list
-        List of models to append to.
-    """
-    for fold in range(outer.k):
-        seconds = until - time.monotonic()
-        if seconds < GRACE or deadline.stop.is_set():
-            break
-        with suppress(OutOfTime):
-            made = model(fold, deadline.next_part(None if seconds == math.inf else seconds / (outer.k - fold)))
-            if made and not deadline.stop.is_set():  # a stopped search may choose another model than the procedure
-                done.append(made)
-        if len(done) <= fold:
-            break
-
-
 def models_of_weights(
     given: Question, outer: FoldPlan, fold: int, deadline: Deadline | None = None
 ) -> list[OuterModel]:
@@ -251,22 +235,6 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
         return record
     chosen = replace(stable.chosen, outer=fold_info(outer), tried=tried)
     return replace(record, stability=replace(stable, chosen=chosen))
-
-
-def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
-    """Return the error of each weight of the instability over the outer folds that are done.
-
-    Parameters
-    ----------
-    done : list of lists of OuterModel
-        Models by outer fold, one for each of `STABILITY_WEIGHTS`.
-    row_weights : list of float
-        Total weights of the rows of these folds.
-    """
-    return tuple(
-        TriedWeight(weight, float(np.average([made.error for made in models], weights=row_weights)), models)
-        for weight, models in zip(STABILITY_WEIGHTS, zip(*done, strict=True), strict=True)
-    ) if done else ()  # fmt: skip
 
 
 @keywords_are(SearchOptions, Restrictions, Hooks)
@@ -378,8 +346,6 @@ def _after_search(deadline: Deadline) -> float:
 
 def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     """Search a grid with fold-specific preprocessing, and fit the model of the full data."""
-    from sparsecv_mio.search.answer.model_of_all_rows import with_model
-
     options = asked.options
     data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions, options.loss)
     own = RowsOfFolds.from_dataset(asked.dataset, asked.folds, options.within_folds, options.scale, options.intercept)
@@ -388,10 +354,64 @@ def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -
     record = _solve_grid(replace(asked, dataset=own.dataset, folds=own.folds, options=plain), grid, searching)
     clock = deadline.next_part(None if deadline.limit is None else max(deadline.remaining_seconds, GRACE))
     made = run_within_limit(
-        partial(with_model, record, data, asked.folds, options, clock.has_expired), clock,
-        partial(with_model, record, data, asked.folds, options, None),
+        partial(with_full_data_model, record, data, asked.folds, options, clock.has_expired), clock,
+        partial(with_full_data_model, record, data, asked.folds, options, None),
     )  # fmt: skip
     return replace(made, work=replace(made.work, seconds=deadline.seconds))
+
+
+def with_full_data_model(
+    record: Record, data: StandardData, folds: FoldPlan, options: SearchOptions, expired: Callable[[], bool] | None
+) -> Record:
+    """Return the record of the given data and folds, with the full-data model.
+
+    The search ran on an expanded table with the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`), and its
+    record has the results for the folds. This function computes the full-data results from the original data, with
+    missing values imputed and columns scaled by all rows: the best subset at the reported pair, and its fit.
+
+    Parameters
+    ----------
+    record : Record
+        Record of the table with the rows of all folds.
+    data : StandardData
+        Data in standard coordinates.
+    folds : FoldPlan
+        Folds of the data.
+    options : SearchOptions
+        Options of the search.
+    expired : callable or None
+        Function that returns True to end the search for the best subset with its present support. None omits the
+        search.
+    """
+    start, folds_of_record = data.support_of(record.support), record.chosen_folds
+    supports = [data.support_of(names) for names in folds_of_record.supports]
+    counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
+    cell = with_supports_of_folds(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
+    nodes = 0
+    if expired is not None and not expired():
+        cell, nodes = _best_subset(data, record.gamma, record.tau, cell.support, expired)
+    row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
+    folds_word: Literal["folds"] = "folds"
+    na, scale = (folds_word if word is Within.FOLDS else None for word in (options.na_within, options.scale_within))
+    said = data.warnings
+    if options.na_within is Within.FOLDS:
+        said = tuple(note.replace(OVER_ALL_ROWS, OVER_TRAINING_ROWS) for note in said)
+    return replace(
+        record,
+        refit=Refit(record.gamma, record.tau, row.objective, row.lower, row.upper, row.proved),
+        support=row.support, coefficients=row.coefficients, intercept=row.intercept,
+        data=data_info(data), folds=fold_info(folds), stability=None,
+        request=replace(record.request, na_within=na, scale_within=scale),
+        warnings=(*said, *record.warnings), work=replace(record.work, nodes=record.work.nodes + nodes),
+    )  # fmt: skip
+
+
+def _best_subset(
+    data: StandardData, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]
+) -> tuple[BestSubset, int]:
+    """Find the best subset of one size on all rows; also the nodes that it took."""
+    solved = make_answer_fits(data).solve(gamma, tau, start, expired)
+    return solved.by_size[tau], solved.nodes
 
 
 def _average_model(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
@@ -493,9 +513,6 @@ def _outer(model: PathRow) -> OuterAverage:
     return OuterAverage(model.support, model.coefficients, model.intercept)
 
 
-OuterFold = tuple[NestedFold, ScoredOutside]
-
-
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
     """Choose a model without an outer fold, and score it on that fold."""
     training, record = answer_outer_fold(given, outer, fold, deadline, "nested")
@@ -563,45 +580,6 @@ def nested_cross_validate(
     if not done:  # the work of the record took the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=summarise_outer_folds(record, outer, done, dataset))
-
-
-def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
-    """Return the error of the procedure over the outer folds that are done.
-
-    Parameters
-    ----------
-    record : Record
-        Record of all rows.
-    outer : FoldPlan
-        Outer folds.
-    done : list of (NestedFold, ScoredOutside)
-        Models and scores of the outer folds that are done.
-    dataset : Dataset
-        Data of all rows.
-    """
-    models = tuple(model for model, _ in done)
-    weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
-    errors = np.array([model.error for model in models])
-    error = float(np.average(errors, weights=weights))
-    chosen = record.cv_error
-    return Nested(
-        outer=fold_info(outer),
-        error=error,
-        standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
-        optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
-        folds=models,
-        classes=None if record.classes is None else _outer_classes(dataset, outer, done, weights),
-    )
-
-
-def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:
-    """Return the quality of the probabilities of the rows of outer folds, each by the model without that fold."""
-    rows = np.concatenate([outer.scored_rows(model.fold) for model, _ in done])
-    row_weights = None if dataset.row_weights is None else dataset.row_weights[rows]
-    quality = class_quality(dataset.y[rows], np.concatenate([scored.predicted for _, scored in done]), row_weights)
-    lower, upper = (float(np.average([scored[end] for _, scored in done], weights=weights)) for end in (1, 2))
-    auc = None if math.isnan(quality.auc) else quality.auc
-    return NestedClasses(lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), quality.accuracy, auc, quality.brier)
 
 
 @keywords_are(Reading, SearchOptions, Restrictions, Hooks)

@@ -1,23 +1,36 @@
-"""Models that are chosen without the rows of an outer fold and scored on these rows, for nested cross-validation."""
+"""Models that are chosen without the rows of an outer fold, their scores on these rows, and summaries of all folds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS
-from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
-from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
+from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights, standard_error
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
+from sparsecv_mio.search.answer.result import fold_info
+from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, OUTWARD
+
+STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+Done = TypeVar("Done")
 
 
 class ScoredOutside(NamedTuple):
@@ -30,6 +43,9 @@ class ScoredOutside(NamedTuple):
     lower: float
     upper: float
     predicted: FloatArray
+
+
+OuterFold = tuple[NestedFold, ScoredOutside]
 
 
 def scored_outside(
@@ -116,3 +132,88 @@ def _outside_by_rows(
     total, error = test.weight_of(slice(0, test.n)), float(weighted_losses(test, options.loss, predictors).sum())
     predicted = INVERSE_LINKS[options.loss.target.link](predictors)
     return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, predicted)
+
+
+def solve_outer_folds(
+    outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done], done: list[Done]
+) -> None:
+    """Append the models without each outer fold to `done`, as long as there is time for the next one.
+
+    Parameters
+    ----------
+    outer : FoldPlan
+        Outer folds.
+    deadline : Deadline
+        Deadline of the whole run.
+    until : float
+        End of the outer folds on the clock of `time.monotonic`; remaining folds share the time; inf for no end.
+    model : callable
+        Function of the outer fold and its deadline that returns the model.
+    done : list
+        List of models to append to.
+    """
+    for fold in range(outer.k):
+        seconds = until - time.monotonic()
+        if seconds < GRACE or deadline.stop.is_set():
+            break
+        with suppress(OutOfTime):
+            made = model(fold, deadline.next_part(None if seconds == math.inf else seconds / (outer.k - fold)))
+            if made and not deadline.stop.is_set():  # a stopped search may choose another model than the procedure
+                done.append(made)
+        if len(done) <= fold:
+            break
+
+
+def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
+    """Return the error of each weight of the instability over the outer folds that are done.
+
+    Parameters
+    ----------
+    done : list of lists of OuterModel
+        Models by outer fold, one for each of `STABILITY_WEIGHTS`.
+    row_weights : list of float
+        Total weights of the rows of these folds.
+    """
+    return tuple(
+        TriedWeight(weight, float(np.average([made.error for made in models], weights=row_weights)), models)
+        for weight, models in zip(STABILITY_WEIGHTS, zip(*done, strict=True), strict=True)
+    ) if done else ()  # fmt: skip
+
+
+def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
+    """Return the error of the procedure over the outer folds that are done.
+
+    Parameters
+    ----------
+    record : Record
+        Record of all rows.
+    outer : FoldPlan
+        Outer folds.
+    done : list of (NestedFold, ScoredOutside)
+        Models and scores of the outer folds that are done.
+    dataset : Dataset
+        Data of all rows.
+    """
+    models = tuple(model for model, _ in done)
+    weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
+    errors = np.array([model.error for model in models])
+    error = float(np.average(errors, weights=weights))
+    chosen = record.cv_error
+    return Nested(
+        outer=fold_info(outer),
+        error=error,
+        standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
+        optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
+        folds=models,
+        classes=None if record.classes is None else _outer_classes(dataset, outer, done, weights),
+    )
+
+
+def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:
+    """Return the quality of the probabilities of the rows of outer folds, each by the model without that fold."""
+    rows = np.concatenate([outer.scored_rows(model.fold) for model, _ in done])
+    row_weights = None if dataset.row_weights is None else dataset.row_weights[rows]
+    quality = class_quality(dataset.y[rows], np.concatenate([scored.predicted for _, scored in done]), row_weights)
+    lower, upper = (float(np.average([scored[end] for _, scored in done], weights=weights)) for end in (1, 2))
+    auc = None if math.isnan(quality.auc) else quality.auc
+    return NestedClasses(lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), quality.accuracy, auc, quality.brier)

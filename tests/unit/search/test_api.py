@@ -27,7 +27,8 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
-from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS
+from sparsecv_mio.search.answer.outer_models import STABILITY_WEIGHTS
+from sparsecv_mio.search.api import OUTER
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
 

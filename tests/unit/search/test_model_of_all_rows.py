@@ -10,7 +10,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.answer.model_of_all_rows import with_model
+from sparsecv_mio.search.api import with_full_data_model
 from sparsecv_mio.search.options import SearchOptions
 
 RNG = np.random.default_rng(5)
@@ -40,7 +40,7 @@ def test_the_model_is_that_of_all_rows(how: dict[str, Any]) -> None:
 def test_without_time_nothing_of_it_is_proved() -> None:
     data = sc.read_dataset(FRAME, "y", na="mean")
     record = sc.solve(data, folds="3", gammas=0.5, taus=2)
-    quick = with_model(record, standardize(data), sc.make_folds("3", data), SearchOptions(), None)
+    quick = with_full_data_model(record, standardize(data), sc.make_folds("3", data), SearchOptions(), None)
     assert not quick.refit.proved and quick.support == record.support
     assert quick.coefficients == pytest.approx(record.coefficients)
 
@@ -51,7 +51,7 @@ def test_without_time_it_begins_with_the_supports_of_the_folds() -> None:
     assert found.support == ("a", "b") and set(found.chosen_folds.supports) == {("a", "b")}
     poor = replace(found, support=("c", "d"))  # as where all rows were not searched yet
     for expired in (None, lambda: True):
-        record = with_model(poor, standardize(data), sc.make_folds("3", data), SearchOptions(), expired)
+        record = with_full_data_model(poor, standardize(data), sc.make_folds("3", data), SearchOptions(), expired)
         assert record.support == ("a", "b") and not record.refit.proved
         assert record.refit.objective == pytest.approx(found.refit.objective)
 
