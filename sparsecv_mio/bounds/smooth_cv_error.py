@@ -1,9 +1,9 @@
 """Intervals without branching for CV errors with logistic and Poisson loss, for `sparsecv bounds`.
 
-Local search finds a support of each size in every fold; its objective u is an upper bound on the minimum of the fold.
-All fits whose objective is at most u lie in an ellipsoid, which bounds their held-out loss h (docs/theory/glm.md,
-section 8). In addition, h is at least F* - u. Here F* is a lower bound on the minimum objective of the full data,
-computed at the roots of its branch-and-bound trees.
+Local search finds a support of each size in every fold. The training objective u of this support is an upper bound on
+the minimum of the fold. All fits whose objective is at most u lie in an ellipsoid, which bounds their held-out loss h
+(docs/theory/glm.md, section 8). In addition, h is at least F* - u. Here F* is a lower bound on the minimum objective of
+the full data, computed at the roots of its branch-and-bound trees.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training of one regularised model until its relative duality gap, which certifies the result, is small enough.
+"""Training of one regularised model until its relative duality gap is small enough; the gap certifies the result.
 
 For an L2 penalty, the method is Newton's, with exact steps if the Hessian is small and otherwise with preconditioned
 conjugate gradients. For an elastic net or L1 penalty, it is proximal Newton. Coordinate descent finds the signs of the

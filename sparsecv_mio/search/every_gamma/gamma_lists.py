@@ -1,4 +1,4 @@
-"""For each training set, all supports that can be optimal anywhere on an interval of lam = gamma / 2."""
+"""Lists, for each training set, of all supports that can be optimal somewhere on an interval of lam = gamma / 2."""
 
 from __future__ import annotations
 

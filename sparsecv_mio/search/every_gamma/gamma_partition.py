@@ -1,7 +1,8 @@
 """The certified minimum of the CV error over all gammas of an interval (docs/theory/continuous_gamma.md).
 
 `GammaPartition` stores intervals of lam = gamma / 2, each with a bound on the CV error, and bisects or discards them.
-`certified` converts them to the units of the file, and `solve_interval` does all steps from the data to the record.
+`certified` converts the intervals to the units of the file, and `solve_interval` does all steps from the data to the
+record.
 
 Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`), which also loads or compiles
 the kernels. After the search has used its share of the time limit, the calling thread builds the record from the
