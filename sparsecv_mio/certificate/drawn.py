@@ -111,13 +111,13 @@ class DrawnSearch(DrawnModel):
         """Draw the number of folds that choose each feature at the reported pair."""
         return _drawer("plot_features")(self, ax)
 
-    def plot_roc(self, data: Any, ax: Axes | None = None) -> Axes:
-        """Draw the ROC curve of held-out rows of a logistic record; needs its data."""
-        return _drawer("plot_roc")(self, _read(self, data), ax)
+    def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
+        """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""
+        return _drawer("plot_roc")(self, _read(self, data), ax, folds)
 
-    def plot_calibration(self, data: Any, ax: Axes | None = None) -> Axes:
-        """Draw the reliability curve of held-out rows of a logistic record; needs its data."""
-        return _drawer("plot_calibration")(self, _read(self, data), ax)
+    def plot_calibration(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
+        """Draw the reliability curve of held-out rows of a logistic record; needs the same as `plot_roc`."""
+        return _drawer("plot_calibration")(self, _read(self, data), ax, folds)
 
     def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
         """Return CV+ prediction intervals of new rows (Barber and others 2021), from the models of the folds.

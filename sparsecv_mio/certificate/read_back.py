@@ -16,7 +16,7 @@ from sparsecv_mio.data.counts import as_counts, exposure_columns
 from sparsecv_mio.data.cure import read_frame
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
-from sparsecv_mio.data.folds import fold_columns, make_folds
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.two_classes import encode_classes
@@ -222,7 +222,15 @@ def _check_named_file(field: str, text: str) -> None:
     )
 
 
-def folds_again(info: FoldInfo, dataset: Dataset) -> FoldPlan:
+FROM_PYTHON = ("labels", "splitter:")  # specs of folds that no text describes
+
+
+def came_from_python(info: FoldInfo) -> bool:
+    """Return True if the folds of a record came from labels, pairs or a splitter, so that no text describes them."""
+    return info.spec.startswith(FROM_PYTHON)
+
+
+def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None) -> FoldPlan:
     """Assign the rows of a record's data to its folds again; a plain number of folds ignores the classes.
 
     Parameters
@@ -231,12 +239,24 @@ def folds_again(info: FoldInfo, dataset: Dataset) -> FoldPlan:
         The folds as the record states them.
     dataset : Dataset
         The data, with the column that the folds need in `aux`.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        The folds as given to `solve`, if the record does not describe them.
 
     Raises
     ------
     BadInput
-        As for `make_folds`, and if the record names a file outside the working directory.
+        As for `make_folds`, if the record names a file outside the working directory, or if the folds came from Python
+        and are not given.
     """
+    if folds is not None:
+        plan = make_folds(folds, dataset, info.seed or 0)
+        is_marked = dataset.weights is None or plan.spec.endswith(WEIGHTED)
+        return plan if is_marked else replace(plan, spec=plan.spec + WEIGHTED)
+    if came_from_python(info):
+        raise BadInput(
+            f"folds: those of this record ({info.spec!r}) were made in Python, and the record does not describe them; "
+            "in Python pass them again, as in sc.verify(record, data, folds=...)"
+        )
     _check_named_file("folds.spec", info.spec)
     return make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
 
@@ -257,7 +277,7 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
 
 
 def apply_weights_and_folds(
-    data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None = None
+    data: DataInfo, info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None
 ) -> tuple[Dataset, FoldPlan]:
     """Return the data of a record with row weights, and its folds.
 
@@ -269,8 +289,8 @@ def apply_weights_and_folds(
         Description of the folds in the record.
     dataset : Dataset
         All rows, with the column of weights in `aux`.
-    folds : FoldPlan, optional
-        Folds of all rows, or of those that count, where no text deals them.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds as given to `solve`, or a plan of the rows with positive weight, if the record does not describe them.
 
     Returns
     -------
@@ -279,14 +299,14 @@ def apply_weights_and_folds(
     folds : FoldPlan
         Folds of these rows.
     """
-    if folds is not None and folds.spec.endswith(WEIGHTED):
+    if isinstance(folds, FoldPlan) and folds.spec.endswith(WEIGHTED):
         return weighted_again(data, dataset), folds
     column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
     _check_named_file("data.weights", column)
-    by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
+    by_row = is_by_row(spec if folds is None else folds, dataset)
 
     def deal(rows: Dataset) -> FoldPlan:
-        return folds_again(replace(info, spec=spec), rows) if folds is None else folds
+        return folds_again(replace(info, spec=spec), rows, folds)
 
     repeats = data.total_weight is None
     return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)

@@ -60,6 +60,7 @@ from sparsecv_mio.certificate.stable_models import check_stability
 from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.objective import varying_columns
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    record: StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset, folds: FoldPlan | None = None,
+    record: StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset, folds: AnyFolds | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:  # fmt: skip
     """Return the result of checking a record of `solve`, `path`, `fit` or `near` against its data.
@@ -82,9 +83,9 @@ def verify(
     dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
         Data of the record, as passed to `solve`: a file or a table is read as the record states. A `Dataset` must have
         the target and the features of the record, and the columns that its folds and weights need.
-    folds : FoldPlan, optional
-        Folds of a cross-validation; by default rebuilt from the spec and seed of the record. Required for folds that
-        came from labels or a splitter.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds of a cross-validation, as given to `solve`; by default rebuilt from the spec and seed of the record.
+        Required for folds that came from labels, pairs or a splitter.
     progress : callable, optional
         Function that is called with (done, total) during parts that may take long.
 
@@ -148,7 +149,7 @@ def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: 
 
 
 def _rows_and_folds(
-    checks: Checks, record: StoredRecord, dataset: Dataset, folds: FoldPlan | None
+    checks: Checks, record: StoredRecord, dataset: Dataset, folds: AnyFolds | None
 ) -> tuple[Dataset, FoldPlan | None] | None:
     """Return the data with weights, and the folds; None if they differ from those of the record."""
     info = None if isinstance(record, PathRecord | FitRecord) else record.folds
@@ -160,7 +161,7 @@ def _rows_and_folds(
         return None
     if info is None:
         return dataset, None
-    plan = folds_again(info, dataset) if folds is None else folds
+    plan = folds_again(info, dataset, folds)
     for pair in reported_pairs(record) if isinstance(record, Record) else ():
         checks.require(len(pair.folds) == plan.k, pair.name, f"has {len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _check_folds(checks, info, plan) else None

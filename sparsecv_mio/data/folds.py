@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import fold_plan
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import MAX_COUNT, finite_number
 
@@ -289,52 +289,13 @@ def fold_columns(spec: str) -> tuple[str, ...]:
     return (value,) if kind in ("groups", "column") and value else ()
 
 
-def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan:
-    """Return the folds that a spec describes.
-
-    Parameters
-    ----------
-    spec : str
-        Specification of the folds. `K`: K shuffled folds whose sizes differ by at most one; with a two-class target the
-        same as `stratified:K`. `loo`: every row is a fold. `stratified:K`: like `K`, but of every K rows that are
-        neighbours in the order of the target, each fold gets one. `blocks:B`: floor(n / B) blocks of B rows after a
-        shuffle; the remaining rows are added one to a block. `holdout:F`: one scored fold with the fraction F of the
-        rows, rounded. `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with independent shuffles
-        (`5x10`). `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows
-        before it; `forward:K:GAP` excludes GAP rows between training and scored rows. `groups:COLUMN`: every group is a
-        fold. `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a fold id for each row, -1 for rows
-        that are never held out, in which case a single fold is allowed; a file may have one column for each repeat.
-    dataset : Dataset
-        Data with the columns of `fold_columns(spec)` in `aux`.
-    seed : int
-        Seed of the shuffle, which orders the rows by n raw draws of PCG64.
-
-    Raises
-    ------
-    BadInput
-        If the spec is unknown or out of range, there are fewer rows than folds, a single fold (other than holdout) or
-        an empty fold, or a training set has fewer than two rows.
-
-    Examples
-    --------
-    >>> data = Dataset.from_arrays([[0.0]] * 7, [0.0] * 7)
-    >>> make_folds("3", data).sizes.tolist()
-    [3, 2, 2]
-    >>> make_folds("blocks:3", data).sizes.tolist()
-    [4, 3]
-    >>> twice = make_folds("2x3", data)
-    >>> twice.sizes.tolist(), twice.repeats
-    ([3, 2, 2, 3, 2, 2], 2)
-    >>> ahead = make_folds("forward:2", data)
-    >>> [(ahead.train_rows(j).tolist(), ahead.scored_rows(j).tolist()) for j in range(2)]
-    [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
-    """
+def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan:
+    """Return the folds that a text describes; `make_folds` documents it."""
     if dataset.weights is not None and spec.endswith(fold_plan.WEIGHTED):  # the form of the spec in a record
-        return replace(make_folds(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
+        return replace(_folds_from_text(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of a two-class target are stratified
-    _check_seed(seed)
     plan = _make_fixed_plan(text, dataset, seed)
     if plan is not None:
         return replace(plan, given_seed=seed)
@@ -475,6 +436,8 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.Fold
     [2, 1, 1]
     """
     label_array = np.asarray(labels)
+    if label_array.dtype.kind == "M":
+        label_array = label_array.astype(str)  # a date is a text label
     if label_array.ndim == 1 and label_array.size and label_array.dtype.kind in "OUS":
         label_array = fold_plan.fold_labels(label_array, "folds: the list of labels")
     if label_array.ndim not in (1, 2) or label_array.size == 0 or label_array.dtype.kind not in "iu":
@@ -529,6 +492,11 @@ def folds_from_splitter(
     except BadInput:
         raise
     except (ValueError, TypeError) as error:
+        if groups is None and "groups" in str(error):
+            raise BadInput(
+                f"folds: {name} needs the group of each row; give list({name}(...).split(X, y, groups)), the text "
+                '"groups:COLUMN" or "groups:COLUMN:K", or groups=... to the fit of an estimator'
+            ) from error
         raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
     if not scored:
         raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
@@ -569,53 +537,126 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
     return mask
 
 
-def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> fold_plan.FoldPlan:
-    """Return the folds of a plan, a spec, a splitter, labels or pairs of row positions.
+def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> fold_plan.FoldPlan:
+    """Return the folds that a text, a splitter, labels or pairs describe, as `folds` of `solve`.
 
     Parameters
     ----------
-    given : FoldPlan, str, int, splitter, (n,) array of int or str, (n, R) int array, or iterable of (train, test)
-        Definition of the folds: a text or a number as for :func:`make_folds`, a splitter or pairs as for
-        :func:`folds_from_splitter`, or labels as for :func:`folds_from_labels`.
+    spec : str, int, splitter, labels, pairs or FoldPlan
+        Specification of the folds.
+
+        A text or a number: `K`: K shuffled folds whose sizes differ by at most one; with a two-class target the same as
+        `stratified:K`. `loo`: every row is a fold. `stratified:K`: like `K`, but of every K rows that are neighbours in
+        the order of the target, each fold gets one. `blocks:B`: floor(n / B) blocks of B rows after a shuffle; the
+        remaining rows are added one to a block. `holdout:F`: one scored fold with the fraction F of the rows, rounded.
+        `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with independent shuffles (`5x10`).
+        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it;
+        `forward:K:GAP` excludes GAP rows between training and scored rows. `groups:COLUMN`: every group is a fold.
+        `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a fold id for each row, -1 for rows that
+        are never held out, in which case a single fold is allowed; a file may have one column for each repeat.
+
+        A scikit-learn splitter, or its pairs (training rows, scored rows): see :func:`folds_from_splitter`. Labels,
+        one for each row, or an (n, R) array with one column for each repeat: see :func:`folds_from_labels`. A
+        `FoldPlan` is returned unchanged.
     dataset : Dataset
-        Data set.
+        Data with the columns of `fold_columns(spec)` in `aux`.
     seed : int
-        Seed of the shuffle if `given` is a text or a number, and of outer folds of any kind.
+        Seed of the shuffle, which orders the rows by n raw draws of PCG64, and of outer folds of any kind.
     groups : (n,) array_like, optional
         Groups of the rows, for a splitter that needs them.
 
     Raises
     ------
     BadInput
-        As for these functions, and if groups are given but not needed.
+        If the spec is unknown or out of range, there are fewer rows than folds, a single fold (other than holdout) or
+        an empty fold, a training set has fewer than two rows, or groups are given but not needed.
 
     Examples
     --------
-    >>> data = Dataset.from_arrays([[0.0]] * 4, [0.0] * 4)
-    >>> folds_of("loo", data), folds_of(2, data), folds_of([0, 1, 1, 0], data)
-    (FoldPlan('loo', k=4, n=4), FoldPlan('2', k=2, n=4), FoldPlan('labels', k=2, n=4))
+    >>> data = Dataset.from_arrays([[0.0]] * 7, [0.0] * 7)
+    >>> make_folds("3", data).sizes.tolist()
+    [3, 2, 2]
+    >>> make_folds([0, 1, 1, 0, 2, 2, 0], data)
+    FoldPlan('labels', k=3, n=7)
+    >>> twice = make_folds("2x3", data)
+    >>> twice.sizes.tolist(), twice.repeats
+    ([3, 2, 2, 3, 2, 2], 2)
+    >>> ahead = make_folds("forward:2", data)
+    >>> [(ahead.train_rows(j).tolist(), ahead.scored_rows(j).tolist()) for j in range(2)]
+    [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
     """
-    if isinstance(given, type):
-        raise BadInput(f"folds {given.__name__}: this is a class; give an object, such as {given.__name__}()")
+    require_dataset(dataset, "make_folds")
+    if isinstance(spec, type):
+        raise BadInput(f"folds {spec.__name__}: this is a class; give an object, such as {spec.__name__}()")
     _check_seed(seed)
-    if isinstance(given, Splitter) and not isinstance(given, str | bytes):
-        return replace(folds_from_splitter(given, dataset, groups), given_seed=seed)
+    if isinstance(spec, Splitter) and not isinstance(spec, str | bytes):
+        return replace(folds_from_splitter(spec, dataset, groups), given_seed=seed)
     if groups is not None:
         raise BadInput("groups: require a splitter that uses them, such as GroupKFold")
-    if isinstance(given, fold_plan.FoldPlan):
-        return given
-    if isinstance(given, str | Integral):
-        return make_folds(str(given), dataset, seed)
-    if not isinstance(given, Iterable):
-        raise BadInput(f"folds {given!r}: give a number, a text, labels, a splitter or pairs (train, test)")
-    listed: Any = given if isinstance(given, np.ndarray) else list(given)
-    if len(listed) == 0 and iter(given) is given:
+    if isinstance(spec, fold_plan.FoldPlan):
+        return spec
+    if isinstance(spec, str | Integral):
+        return _folds_from_text(str(spec), dataset, seed)
+    if not isinstance(spec, Iterable):
+        raise BadInput(f"folds {str(spec)[:60]}: give a number, a text, labels, a splitter or pairs (train, test)")
+    listed: Any = np.asarray(spec) if hasattr(spec, "__array__") else list(spec)
+    if len(listed) == 0 and iter(spec) is spec:
         raise BadInput("folds: the generator is exhausted; give a list of its pairs, or the splitter itself")
-    if len(listed) == 0 or np.isscalar(listed[0]) or (isinstance(listed, np.ndarray) and listed.ndim == 2):
+    if isinstance(listed, np.ndarray) or len(listed) == 0 or _is_label(listed[0]):
         if len(listed) != dataset.n:
             raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")
         return replace(folds_from_labels(listed), given_seed=seed)
     return replace(folds_from_splitter(listed, dataset), given_seed=seed)
+
+
+def check_label_order(folds: object, data: object) -> None:
+    """Raise `BadInput` if labels are a pandas Series with the index of the data in another order.
+
+    Parameters
+    ----------
+    folds : object
+        Folds as for :func:`make_folds`.
+    data : object
+        Data as for :func:`~sparsecv_mio.search.api.solve`.
+    """
+    theirs, ours = getattr(folds, "index", None), getattr(data, "index", None)
+    if not (hasattr(theirs, "equals") and hasattr(ours, "equals")) or theirs.equals(ours):
+        return
+    if len(theirs) == len(ours) and theirs.is_unique and ours.is_unique and theirs.isin(ours).all():
+        raise BadInput(
+            "folds: the index of the labels has the rows of the data in another order; give labels.loc[data.index], or "
+            "labels.to_numpy() for labels in the order of the rows"
+        )
+
+
+def is_by_row(folds: AnyFolds, dataset: Dataset) -> bool:
+    """Return True if folds are given row by row, with an entry for rows of weight 0 too.
+
+    Parameters
+    ----------
+    folds : str, int, splitter, labels, pairs or FoldPlan
+        Folds as for :func:`make_folds`.
+    dataset : Dataset
+        All rows, those of weight 0 included.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0]] * 4, [0.0] * 4)
+    >>> is_by_row([0, 0, 1, 1], data), is_by_row("2", data)
+    (True, False)
+    """
+    if isinstance(folds, fold_plan.FoldPlan):
+        return folds.n == dataset.n
+    if isinstance(folds, str):
+        return canonical(folds).startswith("file:")
+    if type(folds).__name__ == "PredefinedSplit" or isinstance(getattr(folds, "cv", None), list):  # or from `check_cv`
+        return True
+    return not isinstance(folds, Integral | Splitter)
+
+
+def _is_label(item: object) -> bool:
+    """Return True if the first item of a list is the label of a row, not a pair of lists of rows."""
+    return isinstance(item, str | bytes) or not hasattr(item, "__len__")
 
 
 DEALT = ("blocks", "holdout")  # kinds of random folds in addition to numbers and `loo`

@@ -14,10 +14,10 @@ from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.readers import read_dataset, resolve_target
 from sparsecv_mio.data.reading_options import Wanted
-from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
+from sparsecv_mio.data.weights import weight_columns, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def split_rows(
     dataset : Dataset
         Data from :func:`read_rows`, in the form of their loss.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        Definition of the folds, as for :func:`~sparsecv_mio.data.folds.folds_of`.
+        Definition of the folds, as for :func:`~sparsecv_mio.data.folds.make_folds`.
     seed : int
         Seed of the shuffle.
     weights : str, optional
@@ -127,7 +127,7 @@ def split_rows(
         If the folds or the weights are wrong.
     """
     if weights is None:
-        plan = folds_of(folds, dataset, seed)
+        plan = make_folds(folds, dataset, seed)
         is_marked = dataset.weights is None or plan.spec.endswith(WEIGHTED)
         return dataset, plan if is_marked else replace(plan, spec=plan.spec + WEIGHTED)
     if dataset.weights is not None:
@@ -138,7 +138,5 @@ def split_rows(
     for column in weight_columns(weights):
         if column not in dataset.aux:
             raise BadInput(f"weights: {column!r} is not stored with these data; read the data with aux=({column!r},)")
-    by_row = not isinstance(folds, str | Integral | Splitter)
-    by_row |= isinstance(folds, str) and canonical(folds).startswith(FILE)
-    row_weights = weights_of(dataset, weights)
-    return weighted(dataset, row_weights, lambda rows: folds_of(folds, rows, seed), name=weights, by_row=by_row)
+    row_weights, by_row = weights_of(dataset, weights), is_by_row(folds, dataset)
+    return weighted(dataset, row_weights, lambda rows: make_folds(folds, rows, seed), name=weights, by_row=by_row)

@@ -22,7 +22,7 @@ from sparsecv_mio.certificate.parts import Work, relative_gap, versions
 from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.folds import AnyFolds, make_folds
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import OutOfTime
@@ -72,7 +72,7 @@ def best_common_subset(
     dataset : Dataset
         Data set.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`; every row must be held out, all equally often.
+        Folds, see :func:`~sparsecv_mio.data.folds.make_folds`; every row must be held out, all equally often.
     gammas, taus : sequences, numbers or texts
         Grid, by default that of `solve`. Supports have exactly tau features that vary.
     options : CommonOptions, optional
@@ -117,7 +117,7 @@ def common_search(
 ) -> CommonSearch:  # fmt: skip
     """Return the search that `best_common_subset` runs, with the same parameters."""
     dataset = options.in_classes(dataset)
-    plan = folds_of(folds, dataset)
+    plan = make_folds(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
     options = options.by_names(dataset)
     grid = Grid.from_request(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)

@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.folds import AnyFolds, make_folds
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime
@@ -207,7 +207,7 @@ def near_optimal(
     dataset : Dataset
         Data set.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`. For a list by CV error every row must be held out, all
+        Folds, see :func:`~sparsecv_mio.data.folds.make_folds`. For a list by CV error every row must be held out, all
         equally often.
     gamma : float, optional
         Ridge weight; by default the one that cross-validation chooses.
@@ -250,7 +250,7 @@ def near_optimal(
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus"))
     options, dataset = options.by_names(require_dataset(dataset, "near_optimal")), options.in_classes(dataset)
-    plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
+    plan = make_folds(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus

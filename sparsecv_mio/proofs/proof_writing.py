@@ -10,13 +10,12 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.own_rows import fold_preprocessing
-from sparsecv_mio.certificate.read_back import adapt_to_record_loss
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss, folds_again
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.cure import quote_names
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import Place, replacing
@@ -243,7 +242,7 @@ def write_proof(
     dataset = adapt_to_record_loss(record, dataset)
     refuse_unsupported_record(record, dataset)
     if isinstance(record, Record):
-        folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
+        folds = folds_again(record.folds, dataset, plan)
         proof: PairProof | BestProof
         if not record.loss.is_quadratic:
             proof = LogisticSearchProof(record, folds, dataset, path)

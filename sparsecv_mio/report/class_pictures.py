@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality, predi
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, apply_weights_and_folds, folds_again, has_weights
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import WEIGHTED
+from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
 from sparsecv_mio.search.answer.fold_models import predictions_by_fold
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BINS = 10  # number of bins of a reliability curve
 NORMAL = 1.959964  # 97.5% point of the normal distribution
-FROM_PYTHON = ("labels", "splitter")  # folds that cannot be rebuilt from a text
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class PredictedClasses:
     weights: FloatArray
 
     @classmethod
-    def from_record(cls, record: Record, data: Dataset) -> PredictedClasses:
+    def from_record(cls, record: Record, data: Dataset, folds: AnyFolds | None = None) -> PredictedClasses:
         """Return the predictions for the rows of a record, from the models of its folds.
 
         Parameters
@@ -54,26 +53,22 @@ class PredictedClasses:
             Record with logistic loss.
         data : Dataset
             The data of the record.
+        folds : str, int, splitter, labels, pairs or FoldPlan, optional
+            Folds as given to `solve`, if the record does not describe them.
 
         Raises
         ------
         BadInput
-            If the record has squared-error loss, the folds were passed from Python, or the data differ from those of
-            the record.
+            If the record has squared-error loss, the folds came from Python and are not given, or the data differ
+            from those of the record.
         """
         if record.classes is None:
             raise BadInput("ROC and calibration plots require logistic loss, but this record has another loss")
-        spec = record.folds.spec.removesuffix(WEIGHTED)
-        if spec.startswith(FROM_PYTHON):
-            raise BadInput(
-                "held-out rows of this record are not known, because its folds were passed from Python; solve again "
-                "with --folds"
-            )
         rows = adapt_to_record_loss(record, data)
         if has_weights(record.data, rows):
-            rows, plan = apply_weights_and_folds(record.data, record.folds, rows)
+            rows, plan = apply_weights_and_folds(record.data, record.folds, rows, folds)
         else:
-            plan = folds_again(record.folds, rows)
+            plan = folds_again(record.folds, rows, folds)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
         return cls(rows.y[scored], chance, weights)
@@ -157,7 +152,7 @@ def wilson(share: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]
     return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 
-def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
+def plot_roc(record: Record, data: Dataset, ax: Axes | None = None, folds: AnyFolds | None = None) -> Axes:
     """Draw the ROC curve of held-out rows, with the area below it.
 
     Parameters
@@ -168,16 +163,18 @@ def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
         Its data.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds as given to `solve`, if the record does not describe them.
 
     Returns
     -------
     matplotlib Axes
         The axes; the dot marks the threshold at probability 1/2.
     """
-    return draw_roc(record, PredictedClasses.from_record(record, data), ax)
+    return draw_roc(record, PredictedClasses.from_record(record, data, folds), ax)
 
 
-def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
+def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None, folds: AnyFolds | None = None) -> Axes:
     """Draw the reliability curve of held-out rows: the share of positive rows by probability, with counts.
 
     Parameters
@@ -188,13 +185,15 @@ def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> A
         Its data.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds as given to `solve`, if the record does not describe them.
 
     Returns
     -------
     matplotlib Axes
         The axes; bars are Wilson's 95% intervals, and the dashed line is perfect calibration.
     """
-    return draw_calibration(record, PredictedClasses.from_record(record, data), ax)
+    return draw_calibration(record, PredictedClasses.from_record(record, data, folds), ax)
 
 
 def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:

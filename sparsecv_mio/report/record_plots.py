@@ -14,13 +14,13 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, weighted_again
+from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, came_from_python, weighted_again
 from sparsecv_mio.certificate.records import Continuous, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
@@ -763,6 +763,6 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
 def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses | None:
     """Return the held-out rows of a logistic record; None without data or if the folds cannot be rebuilt."""
-    if data is None or record.classes is None or record.folds.spec.startswith(FROM_PYTHON):
+    if data is None or record.classes is None or came_from_python(record.folds):
         return None
     return PredictedClasses.from_record(record, data)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
-from sparsecv_mio.certificate.read_back import AnyRecord
+from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
 from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
-from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import join_names, mark_estimate
@@ -759,7 +759,12 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
         "recomputed. With more features, `--proof PROOF` of `solve` writes a proof that no pair is better; "
         "the command `check` verifies it."
     )
-    if isinstance(record, Record | CommonRecord) and record.folds.spec.startswith(FROM_PYTHON):
-        lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
-        return Sentences((words, "The folds came from Python; pass them again.")), Commands("python", lines)
+    if isinstance(record, Record | CommonRecord) and came_from_python(record.folds):
+        lines = (
+            "import sparsecv_mio as sc",
+            f"sc.verify(sc.read_record({name!r}), data, folds=folds).raise_if_failed()",
+        )
+        return Sentences((words, "The folds came from Python; pass them again, as given to `solve`.")), Commands(
+            "python", lines
+        )
     return Sentences((words,)), Commands("sh", (shlex.join(["sparsecv", "verify", argument(name), argument(file)]),))

@@ -43,7 +43,7 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.cure import OVER_ALL_ROWS
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, folds_of, inner_folds, outer_folds
+from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
@@ -258,7 +258,7 @@ def cross_validate(
     dataset : Dataset
         Data to model.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`.
+        Folds, see :func:`~sparsecv_mio.data.folds.make_folds`.
     gammas, taus : sequences, numbers or texts
         Grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for the defaults of the command line. A
         `GammaInterval` or the text `LO..HI` selects every gamma of an interval
@@ -304,7 +304,7 @@ def cross_validate(
     for words in describe_deprecated_options(options) if hooks.began is None else ():  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
     dataset = options.in_classes(dataset)
-    question = Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks)
+    question = Question(dataset, make_folds(folds, dataset), gammas, taus, options, hooks)
     return _with_notes(answer(question), question)
 
 
@@ -609,7 +609,7 @@ def solve(
     target : str or int, optional
         Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
     folds : str, int, splitter, labels, pairs or FoldPlan
-        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`.
+        Folds, see :func:`~sparsecv_mio.data.folds.make_folds`.
     seed : int
         Seed of the shuffle, if rows are assigned to folds at random, and of the outer folds of `nested`.
     gammas : float, sequence of float, str or GammaInterval, optional
@@ -660,6 +660,7 @@ def solve(
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     if not (weights is None or isinstance(weights, str)):
         raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
+    check_label_order(folds, data)
     columns = requested_columns(folds, weights, exposure=options.exposure)
     rows = read_rows(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)

@@ -31,7 +31,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.cure import RawColumn, as_pandas, frame_numbers, impute_and_encode, raw_table
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
+from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.reading_options import Reading, Wanted
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
@@ -401,20 +401,10 @@ def make_fold_plan(cv: AnyFolds, rows: Dataset) -> FoldPlan:
         how = "a splitter such as GroupKFold(), and groups= in fit" if kind == "groups" else "the column itself"
         raise BadInput(f"cv: {cv!r} names a column, which only a file or a frame has; give {how}")
     try:
-        return folds_of(cv, rows, groups=rows.aux.get("groups"))
+        return make_folds(cv, rows, groups=rows.aux.get("groups"))
     except BadInput as error:
         text = str(error).replace(SPECS, KINDS_OF_CV)
         raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
-
-
-def has_explicit_rows(cv: AnyFolds) -> bool:
-    """Return True if folds are given row by row, so no row may be dropped before they are built."""
-    if isinstance(cv, str | Integral):
-        return False
-    from sklearn.model_selection import PredefinedSplit  # slow import, needed for splitters only
-
-    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # or from `check_cv`
-    return listed or not isinstance(cv, Splitter)
 
 
 @settings
@@ -476,7 +466,7 @@ class ChosenByCV:
 
         if sample_weight is None:
             return data, deal(data)
-        return weighted(data, sample_weight, deal, name="sample_weight", by_row=has_explicit_rows(self.cv))
+        return weighted(data, sample_weight, deal, name="sample_weight", by_row=is_by_row(self.cv, data))
 
     def _search_grid(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""

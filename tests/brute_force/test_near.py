@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import folds_of, make_folds
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
 from sparsecv_mio.model_space import NONE
@@ -274,7 +274,7 @@ def test_the_interval_of_the_best_value_contains_it_where_exposures_span_decades
     rng = np.random.default_rng(seed)
     exposure, x = 10.0 ** rng.uniform(-3, 3, 8), rng.normal(size=(8, 1))
     data = as_counts(Dataset.from_arrays(x, rng.poisson(3000.0 * exposure).astype(float), aux={"e": exposure}), "e")
-    plan = folds_of(np.arange(8) % 3, data)
+    plan = make_folds(np.arange(8) % 3, data)
     size = near_optimal(data, plan, gamma=0.1, taus=1, loss="poisson", by="cv", exposure="e").sizes[0]
     error = 0.0
     for fold in range(plan.k):

@@ -13,7 +13,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.folds import folds_of
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 
@@ -208,7 +208,7 @@ def check(seed: int, loss: str = "squared") -> str:
     data = sc.read_dataset(case.frame, "y", features=case.names, aux=("g",), weights=how.get("weights"), **reading)
     data = as_two_classes(data) if loss == "logistic" else data  # whose folds are dealt class by class
     try:
-        plan = folds_of(case.folds, data, 0)
+        plan = make_folds(case.folds, data, 0)
         record = sc.solve(case.frame, "y", folds=case.folds, gammas=case.gammas, taus=f"{'force_in' in how:d}:2", **how)
     except BadInput as error:
         said = str(error)

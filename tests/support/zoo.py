@@ -11,7 +11,7 @@ from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, Time
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import folds_from_labels, folds_of, make_folds
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.model_space import NONE, AtMost, Parents, Restrictions
 from sparsecv_mio.problem.objective import varying_columns
@@ -211,14 +211,14 @@ def drawn_folds(rng: np.random.Generator, data: Dataset, kind: str, seed: int) -
     if kind == "holdouts":
         return make_folds(f"{2 * repeats}xholdout:{rng.uniform(0.1, 0.6):.2f}", data, seed)
     if kind == "many":  # as trees that all folds share are made for
-        return folds_of(LeavePOut(2), data) if n < 12 else make_folds(f"{-(-26 // k)}x{k}", data, seed)
+        return make_folds(LeavePOut(2), data) if n < 12 else make_folds(f"{-(-26 // k)}x{k}", data, seed)
     if kind == "splitter":
         splitters = (
             RepeatedKFold(n_splits=k, n_repeats=2, random_state=seed), ShuffleSplit(k, random_state=seed),
             TimeSeriesSplit(2, gap=int(n > 8), max_train_size=max(2, n // 2)),
         )  # fmt: skip
-        return folds_of(splitters[seed % 3], data)
-    return folds_of(drawn_pairs(rng, n, kind == "growing"), data)
+        return make_folds(splitters[seed % 3], data)
+    return make_folds(drawn_pairs(rng, n, kind == "growing"), data)
 
 
 def random_restrictions(rng: np.random.Generator, names: tuple[str, ...], kind: str) -> Restrictions:

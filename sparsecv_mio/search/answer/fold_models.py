@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.folds import AnyFolds, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import Restrictions
@@ -44,7 +44,7 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
         Record of the search.
     dataset : Dataset
         Data of the record, with their weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
-    folds : FoldPlan, or an input of `folds_of`
+    folds : str, int, splitter, labels, pairs or FoldPlan
         Folds of the record.
 
     Returns
@@ -145,7 +145,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         Record of the search.
     dataset : Dataset
         Data of the record.
-    folds : FoldPlan, or an input of `folds_of`
+    folds : str, int, splitter, labels, pairs or FoldPlan
         Folds of the record.
 
     Returns
@@ -156,7 +156,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         Predictions of these rows.
     """
     dataset = adapt_to_record_loss(record, dataset)
-    plan = folds_of(folds, dataset, record.folds.seed or 0)
+    plan = make_folds(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
     own = rows_of_record(record, dataset, plan)
     if own is not None:
@@ -409,5 +409,5 @@ def predict_interval(record: Record, X: Any, level: float, data: Any, folds: Any
             "fit the models of the folds again; add data=..., the data given to solve"
         )
     data = data_of(record, data)
-    plan = folds_again(record.folds, data) if folds is None else folds_of(folds, data, record.folds.seed or 0)
+    plan = folds_again(record.folds, data, folds)
     return FoldModels.from_record(record, data, plan).interval(X, level)

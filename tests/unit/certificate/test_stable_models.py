@@ -17,7 +17,7 @@ from sparsecv_mio.certificate import stable_models
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import folds_of, make_folds
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
@@ -38,7 +38,7 @@ def solved(**given: Any) -> Record:
 @pytest.mark.parametrize("folds", ["groups:g", "loo", np.arange(30) % 5])
 def test_verify_computes_it_again(folds: Any) -> None:
     record = solved(folds=folds, force_in=["x1"])
-    plan = None if isinstance(folds, str) else folds_of(folds, drawn())
+    plan = None if isinstance(folds, str) else make_folds(folds, drawn())
     assert sc.verify(record, drawn(), plan).ok
     assert Record.from_json(record.to_json()) == record
 

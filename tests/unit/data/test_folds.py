@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.model_selection import (
     GroupKFold,
@@ -22,13 +24,13 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import (
     fold_columns,
     folds_from_labels,
     folds_from_splitter,
-    folds_of,
     holdout,
     inner_folds,
     is_dealt,
@@ -225,7 +227,7 @@ def test_splitters_of_any_kind(splitter: Any) -> None:
 
 def test_labels_with_a_column_per_repeat() -> None:
     labels = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
-    plan = folds_of(labels, data_of(4))
+    plan = make_folds(labels, data_of(4))
     assert [plan.scored_rows(j).tolist() for j in range(4)] == [[0, 1], [2, 3], [1, 3], [0, 2]] and plan.repeats == 2
 
 
@@ -280,10 +282,10 @@ def test_bad_splitters(splitter: Any, message: str) -> None:
 def test_groups_go_with_a_splitter_alone() -> None:
     data = data_of(4)
     groups = [0, 1, 1, 2]
-    assert folds_of(LeaveOneGroupOut(), data, groups=groups).labels.tolist() == groups
-    for given in (2, "2", [0, 1, 0, 1], folds_of(2, data)):
+    assert make_folds(LeaveOneGroupOut(), data, groups=groups).labels.tolist() == groups
+    for given in (2, "2", [0, 1, 0, 1], make_folds(2, data)):
         with pytest.raises(BadInput, match="^groups: require a splitter"):
-            folds_of(given, data, groups=groups)
+            make_folds(given, data, groups=groups)
 
 
 ROWS = 24
@@ -322,7 +324,7 @@ def test_outer_folds_of_forward_chaining_look_ahead_too() -> None:
 
 @pytest.mark.parametrize("given", ["groups:g", "column:g", GROUPS])
 def test_groups_and_stated_folds_are_kept_together(given: str) -> None:
-    plan = folds_of(given, DATA)
+    plan = make_folds(given, DATA)
     outer = outer_folds(3, plan, DATA)
     assert not is_dealt(plan) and outer.k == 3 and outer.seed == 0
     for group in range(8):
@@ -357,24 +359,24 @@ def test_weighted_rows_are_dealt_as_others() -> None:
 )
 def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        outer_folds(count, folds_of(given, DATA), DATA)
+        outer_folds(count, make_folds(given, DATA), DATA)
 
 
 def test_labels_may_be_texts() -> None:
     data = Dataset.from_arrays(np.zeros((6, 1)), np.arange(6.0))
     labels = ["b", "a", "c", "b", "a", "c"]
     for given in (labels, np.array(labels), np.array(labels, dtype=object)):
-        assert folds_of(given, data).labels.tolist() == [1, 0, 2, 1, 0, 2]
+        assert make_folds(given, data).labels.tolist() == [1, 0, 2, 1, 0, 2]
     with pytest.raises(BadInput, match="folds: the list of labels has no id in row 2"):
-        folds_of(["b", None, "c", "b", "a", "c"], data)
+        make_folds(["b", None, "c", "b", "a", "c"], data)
 
 
 def test_an_exhausted_generator_is_named() -> None:
     data = Dataset.from_arrays(np.zeros((6, 1)), np.arange(6.0))
     pairs = KFold(2).split(data.X)
-    assert folds_of(pairs, data).k == 2
+    assert make_folds(pairs, data).k == 2
     with pytest.raises(BadInput, match="folds: the generator is exhausted"):
-        folds_of(pairs, data)
+        make_folds(pairs, data)
 
 
 @pytest.mark.parametrize(("k", "seed"), [(2, 0), (3, 0), (3, 7), (5, 1)])
@@ -409,3 +411,35 @@ def test_a_gap_is_that_of_scikit_learn(k: int, gap: int) -> None:
     for fold, (train, test) in enumerate(TimeSeriesSplit(k, gap=gap).split(data.X)):
         assert plan.train_rows(fold).tolist() == train.tolist() and plan.scored_rows(fold).tolist() == test.tolist()
     assert outer_folds(3, plan, data).spec == f"forward:3:{gap}"
+
+
+def test_folds_of_a_record_made_in_python_are_given_again() -> None:
+    frame = pd.DataFrame({"a": np.arange(12.0) % 5, "b": np.arange(12.0) % 3, "y": np.arange(12.0), "w": 1.0})
+    data, labels = Dataset.from_frame(frame.drop(columns="w"), "y"), np.arange(12) % 3
+    for given in (KFold(3), labels, list(KFold(3).split(frame)), make_folds(KFold(3), data)):
+        record = sc.solve(frame.drop(columns="w"), "y", folds=given, gammas=0.1, taus=1)
+        assert sc.verify(record, frame, folds=given).ok and not sc.verify(record, frame, folds=4).ok
+        assert record.predict_interval(frame.head(2), 0.5, data=frame, folds=given).shape == (2, 2)
+        with pytest.raises(BadInput, match=r"were made in Python, .* pass them again, as in sc.verify"):
+            sc.verify(record, frame)
+        with pytest.raises(BadInput, match="were made in Python"):
+            record.predict_interval(frame, 0.5, data=frame)
+    for given in (KFold(3), labels, PredefinedSplit(labels)):
+        record = sc.solve(frame, "y", folds=given, weights="w", gammas=0.1, taus=1)
+        assert sc.verify(record, frame, folds=given).ok
+
+
+def test_labels_of_any_kind() -> None:
+    data, days = data_of(4), np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")[[0, 1, 1, 0]]
+    for given in (days, days.tolist(), pa.array(["u", "v", "v", "u"]), pd.Series(list("uvvu"), index=[3, 2, 1, 0])):
+        assert make_folds(given, data).labels.tolist() == [0, 1, 1, 0]
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0], "y": [0.0, 1.0, 2.0, 3.0]})
+    with pytest.raises(BadInput, match="folds: the index of the labels has the rows of the data in another order"):
+        sc.solve(frame, "y", folds=pd.Series(list("uvvu"), index=[3, 2, 1, 0]))
+
+
+def test_folds_that_cannot_be_made_name_the_remedy() -> None:
+    with pytest.raises(BadInput, match="make_folds needs a Dataset, but the data are DataFrame"):
+        make_folds("5", pd.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match='folds: LeaveOneGroupOut needs the group of each row; .*"groups:COLUMN"'):
+        make_folds(LeaveOneGroupOut(), data_of(4))

@@ -7,7 +7,7 @@ import pytest
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data import rows_of_folds
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import folds_from_labels, folds_of
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.rows_of_folds import Measures, OfTrainingRows, RowsOfFolds, fills_of_folds
 from sparsecv_mio.data.weights import Scored, weighted_rows
 from sparsecv_mio.errors import BadInput
@@ -50,7 +50,7 @@ def test_every_fold_sees_rows_of_its_own(
     spec: str, scale: str, within: OfTrainingRows, weights: list[float] | None
 ) -> None:
     data = read() if weights is None else weighted_rows(read(), weights, "w")
-    plan, w = folds_of(spec, data), np.ones(6) if weights is None else np.array(weights)
+    plan, w = make_folds(spec, data), np.ones(6) if weights is None else np.array(weights)
     own = RowsOfFolds.from_dataset(data, plan, within, scale, "fold")
     assert np.array_equal(own.dataset.y, data.y[own.source_rows]) and own.dataset.holes is None
     for fold in range(plan.k):
@@ -106,4 +106,4 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_of_folds, "MOST_ROWS", 50)
     for within in (BY_FOLD, BOTH):
         with pytest.raises(BadInput, match=r"^na-within and scale-within folds: 6 folds would see up to \d+ different"):
-            RowsOfFolds.from_dataset(read(), folds_of("loo", read()), within, "length", "fold")
+            RowsOfFolds.from_dataset(read(), make_folds("loo", read()), within, "length", "fold")

@@ -71,9 +71,11 @@ def test_what_has_no_curves() -> None:
         draw_panel(RECORD, "roc")
     with pytest.raises(BadInput, match="^panel calibration: requires a record of `solve --loss logistic`"):
         draw_panel(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
-    with pytest.raises(BadInput, match="passed from Python; solve again with --folds"):
-        labels = np.arange(DATA.n) % 3
-        PredictedClasses.from_record(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
+    labels = np.arange(DATA.n) % 3
+    record = solve(as_two_classes(DATA), **HOW | {"folds": labels})  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="were made in Python"):
+        PredictedClasses.from_record(record, DATA)
+    assert len(PredictedClasses.from_record(record, DATA, labels).y) == DATA.n
     with pytest.raises(BadInput, match="not the data of the record"):
         PredictedClasses.from_record(RECORD, replace(DATA, X=DATA.X + 1.0))
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.data.folds import folds_of, inner_folds, outer_folds
+from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
@@ -314,7 +314,7 @@ def test_the_seed_draws_the_outer_folds_of_any_folds(folds: str) -> None:
         record = solved_nested(folds=given, seed=seed, taus=1, gammas=1.0)
         assert record.nested is not None and record.nested.outer.seed == seed
         digests.add(record.nested.outer.digest)
-        plan = folds_of(given, data, seed)
+        plan = make_folds(given, data, seed)
         assert sc.verify(record, data, plan if folds == "labels" else None).ok
         if folds != "loo":
             outer = outer_folds(3, plan, data)
