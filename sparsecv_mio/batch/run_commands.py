@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 SHOWN_TASKS = 20
+MIN_SILENT_SECONDS = 30.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
+MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
 FIRST_USE = "a first use on this machine compiles for a minute or two before"  # shown until a task has ended
 BATCH_CODES = (
     "\b\nSettings of a plan, in its table [vary], options of solve, and also test, split,\n"
@@ -141,11 +143,14 @@ class Counted:
         Number of tasks by outcome.
     task_seconds : float
         Total running time of the tasks that ended in this run.
+    latest : float
+        Moment of `time.monotonic` at which the latest task ended, or the run began.
     """
 
     def __init__(self, total: int, states: Iterable[str], workers: int | None) -> None:
         self.total, self.states, self.workers = total, Counter(states), workers
         self.before, self.began = self.states.total(), time.monotonic()
+        self.latest = self.began
         self.task_seconds = 0.0
 
     @classmethod
@@ -175,13 +180,20 @@ class Counted:
         return None if self.workers is None else min(self.workers, self.total - self.n_outcomes)
 
     @property
+    def is_waiting(self) -> bool:
+        """True if no task has ended for so long that the times of earlier tasks do not predict the next one."""
+        total = self.latest - self.began if self.workers is None else self.task_seconds
+        expected = total / max(1, self.n_outcomes - self.before)
+        return time.monotonic() - self.latest > max(MIN_SILENT_SECONDS, MAX_TASK_RATIO * expected)
+
+    @property
     def remaining_seconds(self) -> float | None:
-        """Estimated seconds for the remaining tasks; None before a task of this run has ended.
+        """Estimated seconds for the remaining tasks; None before a task of this run has ended, or while none ends.
 
         On this machine it is computed from the times of the tasks, which do not include compiling.
         """
         now, remaining = self.n_outcomes - self.before, self.total - self.n_outcomes
-        if not now:
+        if not now or self.is_waiting:
             return None
         if self.workers is None:
             return (time.monotonic() - self.began) * remaining / now
@@ -204,6 +216,9 @@ class Counted:
             words += f"; about {math.ceil(remaining):,} s left"
         elif not self.n_outcomes:
             words += f"; {FIRST_USE}"
+        elif self.is_waiting:
+            silent = time.monotonic() - self.latest
+            words += f"; no task has ended for {silent:.0f} s, so no estimate (on a first use each process compiles)"
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 
@@ -223,6 +238,7 @@ def _run_tasks(
         def progress(outcome: TaskOutcome) -> None:
             counted.states[outcome.state] += 1
             counted.task_seconds += outcome.seconds
+            counted.latest = time.monotonic()
             told()
             if steps is not None:
                 steps.write(**_select_numbers(outcome), **counted.numbers())
