@@ -1,4 +1,4 @@
-"""The commands `path`, `near` and `bounds`, which compare models, and `fit` and `export`, one mixed-integer problem."""
+"""The commands `path`, `near` and `bounds`, and the commands `fit` and `export` for one mixed-integer problem."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """A cache of compiled kernels that can be shipped with the package and shared by processes that start together.
 
-A kernel is searched first in the user's folder (in a clone: next to its source files), where it is compiled for the
-processor of this machine. Next come the kernels shipped with the package, if they match numba, Python and the
-processor. If neither has the kernel, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`) fails,
-the kernel is compiled and stored.
+A kernel is first searched in the folder of the user (in a clone: next to its source files), which has kernels for the
+processor of this machine. Then it is searched among the kernels shipped with the package, if they match numba, Python
+and the processor. If it is not found, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`)
+fails, the kernel is compiled and stored.
 
 The name of a file contains everything on which its content depends. The file begins with the digest of the rest, and is
-written under another name before it is renamed. So a process never reads a file that another one has not finished or
-has made from other source files, and a damaged file is ignored. Reading a file unpickles it, which can run code, so a
-folder that other users can write to is not used.
+written under another name before it is renamed. A process therefore never reads a file that is incomplete or comes from
+other source files, and it ignores a damaged file. To read a file is to unpickle it, which can run code. A folder that
+other users can write to is therefore not used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All uses of private modules of numba in the package: types of arguments, and compiled code as bytes.
 
 The oldest and the newest release of numba that pyproject.toml allows were tested. If a release does not have one of
-these names, the import fails, and numba's own cache is used.
+these private names, the import fails, and the cache of numba is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands `sparsecv iacv`, `treecv`, `glru loocv` and `glru stepwise`, and the output of their numbers."""
+"""The commands `sparsecv iacv`, `treecv`, `glru loocv` and `glru stepwise`, and their output."""
 
 from __future__ import annotations
 

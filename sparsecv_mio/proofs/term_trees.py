@@ -1,7 +1,7 @@
 """Trees over terms of several columns that prove lower bounds (thresholds) on objectives by ridge fits.
 
-A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain.
-The ridge fit on all terms of a leaf closes the leaf, or the fits that each leave out one free term.
+A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. A
+leaf is closed by the ridge fit on all its terms, or otherwise by the fits that each leave out one free term.
 """
 
 from __future__ import annotations

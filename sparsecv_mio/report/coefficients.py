@@ -1,4 +1,4 @@
-"""Coefficients in tables: odds ratios, rate ratios with their dispersion, and levels against a reference level."""
+"""Tables of coefficients: odds ratios, rate ratios with the dispersion of counts, and differences between levels."""
 
 from __future__ import annotations
 

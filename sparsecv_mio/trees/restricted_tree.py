@@ -1,8 +1,8 @@
 """Best subsets with limits on groups, parents, signs and factors: one best-first tree for each tau.
 
 A support is identified by its *active* columns: all its columns except those whose coefficient a sign constraint forces
-to zero. Its sign-constrained fit equals the plain ridge fit on its active columns, so a refit on these gives the
-coefficients.
+to zero. Its sign-constrained fit equals the plain ridge fit on its active columns, so a refit on the active columns
+gives the coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
 the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise
