@@ -257,7 +257,8 @@ OPTIONS = {
                "Folds: K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
                "(time series, without the GAP rows before each fold), blocks:B (blocks of B rows), holdout:F (one "
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
-               "keep groups together), column:COLUMN or file:F (a fold label per row). [10]"),
+               "keep groups together), column:COLUMN or file:F (a fold label per row). "
+               "[10; with --loss logistic, where K means stratified:K, stratified:10]"),
         Option("seed", int, None, "N", "Seed of the shuffle; outer folds are drawn with it for any --folds. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
@@ -316,7 +317,8 @@ OPTIONS = {
                "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
                check=_check_gap),
         Option("time_limit", float, None, "S",
-               "Stop after S seconds, with valid bounds; none: no limit. [none]",
+               "Stop after S seconds, with valid bounds; none: no limit. The time for compiling, at the first run on a "
+               "machine, does not count. [none]",
                check=_check_seconds),
         Option("threads", int, None, "N", "Number of threads. [all cores]",
                check=partial(check_whole, least=1, most=MOST_THREADS)),

@@ -536,10 +536,10 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return int(np.sum(same[folds.which] & ~np.asarray(folds.decided)))
 
     def __repr__(self) -> str:
-        minimum, reported = self._answer()
-        return f"Record({minimum}\n{reported})" if minimum else f"Record({reported})"
+        minimum, reported = self.answer_lines()
+        return f"Record({minimum}; {reported})" if minimum else f"Record({reported})"
 
-    def _answer(self) -> tuple[str, str]:
+    def answer_lines(self) -> tuple[str, str]:
         """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""
         nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
         averaged = self.average
@@ -639,7 +639,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
         lines = [
-            *filter(None, self._answer()),
+            *filter(None, self.answer_lines()),
             f"on held-out rows{'' if self.average is None else ', model of the pair'}: {self.accuracy_line()}",
             *([] if self.classes is None else [self._class_sentence(self.classes)]),
             *([] if self.counts is None else ["the half deviance is certified; the model predicts the expected count"]),

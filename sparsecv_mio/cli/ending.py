@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 200  # characters for a file or a pipe: wide enough for every table
+PADDING = re.compile(" +$", re.MULTILINE)  # blanks with which tables fill their lines
 LONGEST_WORD = 160  # characters; a longer word of a message is shortened in its middle
 
 
@@ -123,7 +125,7 @@ def _drop(stream: TextIO) -> None:
 def render_text(printer: Callable[[Console], None], stream: TextIO) -> str:
     """Return the output of a printer for a stream, in its width and colours.
 
-    The width of a pipe or file is the variable COLUMNS, or else `PIPE_WIDTH` characters.
+    The width of a pipe or file is the variable COLUMNS, or else `PIPE_WIDTH` characters; lines end without blanks.
     """
     from sparsecv_mio.report.layout import DataConsole
 
@@ -133,7 +135,7 @@ def render_text(printer: Callable[[Console], None], stream: TextIO) -> str:
         file=text, width=width, force_terminal=terminal or None, highlight=False, markup=False, emoji=False
     )
     printer(console)
-    return text.getvalue()
+    return text.getvalue() if terminal else PADDING.sub("", text.getvalue())
 
 
 def show(printer: Callable[[Console], None], json: str | None = None) -> SparseCVError | None:

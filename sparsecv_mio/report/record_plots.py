@@ -635,8 +635,11 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
 
 def _headline(record: AnyRecord) -> str:
     """Return the target and the answer as text."""
-    answer = repr(record).partition("(")[2][:-1].replace(", inf]", ", ?]")
-    return f"{figures.short([record.data.target])[0]}, {answer}"
+    if isinstance(record, Record):
+        answer = "\n".join(filter(None, record.answer_lines()))
+    else:
+        answer = repr(record).partition("(")[2][:-1]
+    return f"{figures.short([record.data.target])[0]}, {answer.replace(', inf]', ', ?]')}"
 
 
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}

@@ -174,8 +174,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
 
 def _folds(record: Record | CommonRecord) -> Section:
     folds = record.folds
-    seed = "none" if folds.seed is None else str(folds.seed)
-    facts = ("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)
+    facts = ("folds", record_words.describe_folds(folds)), ("digest", folds.digest)
     return Section("Folds", (Facts(facts),))
 
 
@@ -394,10 +393,12 @@ def open_sentences(record: Record) -> list[str]:
         f" The nested CV error, {format_number(record.nested.error)}, is not minimised, but it is an estimate too."
     )  # fmt: skip
     between = "" if record.continuous is not None else " Values of gamma between those of the grid are not covered."
-    lines.append(
-        "The error on new rows: the CV error was minimised over the grid, and is therefore likely to be slightly too "
-        f"small.{nested}{between}"
+    chosen = (
+        "the CV error was minimised over the grid, and is therefore likely to be slightly too small"
+        if record.least is None
+        else f"{record.rule} chose the pair by the CV errors of the grid, so its CV error may be slightly too small"
     )
+    lines.append(f"The error on new rows: {chosen}.{nested}{between}")
     return lines
 
 

@@ -186,9 +186,11 @@ class Rule:
 
         Examples
         --------
-        >>> RULES[0].describe()
-        'requires method auto, joint, algorithm1 or grid'
+        >>> RULES[0].describe(), Rule("stability", "one_se", (False,), "").describe()
+        ('requires method auto, joint, algorithm1 or grid', 'not supported with one-se')
         """
+        if self.words == (False,):
+            return f"not supported with {option_name(self.other)}"
         *most, last = [format_setting(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
         return f"requires {option_name(self.other)} {before}{last}"
@@ -367,9 +369,13 @@ class SearchOptions:
         unasked, vendors = value in (DEFAULTS[rule.option], ()), rule.words is VENDORS and setting != NATIVE
         if unasked or setting in rule.words or vendors:
             return ""
-        text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
+        values = value if isinstance(value, tuple) else (value,)
+        text = ",".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
         named = "" if value is True or holder is not self else f" {text}"
-        return f"{option_name(rule.option)}{named}: {rule.describe()}, not {format_setting(setting)} ({rule.why})"
+        said = f"{option_name(rule.option)}{named}: {rule.describe()}"
+        if rule.words == (False,):
+            return f"{said} ({rule.why}); leave one of the two out"
+        return f"{said}, not {format_setting(setting)} ({rule.why})"
 
     @property
     def workers(self) -> int:

@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput
         ({"cpu_limit": -1.0}, "cpu_limit: -1 is out of range"),
         ({"stability": "much"}, "stability: 'much' is not a weight; give a number from 0"),
         ({"stability": -1}, "stability: -1 is not a weight"),
-        ({"stability": 1.0, "one_se": True}, "stability 1.0: requires one_se off, not on"),
+        ({"stability": 1.0, "one_se": True}, "stability 1: not supported with one_se .*; leave one of the two out$"),
         ({"method": "rnds"}, "method: unknown word 'rnds' .did you mean 'rounds'"),
         ({"scale": "long"}, "scale: unknown word 'long'"),
         ({"scale": 1}, "scale: 1 is not a text; give a text in quotes"),

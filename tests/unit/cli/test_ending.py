@@ -166,3 +166,10 @@ def test_a_linked_checkpoint_stays_a_link(tmp_path: Path) -> None:
     assert run([*SOLVE, "--checkpoint", str(link)]) == 0
     assert link.is_symlink() and (tmp_path / "run.ck").is_file()
     assert run([*SOLVE, "--resume", str(link)]) == 0 and link.is_symlink()
+
+
+@pytest.mark.parametrize("words", [SOLVE, ["path", *SOLVE[1:4], "--gamma", "0.1"], ["inspect", *SOLVE[1:4]]])
+def test_lines_of_a_pipe_end_without_blanks(words: list[str], capsys: Said) -> None:
+    assert run(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 5 and lines == [line.rstrip() for line in lines]

@@ -174,3 +174,14 @@ def test_paths_and_fits(path: PathRecord) -> None:
     assert [(row[0], row[5]) for row in table.rows] == [(str(row.tau), ", ".join(row.support)) for row in path.path]
     fit = fit_one(data(), tau=2, gamma=0.1)
     assert facts(report_of(fit))["objective"] == format_number(fit.objective)
+
+
+def test_the_pair_of_a_rule_is_not_said_to_be_minimised() -> None:
+    for rule, words in (
+        (False, "the CV error was minimised over the grid"),
+        (True, "standard-error rule chose the pa"),
+    ):
+        record = cross_validate(data(), "5", gammas=[0.01, 1.0], taus=[1, 2, 3], one_se=rule)
+        assert (record.least is not None) == rule
+        assert words in open_sentences(record)[-1] and "\n" not in repr(record)
+        assert facts(report_of(record))["folds"] == "5 random folds (seed 0)"

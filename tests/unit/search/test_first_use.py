@@ -39,7 +39,7 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
     done, seen = list[str](), list[Progress]()
 
     def run(stop: threading.Event | None) -> None:
-        assert [state.stage for state in seen] == [f"{COMPILING}: up to about 7 s"]
+        assert [state.stage for state in seen] == [f"{COMPILING}: about 7 s on an idle core, not part of a time limit"]
         compile_first(needs, None)  # the tiny run asks too
         time.sleep(0.01)
         done.append("run")
@@ -53,7 +53,7 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
 
 
 def test_without_progress_it_is_a_warning(stored: list[str]) -> None:
-    with pytest.warns(UserWarning, match=f"{COMPILING}: up to about 7 s"):
+    with pytest.warns(UserWarning, match=f"{COMPILING}: about 7 s on an idle core, not part of a time limit"):
         compile_first(FirstUse("some", 7.0, lambda stop: None), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
