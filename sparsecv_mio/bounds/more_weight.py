@@ -7,7 +7,7 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 
 At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept, and one V_1
 holds for all folds. The difference between V_t and the minimum lowers the bound by 1 / t of this difference. On the
-other hand, the minimiser of f + t h fits the held-out rows better than b* does. This lowers the bound, and more so for
+other hand, the minimiser of f + t h fits the held-out rows better than b*. This lowers the bound, and more so for
 larger t. Large weights therefore give the best bounds if relaxations are far from the minimum, as with small penalties.
 Small weights give the best bounds if a fold contains rows that no model fits.
 
