@@ -202,10 +202,8 @@ def compile_first(
         return 0.0
     if check is not None:
         check()
-    begin, words = (
-        time.monotonic(),
-        f"{COMPILING}: about {needs.seconds:.0f} s on an idle core, not part of a time limit",
-    )
+    begin = time.monotonic()
+    words = f"{COMPILING}: about {needs.seconds:.0f} s on an idle core, not part of a time limit"
     if _under_way:
         pass  # announced by the purpose whose tiny run this is
     elif progress is not None:
