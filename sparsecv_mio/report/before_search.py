@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 OR_DROP = "or drop the column"  # end of the note on a column with unreadable cells
 COLUMNS_SHOWN = 40  # maximum number of columns shown by default
 HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
+MANY_LONE_FOLDS = 20  # folds with columns of their own, logistic loss; 70 took eight times as long as shared columns
 SURE_OF_CLASSES = 20  # features, logistic loss; on one core 30 took 29 s (breast cancer), 33 took 129 s (ionosphere)
 
 
@@ -148,7 +149,13 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     cells, squares = len(gammas) * len(sizes) * found.folds, loss.is_quadratic
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
-    if found.p <= (SMALL if squares else SURE_OF_CLASSES):
+    alone = f"--na-within {Within.FOLDS}" in found.options
+    if alone and not squares and found.folds > MANY_LONE_FOLDS:
+        hope = (
+            f"the time is not forecast: with --na-within folds, each of the {found.folds} folds is searched alone; "
+            "fewer folds (such as groups:COLUMN:10), or imputation from all rows, shorten the run"
+        )
+    elif found.p <= (SMALL if squares else SURE_OF_CLASSES):
         compiled = "expect a certified choice within a minute (the first run on a machine also compiles)"
         hope = "expect a certified choice in seconds" if squares else compiled
     elif found.p <= HOPEFUL:

@@ -17,6 +17,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import ColumnFacts, Inspection, inspect_file
 from sparsecv_mio.digits import format_interval
 from sparsecv_mio.report.before_search import print_bounds, print_inspection
+from sparsecv_mio.targets import Loss
 
 from .printing import data
 from .printing import printed as printed_from_printing
@@ -59,6 +60,17 @@ def test_counts_have_a_size_of_their_own() -> None:
         "7 gammas from 0.067 to 67, tau 1 to 8: 560 subproblems" in text
         and "expect a certified choice within a minute" in text
     )
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize(("folds", "within"), [(10, True), (70, True), (70, False)])
+def test_folds_with_columns_of_their_own_are_not_promised_soon(loss: Loss, folds: int, within: bool) -> None:
+    options = ("--na mean", *["--na-within folds"] * within)
+    found = Inspection(140, (column("x"), column("y")), "y", 4, 0, options, 140, 8, folds=folds, loss=Loss(loss))
+    text = printed(found)
+    slow = loss != "squared" and folds == 70 and within
+    assert ("the time is not forecast: with --na-within folds, each of the 70 folds" in text) == slow
+    assert ("expect a certified choice" in text) != slow
 
 
 def test_findings() -> None:
