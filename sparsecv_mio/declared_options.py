@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Method, Missing, Model, Scale, Within
 
@@ -203,6 +204,14 @@ class Option:
 
 
 _FEATURES = "A,B,..."
+
+
+def _describe_gammas(grid: str) -> str:
+    """Return a grid `LO:HI:COUNT` in words."""
+    low, high, count = grid.split(":")
+    return f"{count} values from {float(low):g} to {float(high):g}"
+
+
 _GAMMAS_OF_LOSSES = ", ".join(
     f"with {loss} loss, {{2}} values from {{0:g}} to {{1:g}}".format(*loss.target.gammas_over_rows)
     for loss in Loss
@@ -226,36 +235,41 @@ OPTIONS = {
                "an error]"),
         Option("comment", str, None, "CHAR", "Skip lines that begin with this character. [none]"),
         Option("skip_lines", str, None, "LINES",
-               "Skip these lines of a text table, such as titles, units and totals, by number: 1:3,32. [none]"),
+               "Numbers of the lines of a text table to skip, such as titles, units and totals: 1:3,32. [none]"),
         Option("encoding", str, "utf-8", "NAME", "Character encoding of a text table. [utf-8]"),
-        Option("header", bool, True, "", "The first line has data: the columns are named x0, x1, ..."),
-        Option("index_col", str, None, "C", "Column that only numbers the rows, by name or position. [none]"),
+        Option("header", bool, True, "", "The first line of the file contains data, not names; the columns are named "
+                                         "x0, x1, ..."),
+        Option("index_col", str, None, "C", "Column of row numbers, by name or position; it is ignored. [none]"),
         Option("na", str, Missing.ERROR, "",
-               "Treatment of missing values (empty values, NA and similar): error stops, drop drops their rows, mean "
-               "and median impute them from all rows of the column, held-out rows included.", Missing),
+               "Treatment of missing values (empty values, NA and similar). error: stop with a message; drop: remove "
+               "rows with missing values; mean, median: impute from all rows, including held-out rows (`solve "
+               "--na-within folds`: from the training rows of each fold).", Missing),
         Option("na_indicator", bool, False, "",
-               "With --na mean or median: add a 0/1 column next to every imputed column that marks its missing "
+               "With --na mean or median: add, next to every imputed column, a 0/1 column that marks the missing "
                "values."),
         Option("na_values", str, (), "V,W,...", "Additional missing-value codes, such as -999 or refused. [none]"),
         Option("keep_default_na", bool, True, "",
-               "Treat NA, null, none and similar words as text: only empty values and those of --na-values are "
+               "Treat NA, null, none and similar words as text; only empty values and the codes of --na-values are "
                "missing."),
         Option("encode", str, Encode.ERROR, "",
-               "Treatment of text columns: error stops, onehot makes a 0/1 column for every value, ordinal uses ranks "
-               "in the order given by --order or by the data. Two opposite values (no, yes) become 0 and 1.", Encode),
+               "Treatment of text columns. error: stop with a message; onehot: make a 0/1 column for every value (for "
+               "two opposite values, such as no and yes, a single 0/1 column); ordinal: use ranks 0, 1, ... in the "
+               "order given by --order or by the data.", Encode),
         Option("order", str, (), "C=A<B<...",
-               "Encode a text column by ranks 0, 1, ... in this order, for any --encode: 'size=small<medium<large'. "
-               "May be repeated. [order given by the data]",
+               "Encode a text column by ranks 0, 1, ... in the order given here, whatever the value of --encode: "
+               "'size=small<medium<large'. May be repeated. [order given by the data]",
                several=True),
         Option("dates", str, (), "PART,...",
-               "Convert date columns to numbers: days (since 1970-01-01), or some of year, month, weekday (Monday is "
-               "1), in columns such as sold.year. Add dayfirst or monthfirst if the order is ambiguous. [error]"),
+               "Convert date columns to numbers. days: days since 1970-01-01; year, month, weekday (Monday is 1): a "
+               "column for each of these parts, such as sold.year. Add dayfirst or monthfirst if the order is "
+               "ambiguous. [error]"),
         Option("weights", str, None, "COLUMN",
                "Weight of each row in fits and errors: a column, or file:F with one number a line. Weights are at "
                "least 0; a row of weight 0 is dropped. [1]"),
         Option("folds", str, "10", "SPEC",
                "Folds: K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
-               "(time series, without the GAP rows before each fold), blocks:B (blocks of B rows), holdout:F (one "
+               "(time series; the GAP rows before each fold are not used for training), blocks:B (blocks of B rows), "
+               "holdout:F (one "
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, where K means stratified:K, stratified:10]"),
@@ -264,26 +278,31 @@ OPTIONS = {
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
                "and `path` also take an interval LO..HI, which covers every value. "
-               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}; {_GAMMAS_OF_LOSSES}, divided by n_train]"),
+               f"[{_describe_gammas(DEFAULT_GAMMAS)}; {_describe_gammas(WIDE_GAMMAS)} if there are at least as many "
+               f"features (p) as training rows (n_train); {_GAMMAS_OF_LOSSES}, both divided by n_train]"),
         Option("tau", str, None, "LIST",
                "Model sizes (numbers of features): K, LO:HI (inclusive) or a list; 0 is the model without features; "
-               "log: all sizes with tau log tau <= min(p, n_train). [1:p if p <= 30, else 1 to n_train / 8 (at least "
-               "10, at most 50), and p if p <= 300 and p < n_train]"),
+               "log: all sizes with tau log tau <= min(p, n_train), where p is the number of features and n_train the "
+               "number of training rows. [1:p if p <= 30; otherwise 1 to n_train / 8, but at least to 10 and at most "
+               "to 50, and also p if p <= 300 and p < n_train]"),
         Option("force_in", str, (), _FEATURES,
-               "Features of every model, by name (a text column: all its levels) or by position among the features. "
-               "They are penalised and count towards --tau. [none]"),
+               "Features that every model contains, by name (a text column: all its levels) or by position among the "
+               "features. They are penalised and count in --tau. [none]"),
         Option("adjust", str, (), _FEATURES,
-               "Adjustment columns: in every model, not penalised, and not counted in --tau. [none]"),
+               "Adjustment columns. Every model contains them; they are not penalised and do not count in --tau. "
+               "[none]"),
         Option("force_out", str, (), "C,D,...", "Features that no model may use. [none]"),
         Option("count", str, (), "factors|columns",
                "Unit that --tau counts. factors: all levels of a text column (--encode onehot) enter together and "
                "count as one feature; columns: each column enters and counts separately. [columns; `solve` uses "
-               "factors where a note states it]"),
+               f"factors if these are at most {SMALL} features and there are at most {FEW_FOLDS} folds, and prints a "
+               "note]"),
         Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",
-               "strong or weak: features named as products (a:b, a*b, a b, a^2) enter only with all, or at least one, "
-               "of their factors. AB=A,B: AB only with A and B; AB=A|B: AB only with A or B. May be repeated. [none]",
+               "strong: a feature whose name is a product (a:b, a*b, a b, a^2) enters only with all its factors; "
+               "weak: only with at least one of them. AB=A,B: AB enters only with A and B; AB=A|B: only with A or B. "
+               "May be repeated. [none]",
                several=True),
         Option("nonnegative", str, (), _FEATURES,
                "Features whose coefficients must be at least 0; all: every feature. [none]"),
@@ -307,12 +326,14 @@ OPTIONS = {
                "Scale of the columns that the penalty uses: length (centred, unit l2 norm), variance (unit variance) "
                "or none. [length]", Scale),
         Option("scale_within", str, Within.ALL, "",
-               "Rows that --scale uses: all rows, or in each fold its training rows (folds).", Within),
+               "Rows from which the scales of --scale are computed. all: all rows; folds: in each fold, only its "
+               "training rows.", Within),
         Option("na_within", str, Within.ALL, "",
-               "Rows from which --na mean and median impute: all rows, or in each fold its training rows (folds). The "
-               "full-data model imputes from all rows.", Within),
+               "Rows from which --na mean and median impute. all: all rows; folds: in each fold, only its training "
+               "rows (all rows for the full-data model).", Within),
         Option("intercept", str, Intercept.FOLD, "WORD",
-               "fold (free in every training set), global (centre once on all rows) or none. [fold]", Intercept),
+               "Intercept. fold: estimated in every training set; global: columns and target are centred once, on all "
+               "rows; none: no intercept. [fold]", Intercept),
         Option("gap", float, 1e-4, "G",
                "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
                check=_check_gap),
@@ -324,47 +345,54 @@ OPTIONS = {
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
         Option("one_se", bool, False, "",
-               "Report and refit the one-standard-error pair (the smallest tau) instead of the pair with the minimum "
-               "CV error, which is printed in a separate line."),
+               "Report and refit the one-standard-error pair (the smallest tau whose CV error is within one standard "
+               "error of the minimum) instead of the pair with the minimum CV error, which is printed in a separate "
+               "line."),
         Option("stability", str, None, "WEIGHT|nested",
                "Report the pair that minimises CV error + WEIGHT x instability. The instability is the largest change "
                "in the losses of all rows when one fold is held out. nested: choose the weight by nested CV, which "
                "takes about six times as long. [none]"),
         Option("model", str, Model.PAIR, "",
-               "Model for predictions. pair: the best subset at the reported pair. average: the average of the "
-               "near-optimal pairs, weighted by how close their errors are to the best one, approximated with the "
-               "fewest features that stay close to it. The certificate refers to the pair in both cases.", Model),
+               "Model for predictions. pair: the best subset at the reported pair. average: the weighted average of "
+               "the near-optimal pairs (the smaller the CV error, the larger the weight), replaced by the model with "
+               "the fewest features whose predictions are close to those of the average. The certificate refers to "
+               "the pair in both cases.", Model),
         Option("own_error", bool, False, "",
-               "With --model average: also estimate the error of the averaged model by averages within every fold. "
-               "Optimistic, because the weights used the held-out rows, but much cheaper than --nested."),
+               "With --model average: also estimate the error of the averaged model, from one averaged model per "
+               "fold. This estimate is optimistic, because the weights used the held-out rows, but takes much less "
+               "time than --nested."),
         Option("method", str, Method.AUTO, "",
                "Search method. rounds: all subproblems in rounds of growing effort, with shared work; joint: "
                "best-first over all pairs, one MIO problem at a time; algorithm1: bounds, then one MIO problem at a "
-               "time (the "
-               "paper's algorithm); grid: an MIO problem for every subproblem (baseline); bounds: certified bounds "
-               "only, without branching (exit code 3 if they do not certify the choice); descent: gamma and tau in "
-               "turn, between the smallest and the largest gamma given, until no single change improves the pair. "
-               "[auto: rounds, the fastest; joint with another --backend than native]",
+               "time (the paper's algorithm); grid: an MIO problem for every subproblem (baseline); bounds: certified "
+               "bounds only, without branching (exit code 3 if they do not certify the choice); descent: gamma and "
+               "tau are "
+               "changed in turn, between the smallest and the largest given gamma, until no single change improves "
+               "the pair. [auto: rounds, the fastest method; joint if --backend is not native]",
                Method),
         Option("backend", str, "native", "B",
-               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. Any backend "
-               "but native implies --method joint. [native]"),
+               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. A backend "
+               "other than native implies --method joint. [native]"),
         Option("formulation", str, None, "F",
-               "MIO formulation of the backend, such as benders of gurobi. [the first that `sparsecv backends` lists]"),
+               "MIO formulation of the backend, such as benders for gurobi. [the first that `sparsecv backends` "
+               "lists]"),
         Option("solver_option", str, (), "NAME=VALUE",
-               "Option of the backend's solver by its name there, such as MIPFocus=1 of gurobi. May be repeated. "
+               "Option of the solver, under the name that the solver uses, such as MIPFocus=1 for gurobi. May be "
+               "repeated. "
                "Tolerances and limits cannot be changed, because the certificate depends on them. [none]",
                several=True),
         Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIO problems. [none]",
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
-               "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches gamma between "
-               "the neighbours of the reported value; stored separately, as `refined`."),
+               "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches for a better "
+               "gamma between the neighbours of the reported gamma, and stores it separately, in the field `refined`."),
         Option("sources", str, (), "NAME,...|-NAME,...",
-               "Bounding methods that the search uses, or with a minus sign (--sources=-NAME) those that it does not "
-               "use; all, none. The answer is the same. `--sources help` lists them. [all]"),
+               "Bounding methods that the search uses; with a minus sign (--sources=-NAME), those that it does not "
+               "use; all and none are accepted too. The answer does not depend on this option. `--sources help` lists "
+               "the methods. [all]"),
         Option("oracles", str, None, "LIST|none",
-               "Deprecated, without effect: some of glru, iacv, treecv. Use --sources. [none]"),
+               "Deprecated, has no effect; use --sources. Accepted values: some of glru, iacv, treecv, or none. "
+               "[none]"),
         Option("by", str, None, "",
                "Value by which models are ranked. cv: the CV error of the same features in every fold; objective: the "
                "training objective on all rows. [cv; objective with --loss logistic]", By),
@@ -377,10 +405,10 @@ OPTIONS = {
         Option("progress_json", str, None, "FILE",
                "Write progress as JSON lines to this file, for schedulers and other programs. [none]"),
         Option("scheduler", str, None, "ADDRESS",
-               "Address of a dask scheduler, tcp://HOST:PORT, whose workers do the work. [none]"),
+               "Address of a dask scheduler, tcp://HOST:PORT, whose workers run the search. [none]"),
         Option("json", str, None, "FILE", "Write the record to this file; - is standard output. [none]"),
         Option("proof", str, None, "FILE", "Write a proof of the bounds to this file, for `sparsecv check`. [none]"),
-        Option("full", bool, False, "", "Print a table for every gamma, not a summary."),
+        Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "", "Print only the answer: no progress, tables, hints or warnings.",
                letter="-q"),
     )

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 OUTPUTS = ("compare.csv", "compare.md")
 
 COMPARE_CODES = (
-    "Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
-    "solve anything, 130 interrupted (what was measured is written)."
+    "Exit codes: 0 done (the table shows where a backend reached a limit), 2 bad input, 4 no backend could solve a "
+    "problem, 130 interrupted (partial results are written)."
 )
 
 
@@ -43,14 +43,16 @@ class CompareRequest:
     tau: str = option(..., "LIST", "Model sizes: 2,5,8 or LO:HI.")
     gamma: str = option(..., "LIST", "Ridge weights, such as 0.01,0.1,1.")
     out: str = option(..., "DIR", "Output folder for compare.csv and compare.md.")
-    target: str | None = option(None, "T", "Column to predict: one for all files, or one for each file.", also="-t")
+    target: str | None = option(
+        None, "T", "Columns to predict: one name for all files, or one name for each file (A,B,...).", also="-t"
+    )
     reading: Given = group(OF_TABLES)
     losses: Given = group(LOSSES)
     weights: str | None = None
     backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation.")
     folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]")
     seed: int | None = None
-    repeats: int = option(3, "N", "Number of runs of each problem; medians are shown.", least=1, most=10**6)
+    repeats: int = option(3, "N", "Number of runs of each problem; the table shows medians.", least=1, most=10**6)
     units: Given = group(UNITS)
     stopping: Given = group(STOPPING | {"gap": 1e-7})
     threads: int = option(1, "N", "Number of threads of each solver.")
@@ -65,7 +67,8 @@ def compare(
 ) -> int:
     """Solve the same MIO problems with several backends and compare time, work, bounds and answers.
 
-    Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
+    Runs of different backends are interleaved. The times exclude compilation and the start of licences. Objectives are
+    computed by exact refits.
     """
     gammas = model_space.gammas(request.gamma)
     folder = _folder(request.out)

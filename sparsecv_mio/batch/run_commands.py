@@ -33,7 +33,7 @@ MIN_SILENT_SECONDS = 30.0  # seconds without a finished task before the estimate
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
 FIRST_USE = "a first use on this machine compiles for a minute or two before"  # shown until a task has ended
 BATCH_CODES = (
-    "\b\nSettings of a plan, in its table [vary], options of solve, and also test, split,\n"
+    "\b\nSettings in the table [vary] of a plan: the options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"
     + "".join(
         f"{line}\n"
@@ -41,28 +41,30 @@ BATCH_CODES = (
         for line in wrap(f"{panel}: {', '.join(names)}", 76, initial_indent="  ", subsequent_indent="    ")
     )
     + "\n"
-    "A task is named by a digest of its data, settings and version: one that is done is never done again, whatever "
-    "the plan is called, and a batch that was killed is carried on by the same command. Exit codes: 0 every task is "
-    "done, 1 some failed, 2 bad input, 3 some met a limit, 130 interrupted."
+    "A task that is done is not run again, even under another plan name: its identifier is a digest of its data, "
+    "settings and version. To continue an interrupted batch, run the same command again. Exit codes: 0 all tasks "
+    "done, 1 some tasks failed, 2 bad input, 3 some tasks reached a limit, 130 interrupted."
 )
 
 
 @with_declared_options()
 def batch(
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="TOML file with data sets and settings; or the word status.")
+        str, typer.Argument(metavar="PLAN", help="TOML file with data sets and settings; or the word status, to show "
+                                                 "the progress of a batch.")
     ],
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="With status: folder of a batch.", show_default=False)
+        str | None, typer.Argument(metavar="[DIR]", help="With status: folder of the batch.", show_default=False)
     ] = None,
     out: str | None = option(None, "DIR", "Output folder."),
     workers: int | None = option(None, "N", "Number of processes, one thread each. [all cores]", least=1, most=4096),
     scheduler: str | None = None,
     progress_json: str | None = None,
     retry: bool = option(False, "", "Rerun tasks that failed or reached a limit, with 4 times the time limit."),
-    dry_run: bool = option(False, "", "List the tasks and those not yet done, without running any."),
-    index: int | None = option(None, "I", "Run part I (from 0) of the --of parts of a job array."),
-    of: int | None = option(None, "N", "Number of jobs in the array.", least=1),
+    dry_run: bool = option(False, "", "List the tasks and the remaining tasks, without running any."),
+    index: int | None = option(None, "I", "Run part I of a job array; the first part is 0, and --of gives the number "
+                                          "of parts."),
+    of: int | None = option(None, "N", "Number of parts of the job array.", least=1),
     change: list[str] | None = option(None, "NAME=VALUES", "Override a setting of the plan or of its designs: "
                                       "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated.", flag="--set"),
     clean: bool = option(False, "", "Remove results that the plan does not contain, such as those of an earlier plan."),
@@ -74,7 +76,7 @@ def batch(
     if folder is not None:
         raise BadInput(f"PLAN: give one plan at a time, without the argument {folder!r}")
     if out is None:
-        raise BadInput("--out: is missing; name the folder for the results")
+        raise BadInput("--out is missing; name the folder for the results")
     _check_shares(index, of, workers, scheduler)
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
@@ -106,8 +108,8 @@ def _check_shares(index: int | None, of: int | None, workers: int | None, schedu
         raise BadInput("--index and --of require each other; for example --index 0 --of 4")
     if workers is not None and scheduler is not None:
         raise BadInput(
-            "--workers: sets processes on this machine, but --scheduler uses those of a cluster; leave out one of the "
-            "two"
+            "--workers: cannot be combined with --scheduler, because the cluster determines the number of workers; "
+            "leave out one of the two"
         )
 
 
@@ -115,7 +117,7 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
     for path in stale:
         path.unlink(missing_ok=True)
     if stale and not quiet:
-        ending.tell(f"{several(len(stale), 'result')} of earlier plans removed")
+        ending.tell(f"removed {several(len(stale), 'result')} of earlier plans")
 
 
 def _remaining_tasks(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
@@ -211,7 +213,7 @@ class Counted:
         running = "" if self.running is None else f", {self.running:,} running"
         words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
         if met := self.states["limit"]:
-            words += f", {met:,} met a limit"
+            words += f", {met:,} reached a limit"
         if (remaining := self.remaining_seconds) is not None:
             words += f"; about {math.ceil(remaining):,} s left"
         elif not self.n_outcomes:
@@ -324,19 +326,19 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
 
     counts = Counter(outcome.state for outcome in found)
     all_of = "" if total is None else f" of {total:,}"
-    words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} met a limit, {counts['failed']:,} failed"
+    words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} reached a limit, {counts['failed']:,} failed"
     remaining = "" if total is None or total == len(found) else f", {total - len(found):,} left"
-    screen.print(f"{words}{remaining}; results in {place.path}", markup=False, soft_wrap=True)
+    screen.print(f"{words}{remaining}; results are in {place.path}", markup=False, soft_wrap=True)
     failures = [outcome for outcome in found if outcome.state == "failed"]
     for failed in failures[:MOST_NAMED]:
         settings = format_settings(failed.task["settings"])
         where = f" (traceback in {place.place(failed.address)})" if failed.traceback else ""
         screen.print(f"failed: {failed.task['data']} {settings}: {failed.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > MOST_NAMED:
-        screen.print(f"and {len(failures) - MOST_NAMED} more; `sparsecv collect` lists them", markup=False)
+        screen.print(f"{len(failures) - MOST_NAMED} more tasks failed; `sparsecv collect` lists them", markup=False)
     if stale := len(place.stale()):
-        words = f"{several(stale, 'result')} of earlier plans in the folder, not counted"
-        screen.print(f"{words}; --clean removes them", markup=False)
+        words = f"the folder also has {several(stale, 'result')} of earlier plans; they are not counted"
+        screen.print(f"{words}, and --clean removes them", markup=False)
 
 
 def _print_status(folder: str | None) -> int:
@@ -382,21 +384,22 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     return ending.deliver(0, show)
 
 
-COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (see its row), 2 bad input."
+COLLECT_CODES = "Exit codes: 0 table written, 1 a record was not verified (see its row), 2 bad input."
 
 
 @with_declared_options()
 def collect(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
     out: str = option(..., "FILE", "Output table, .parquet or .csv.", also="-o"),
-    level: str = option("tasks", "tasks|pairs|folds|sources", "Meaning of a row: a task, a pair (gamma, tau) of its "
-                        "grid, a fold of its reported pair, or a bounding method of its search."),
-    verify: bool = option(True, "", "Do not check the records against their data."),
+    level: str = option("tasks", "tasks|pairs|folds|sources", "Content of a row: a task, a (tau, gamma) pair of the "
+                                                              "grid, a fold of the reported pair, or a bounding "
+                                                              "method of the search."),
+    verify: bool = option(True, "", "Do not verify the records against their data."),
     every: bool = option(False, "", "Include results of earlier plans in the folder.",
                          flag="--all"),
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Make one tidy table of the results of a batch: settings, numbers and where they come from in columns."""
+    """Make one table of the results of a batch, with columns for settings, results and their sources."""
     if not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"{folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote")
     session.check_outputs({"--out": out})
@@ -411,9 +414,9 @@ def collect(
     wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
     checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
     failed = int((frame["state"] == "failed").sum())
-    words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not"
+    words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not verified"
     if verify:
-        words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
+        words += f", {len(frame) - checked - failed:,} without a record to verify, {failed:,} from failed tasks"
     if not every and (stale := len(place.stale())):
         words += f"; {stale:,} results of earlier plans are not included (--all includes them)"
     return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TESTED = "test_error"
-USUAL = f"{TESTED}, or cv_error without it"
+USUAL = f"{TESTED}, or cv_error if {TESTED} is missing"
 KINDS = ("profile", "box", "lines")  # kinds of figures of many runs
 
 
@@ -34,13 +34,19 @@ class RunSelection:
         None, "COLUMN=A,B", "Use only runs with one of these values in the column. May be repeated. [all]"
     )  # fmt: skip
     relative: str | None = option(
-        None, "COLUMN=VALUE", "Divide by the value of the run on the same problem that has this value. [none]"
+        None,
+        "COLUMN=VALUE",
+        "Divide by the number of the run on the same problem that has this value in the column. [none]",
     )
-    reduction: str | None = option(None, "COLUMN=VALUE", "Show the reduction in % relative to that run. [none]")
+    reduction: str | None = option(
+        None,
+        "COLUMN=VALUE",
+        "Show the reduction in % relative to the run on the same problem that has this value in the column. [none]",
+    )
     problem: str | None = option(
         None, "A,B,...", "Columns that identify a problem. [data,folds,seed,test,split]"
     )  # fmt: skip
-    name: list[str] | None = option(None, "LABEL=WORDS", "Replacement for a label. May be repeated. [none]")
+    name: list[str] | None = option(None, "LABEL=WORDS", "Text to show instead of a label. May be repeated. [none]")
 
     @property
     def names(self) -> dict[str, str]:
@@ -55,8 +61,8 @@ class RunSelection:
     def words(self, value: str) -> str:
         """Return the name of a number of these runs."""
         if self.reduction is not None:
-            return f"{value}, % less than {self.reduction}"
-        return value if self.relative is None else f"{value} over that of {self.relative}"
+            return f"{value}, reduction in % relative to {self.reduction}"
+        return value if self.relative is None else f"{value} divided by that of {self.relative}"
 
     def read(self, path: str, values: Sequence[str], option: str = "--value") -> tuple[pd.DataFrame, list[str]]:
         """Return the runs, and the numeric columns (the default one if none is named).
@@ -103,23 +109,25 @@ class Drawing:
     kind: str | None = option(
         None,
         "WORD",
-        "Picture of a table: profile (share of problems within a factor of the best), box "
-        "or lines (against a column, with standard errors). [box]",
+        "Kind of figure of a table: profile (share of problems within a factor of the best method), box (box plots) "
+        "or lines (means with standard errors over the column of --against). [box]",
         KINDS,
     )
-    value: str | None = option(None, "A", f"Column of a table to draw; several (A,B,...) for lines. [{USUAL}]")
+    value: str | None = option(
+        None, "A", f"Column of the table to draw; several columns (A,B,...) for lines. [{USUAL}]"
+    )
     by: str | None = option(
         None,
         "A,B,...",
-        "Columns of a table that define the compared groups. [estimator; for "
-        "lines also the settings that differ, except seeds, splits and folds]",
+        "Columns of the table that define the compared groups. [estimator; for lines also the settings that differ, "
+        "except seeds, splits and folds]",
     )
     against: str | None = option(None, "A", "Column of the horizontal axis, for lines. [none]")
     panels: str | None = option(
         None,
         "A,B,...",
-        "Columns of a table that get a panel for each value. [each data set of box plots, if they are few; else one "
-        "panel]",
+        "Columns of the table whose values have separate panels. [data, if box plots have few data sets; otherwise "
+        "one panel]",
     )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
@@ -212,12 +220,12 @@ def table(
                             "mean, median, min, max, sum or count.", AGGREGATES),
     chosen: RunSelection,
     overall: bool = option(False, "", "Add a last row with the mean over the rows (geometric with --relative)."),
-    best: str = option(BOLD[0], "min|max|none", "Value of a row in bold. [the smallest error, the largest R^2, "
-                       "...]", BOLD),
+    best: str = option(BOLD[0], "min|max|none", "Value of each row to set in bold. [the smallest error, the largest "
+                                                "R^2, ...]", BOLD),
     digits: int = option(4, "N", "Number of significant digits."),
-    out: str | None = option(None, "FILE", "Output file: .md, .tex or .csv (all digits). [printed]", also="-o"),
+    out: str | None = option(None, "FILE", "Output file: .md, .tex or .csv (all digits). [standard output]", also="-o"),
 ) -> int:  # fmt: skip
-    """Make a table of a paper: a mean and a standard error for each cell, the best of every row in bold."""
+    """Make a table for a paper, with means and standard errors, and the best value of each row in bold."""
     if not 1 <= digits <= 12:
         raise BadInput(f"--digits {digits} is out of range; give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
@@ -269,10 +277,11 @@ def plot(
     asked: Drawing,
     chosen: RunSelection,
 ) -> int:  # fmt: skip
-    """Draw a record: CV error by tau, every pair, how often features are chosen, coefficients. Or the course of a run.
+    """Draw a record, a trace, or a table of runs.
 
-    Of a trace: the certified bounds closing over time, and the interval of every tau. Of a table of many runs:
-    performance profiles, boxes, or lines against a parameter.
+    The figure of a record shows the CV error by tau, the CV error of every pair, how often each feature is selected,
+    and the coefficients. The figure of a trace shows the certified bounds over time and the interval of every tau. The
+    figure of a table shows performance profiles, box plots, or lines over a parameter.
     """
     from sparsecv_mio.report.figures import save
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
-NO_AVERAGE = "no averaged model was made; predictions are those of the model of the pair"
+NO_AVERAGE = "no averaged model was computed; the model of the pair is used for predictions"
 
 
 @dataclass(frozen=True)
@@ -543,7 +543,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""
         nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
         averaged = self.average
-        model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
+        model = (
+            ""
+            if averaged is None
+            else (f"; an averaged model of {len(averaged.model.support)} features is used for predictions")
+        )
         error = "CV error" if self.loss.is_quadratic else self.loss.target.cv_error
         reported = f"{pair_in_words(self, error)}{nested}{model}"
         if self.least is None:
@@ -628,7 +632,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"error of averaged models made within every fold: {format_number(within.error)} (optimistic)"]
+        return [f"held-out error of averaged models, one per fold: {format_number(within.error)} (optimistic)"]
 
     def _class_sentence(self, classes: Classes) -> str:
         """Return a sentence on the certified loss and the class of the probabilities."""
@@ -642,7 +646,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             *filter(None, self.answer_lines()),
             f"on held-out rows{'' if self.average is None else ', model of the pair'}: {self.accuracy_line()}",
             *([] if self.classes is None else [self._class_sentence(self.classes)]),
-            *([] if self.counts is None else ["the half deviance is certified; the model predicts the expected count"]),
+            *(
+                []
+                if self.counts is None
+                else ["only the half deviance is certified; the model predicts the expected count"]
+            ),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "

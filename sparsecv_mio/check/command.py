@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
     from sparsecv_mio.data.dataset import Dataset
 
-CHECK_CODES = "Exit codes: 0 proved, 1 not proved (the line of the proof and the reason are named), 2 bad input."
+CHECK_CODES = (
+    "Exit codes: 0 proved, 1 not proved (the message names the line of the proof and the reason), 2 bad input."
+)
 
 
 class NotProved(SparseCVError):
@@ -31,15 +33,18 @@ class NotProved(SparseCVError):
 @with_declared_options()
 def check(
     proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped: the "
+                                                             "data, or, if they have text columns, the file "
+                                                             "PROOF.tsv.")],
     mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "
                        "fractions, without rounding. [fast]"),
 ) -> int:  # fmt: skip
     """Check a proof with a separate program that shares no code with the search.
 
-    Reads the data by itself and compares digests; checks that the leaves of every tree cover all supports and that
-    every leaf's bound holds, fits every listed support again, and sums over the folds. Nothing of the proof is
-    believed. Prints what is proved and what it rests on. docs/proof-format.md says why that suffices.
+    The checker reads the data and compares digests. It checks that the leaves of every tree cover all supports and that
+    the bound of every leaf is valid, refits every listed support, and sums over the folds. No number of the proof is
+    used without a check. The command prints the proved statements and their assumptions. docs/proof-format.md explains
+    why these checks suffice.
     """
     from sparsecv_mio.check.main import MODES, check_file
     from sparsecv_mio.check.proof_file import Refused, Unreadable

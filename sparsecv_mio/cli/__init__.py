@@ -279,9 +279,7 @@ def _explain_extra_argument(message: str, error: Exception) -> str:
         if parameter.param_type_name == "argument"
     ]
     more = message.rpartition("(")[2].rstrip(").")
-    return (
-        f"{context.command_path}: the arguments of this command are {' '.join(taken) or 'options only'}; remove {more}"
-    )
+    return f"{context.command_path}: this command takes {' '.join(taken) or 'only options'}; remove {more}"
 
 
 def _say(message: str, code: int) -> int:

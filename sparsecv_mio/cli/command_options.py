@@ -105,7 +105,8 @@ def option(
 
 REFERENCE = option(
     None, "A=X,B=Y,...",
-    "With --count factors: print the coefficients of each factor relative to this level. [deviations from the mean]",
+    "With --count factors: print the coefficients of each factor as differences from this level. [deviations from the "
+    "mean of the levels]",
 )  # fmt: skip
 
 
@@ -220,6 +221,17 @@ def _make_shared_option(name: str, default: Any, of_record: bool = False) -> Par
     return made.parameter(name, kind if default is not None else kind | None)
 
 
+def _plain_name(text: str) -> str:
+    """Return the name of an option or argument without the marks of typer.
+
+    Examples
+    --------
+    >>> _plain_name(" / --no-header"), _plain_name("DATA <str>"), _plain_name("--tau LIST")
+    ('--no-header', 'DATA', '--tau LIST')
+    """
+    return text.strip().removeprefix("/ ").partition(" <")[0]
+
+
 MIN_MOST_USED = 3  # options of a command that are in the panel of the most used ones; fewer join the panel of output
 MAX_SHORT_HELP = 25  # options that `--help` shows in full; of more it shows the most used ones
 HELP_ALL = "--help-all"
@@ -246,6 +258,11 @@ class PanelledCommand(TyperCommand):
         most_used = sum(getattr(parameter, "rich_help_panel", None) == MOST_USED for parameter in params)
         return most_used >= MIN_MOST_USED and len(params) > MAX_SHORT_HELP
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments of the usage line without the braces of typer."""
+        pieces = [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+        return [piece.replace("[[", "[").replace("]]", "]").replace("......", "...") for piece in pieces]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the panels of options."""
         order = ["Arguments", "Options", *PANELS]
@@ -256,7 +273,8 @@ class PanelledCommand(TyperCommand):
             panel = (
                 "Arguments" if parameter.param_type_name == "argument" else getattr(parameter, "rich_help_panel", None)
             )
-            if (row := parameter.get_help_record(ctx)) is not None:
+            if (record := parameter.get_help_record(ctx)) is not None:
+                row = (_plain_name(record[0]), record[1])
                 rows[panel or "Options"].append(row)
                 places[row] = PANELS[MOST_USED].index(parameter.name) if panel == MOST_USED else 0
         if len(rows[MOST_USED]) < MIN_MOST_USED:

@@ -30,21 +30,22 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
 
     data = data_of(stored, path)
     if isinstance(stored, Record) and data.p > FEW_FEATURES:
-        picture = "best subsets of every size on all rows, for the picture of coefficients"
-        ending.tell(f"{picture}: about {PATH_SECONDS:.0f} s")
+        picture = "computing the best subset of every size on all rows, for the picture of coefficients"
+        ending.tell(f"{picture}; this takes about {PATH_SECONDS:.0f} s")
     return data
 
 
 @with_declared_options()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau. [none]"),
-    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - is standard output, "
-                             "as HTML. [RECORD with .html]", also="-o"),
+    data: str | None = option(None, "DATA", "Data of the record. With it, the report also shows the coefficients for "
+                                            "each tau. [none]"),
+    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - writes HTML to "
+                                           "standard output. [RECORD with .html]", also="-o"),
 ) -> int:  # fmt: skip
     """Write a report of a record: answer, certified statements, pictures, tables, and how to verify it.
 
-    The HTML page needs no other file and no network.
+    The HTML page works without other files and without a network.
     """
     from sparsecv_mio.report.record_report import report_format
 
@@ -70,13 +71,17 @@ PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 PANELS = (  # panels of a record
     "all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients",
 )  # fmt: skip
-PLOT_DATA = option(None, "DATA", "Data of the record; adds coefficients by tau, in comparable units.")
+PLOT_DATA = option(
+    None,
+    "DATA",
+    "Data of the record. With it, the figure also shows the coefficients for each tau, in comparable units.",
+)
 PLOT_PANEL = option(
     PANELS[0],
     "WORD",
-    "Picture of a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
+    "Panel for a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
     "(number of folds that select each), sources (relative gap over time, by bounding method), coefficients or all; "
-    "for a logistic record with --data also roc and calibration.",
+    "with logistic loss and --data, also roc and calibration.",
     PANELS,
 )
 PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o")
@@ -93,9 +98,10 @@ def plot(
     panel: str = PLOT_PANEL,
     out: str | None = PLOT_OUT,
 ) -> int:  # fmt: skip
-    """Draw a record: CV error by tau, every pair, how often features are chosen, coefficients. Or the course of a run.
+    """Draw a record or a trace.
 
-    Of a trace: the certified bounds closing over time, and the interval of every tau.
+    The figure of a record shows the CV error by tau, the CV error of every pair, how often each feature is selected,
+    and the coefficients. The figure of a trace shows the certified bounds over time and the interval of every tau.
     """
     return draw_record(record, data, panel, figure_place(record, data, out), out)
 

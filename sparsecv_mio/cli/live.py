@@ -208,7 +208,7 @@ class View:
             parts.append(Text(self.note, style="bright_black"))
         if self.stop.is_set():
             parts.append(
-                Text("stopping with the best answer so far (press Ctrl-C again to quit at once)", style="yellow")
+                Text("stopping with the best answer found so far (press Ctrl-C again to quit at once)", style="yellow")
             )
         return Group(*parts)
 

@@ -34,8 +34,9 @@ def inspect(
 ) -> int:  # fmt: skip
     """Inspect a file before fitting a model.
 
-    Of every column its kind, empty cells and range; columns that are constant, repeat another one or number the rows;
-    then the command that would solve it, with the options that its cells need, and how large that problem is.
+    The command prints the type, the number of missing values and the range of every column. It reports columns that
+    are constant, duplicate another column or number the rows. Finally it proposes a `solve` command with the options
+    that the file needs, and prints the size of the problem.
     """
     session.check_outputs({"--json": json}, [data])
     from sparsecv_mio.data.reading_options import Reading
@@ -71,12 +72,12 @@ def _numbers_of_inspection(found: Inspection) -> dict[str, object]:
 def backends(
     json: str | None = None,
     verbose: bool = option(
-        False, "", "Also show the folder of compiled kernels and whether the compiled kernels of the package are used."
+        False, "", "Also show the folder of compiled kernels, and whether the compiled kernels of the package are used."
     ),
 ) -> int:
-    """List the solvers: which of them can be used here, and what to install for the others.
+    """List the solvers that can be used here, and the packages to install for the other solvers.
 
-    Versions, licence limits, formulations, side constraints and limits honoured.
+    The tables show versions, licence limits, formulations, side constraints and supported limits.
     """
     session.check_outputs({"--json": json})
     from sparsecv_mio.report.fit_tables import describe_backends, print_backends, text_of_backends
@@ -93,10 +94,11 @@ def backends(
 
 
 def warmup() -> int:
-    """Compile all numerical code now and keep it in the cache, so that no later command has to.
+    """Compile all numerical code now and store it in the cache, so that later commands start at once.
 
-    A command compiles what it needs at its first use and later ones load it; this does all of it at once, in a minute
-    or two. The cache is the user's (in a clone it is beside the package), or where NUMBA_CACHE_DIR says.
+    Without this command, each command compiles the code that it needs at its first use. Compiling all code takes a
+    minute or two. The cache is a folder of the user (in a clone, a folder in the package); the variable
+    NUMBA_CACHE_DIR names another folder.
     """
     begun = time.monotonic()
 

@@ -116,10 +116,10 @@ def proof_files(
             advice = (
                 f"the same command continues from {unfinished_file(path)}"
                 if unfinished_file(path).exists()
-                else "nothing is kept"
+                else "no part of the proof is stored"
             )
             raise Interrupted(
-                f"--proof: interrupted, so {path} is not written; the answer is not affected; {advice}"
+                f"--proof: the proof was interrupted and {path} is not written; the answer is not affected; {advice}"
             ) from None
         if not checker.is_read_alike(data, replace(dataset, X=cells), holes):
             table = f"{path}{session.NUMBERS}"
@@ -145,11 +145,11 @@ def _written(path: str, data: str, mode: str) -> str:
 
     size = decimal(os.path.getsize(path), precision=0)
     words = ["sparsecv", "check", argument(path), argument(data), *(["--mode", mode] if mode == "exact" else [])]
-    return f"proof: {path} ({size}); check it: {shlex.join(words)}"
+    return f"proof: {path} ({size}); to check it, run: {shlex.join(words)}"
 
 
 GZIP = b"\x1f\x8b"  # first bytes of a proof file
-VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
+VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the message names the field), 2 bad input."
 
 
 @with_declared_options(reading=FORMAT)
@@ -163,10 +163,10 @@ def verify(
 ) -> int:  # fmt: skip
     """Check a record against the data.
 
-    By plain linear algebra, apart from the search that made the record: rebuilds the folds, refits every support, sums
-    the errors and, with at most 12 features that vary (15: of the reported pair), proves the optimality again by
-    enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
-    not prove.
+    The command uses plain linear algebra and shares no code with the search. It rebuilds the folds, refits every
+    support and recomputes the errors. With at most 12 features that vary, it also verifies the optimality by
+    enumeration (with at most 15, the optimality of the reported pair). The first line states the verdict and the
+    claims that were not verified. The other lines state whether each field was recomputed, bounded or only read.
     """
     from sparsecv_mio.certificate.read_back import data_of, unknown_fields
     from sparsecv_mio.certificate.verify import verify as check
@@ -175,7 +175,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = data_of(stored, data, reading)
-    with counting_bar(quiet, "folds or models of this step of the check done") as progress:
+    with counting_bar(quiet, "folds or models checked in this step") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
     if not quiet or not report.ok or report.caveat:
@@ -212,7 +212,7 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
         raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
 
-PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
+PREDICT_CODES = "Exit codes: 0 predictions written, 2 bad input (the message names a missing column)."
 
 
 @with_declared_options(reading=FORMAT)
@@ -223,27 +223,28 @@ def predict(
     ],
     *,
     reading: Given,
-    id: str | None = option(None, "COLUMN", "Column that names the rows; written next to each prediction. [none]"),
-    interval: float | None = option(None, "LEVEL", "Also write prediction intervals (CV+, from the fold models) for "
-                                                   "about "
-                                    "this share of new rows, such as 0.9; requires --train. [none]"),
+    id: str | None = option(None, "COLUMN", "Column of row labels, such as names or identifiers; written next to each "
+                                            "prediction. [none]"),
+    interval: float | None = option(None, "LEVEL", "Also write prediction intervals (CV+, from the fold models) that "
+                                                   "contain the target of about this share of new rows, such as 0.9; "
+                                                   "requires --train. [none]"),
     train: str | None = option(None, "FILE", "Data of the record, for --interval. [none]"),
     out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
-    threshold: float | None = option(None, "P", "With a record of --loss logistic: predict the positive class from "
-                                     "this probability on. [0.5]"),
+    threshold: float | None = option(None, "P", "With --loss logistic: predict the positive class if its probability "
+                                                "is at least P. [0.5]"),
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Predict new rows by the model that a record holds.
+    """Predict new rows with the model of a record.
 
-    A record of --loss logistic gives the probability of the positive class, and the class; one of --loss poisson the
-    expected count, for which the file needs the column of exposures where the model has one.
+    With --loss logistic, the predictions are the probability of the positive class and the class. With --loss poisson,
+    they are expected counts; if the model has exposures, the file needs the column of exposures.
 
-    The file needs the columns of the model alone, in any order. If it has the target too, the errors of the predictions
+    The file needs only the columns of the model, in any order. If it also has the target, the errors of the predictions
     are printed next to the cross-validation error. Each line begins with the number of its row, counted from 1 without
-    the header; NA stands where there is no prediction.
+    the header. NA means that the row has no prediction.
 
-    The file is read as the data of the record, unless options state another format. Lines that the record skipped in
-    its own data, such as units, are skipped only in a file that cannot be read with them.
+    The file is read in the same way as the data of the record, unless options give another format. Lines that the
+    record skipped in its own data, such as units, are skipped only if the file cannot be read with them.
     """
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
@@ -313,12 +314,14 @@ def _describe_fit(
 
     rows, scored, notes = new.data, np.flatnonzero(new.has_target), list[str]()
     if len(scored) >= stored.data.n and _are_training_rows(stored, path, reading):
-        some = "these are the rows" if rows.n == stored.data.n else f"{stored.data.n:,} of these rows are those"
-        notes.append(f"{some} to which the model was fitted, so the errors are training errors")
+        some = "the model was fitted to these rows"
+        if rows.n != stored.data.n:
+            some = f"the model was fitted to {stored.data.n:,} of these rows"
+        notes.append(f"{some}, so the errors are training errors")
     if len(scored):
         notes += _describe_errors(stored, rows.take(scored), table[rows.places[scored], 0], threshold)
     if 0 < len(scored) < rows.n:
-        notes.append(f"the errors are those of the {len(scored):,} of {rows.n:,} rows that have a target")
+        notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
     if new.doubt:
         notes.append(f"no errors are computed: {new.doubt}")
     return notes
@@ -332,8 +335,9 @@ def _describe_read_lines(new: NewRows) -> list[str]:
         return []
     lines = ",".join(filter(None, (new.skipped_lines, new.read_lines)))
     return [
-        f"read as data in this file: {name_lines(new.read_lines)}, although the record skipped the same line numbers "
-        f"of the data of the fit; --skip-lines {lines} skips them here too"
+        f"{name_lines(new.read_lines)} of this file "
+        f"{'are' if ',' in new.read_lines or ':' in new.read_lines else 'is'} read as data, although the record "
+        f"skipped these line numbers of the data of the fit; to skip them, give --skip-lines {lines}"
     ]
 
 
@@ -429,7 +433,7 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
     """Return the models of the folds, if intervals are requested."""
     from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
 
-    why = "intervals need the fold models, which are fitted again to the training data"
+    why = "prediction intervals need the fold models, which are refitted to the training data"
     if level is None:
         if train is not None:
             raise BadInput(f"--train: also give --interval LEVEL, such as 0.9; {why}")

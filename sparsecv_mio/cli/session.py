@@ -146,7 +146,7 @@ def read_with_folds(
 def note_unused_seed(plan: FoldPlan, seed: int | None, quiet: bool) -> None:
     """Print a note if a seed is given and the folds are not random, unless `quiet`."""
     if seed is not None and plan.seed is None and not quiet:
-        tell(f"note: --seed {seed} has no effect, because --folds {plan.spec} assigns no rows at random")
+        tell(f"note: --seed {seed} has no effect, because --folds {plan.spec} does not assign rows at random")
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if place is None or (place == "-" and option == "--json"):
             continue
         if not place:
-            raise BadInput(f"{option}: the name of the file is empty; give a name")
+            raise BadInput(f"{option}: the file name is empty; give a name")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
         if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:
@@ -223,7 +223,7 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
                 "give --proof another file name"
             )
         if real in taken and special(real) != "a device":
-            raise BadInput(f"{option}: {place} is also {taken[real]}; name another file")
+            raise BadInput(f"{option}: {place} is also {taken[real]}; give another file name")
         taken[real] = f"the file of {option}"
 
 

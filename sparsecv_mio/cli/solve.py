@@ -52,11 +52,14 @@ Examples:
   sparsecv solve diabetes.csv --target y --method descent --gamma 1e-3:10:5
   sparsecv solve genes.csv --target y --tau log --time-limit 300
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
+  sparsecv solve patients.csv --target outcome --loss logistic --encode onehot --na mean
+  sparsecv solve diabetes.csv --target y --nested 5
 
 """
 SOLVE_TERMS = (
     "Terms: a pair is a model size tau with a ridge weight gamma. A subproblem is the best subset of one pair with one "
-    "fold held out; a fold is solved when its best subset is certified. A mixed-integer optimisation (MIO) problem is "
+    "fold held out; a fold of a pair is solved when its best subset is certified. A mixed-integer optimisation (MIO) "
+    "problem is "
     "a "
     "subproblem that needs branch and bound. A pair is excluded when another pair is certified to be at least as good, "
     "up to the gap. ~ marks an estimate, ? an unknown bound; lower and upper are certified bounds.\n\n"
@@ -75,7 +78,8 @@ class SolveRequest:
     table: Given = group(options.TABLE)
     id: str | None = option(
         None, "COLUMN",
-        "Column that names the rows. It is not a feature; it is written next to each row of an output. [none]",
+        "Column of row labels, such as names or identifiers. It is not a feature; --save-held-out writes it next to "
+        "each row. [none]",
     )  # fmt: skip
     rows: Given = group(options.DEALING)
     gamma: str | None = None
@@ -91,16 +95,16 @@ class SolveRequest:
     nested: int | None = option(
         None, "K",
         "Also estimate the error of the whole procedure by nested CV: repeat it with each of K outer folds held out, "
-        "and score the resulting model there. Groups stay together. Takes about K times as long. [none]",
+        "and score the resulting model there. Groups of rows stay together. The run takes about K times as long. "
+        "[none]",
     )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)
     used: Given = group(options.ACCELERATING)
     save_held_out: str | None = option(
         None, "FILE",
-        "Write target, fold and held-out prediction of each row to this CSV file. The predictions are those of the "
-        "reported pair, also with --model average: the column is then called pair_prediction or pair_probability. "
-        "[none]",
+        "Write target, fold and held-out prediction of each row to this CSV file. The predictions always come from "
+        "the reported pair; with --model average, the column is called pair_prediction or pair_probability. [none]",
     )  # fmt: skip
     scheduler: str | None = None
     proof: str | None = None
@@ -108,7 +112,7 @@ class SolveRequest:
     progress_json: str | None = None
     reference: str | None = REFERENCE
     full: bool = option(
-        False, "", "Print every coefficient and size, the plan and methods of the search, and their costs."
+        False, "", "Print every coefficient and every size, and the plan, the methods and the costs of the search."
     )  # fmt: skip
     quiet: bool = False
 
@@ -187,7 +191,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
         from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
 
-        with counting_bar(quiet, "steps (evaluate each gamma, then list it)") as progress:
+        with counting_bar(quiet, "steps (evaluate each gamma, then list its models)") as progress:
             with compilation_lines(quiet):
                 search = common_search(dataset, plan, grid, request.tau, how, stop, Began.moment)
             search.progress = progress

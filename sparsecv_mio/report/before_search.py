@@ -78,19 +78,22 @@ def _findings(found: Inspection) -> list[str]:
     for names in found.factors:
         levels = abbreviate_list([quoted_name(name) for name in names])
         lines.append(
-            f"{levels} add up to 1 in every row: they are levels of one factor; drop one as the reference level"
+            f"{levels} add up to 1 in every row, so they are levels of one factor; drop one of them as the reference "
+            "level"
         )
     if found.duplicates:
         rows = "row repeats" if found.duplicates == 1 else "rows repeat"
         lines.append(
-            f"{found.duplicates:,} {rows} an earlier one: if these are copies of one observation, remove them, because "
-            "random folds would predict a copy from its twin and the CV error would be too low"
+            f"{found.duplicates:,} {rows} an earlier row; remove copies of one observation, because random folds "
+            "would predict a copy from its twin, and the CV error would be too low"
         )
     spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
-        lines.append("standard deviations differ by a factor of more than a million: keep the default --scale length")
+        lines.append(
+            "standard deviations of columns differ by a factor of more than a million; keep the default --scale length"
+        )
     if len(found.columns) > MOST_CORRELATED:
-        lines.append(f"correlations were not computed: there are more than {MOST_CORRELATED:,} columns")
+        lines.append(f"correlations were not computed, because there are more than {MOST_CORRELATED:,} columns")
     return lines
 
 
@@ -99,7 +102,7 @@ def _describe_missing_rows(found: Inspection) -> list[str]:
     lines = []
     if found.incomplete:
         rows = "row has" if found.incomplete == 1 else "rows have"
-        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that would be used")
+        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that `solve` would use")
     if f"--na-within {Within.FOLDS}" in found.options:
         lines.append(
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
@@ -116,8 +119,8 @@ def _describe_unread_columns(found: Inspection) -> list[str]:
     if not unread:
         return []
     return [
-        f"{abbreviate_list([quoted_name(name) for name in unread])}: left out of the command below (--drop), "
-        "because some cells are not numbers; to keep a column, correct these cells as its notes say"
+        f"{abbreviate_list([quoted_name(name) for name in unread])}: dropped in the command below (--drop), "
+        "because some values are not numbers; to keep a column, correct these values as its notes say"
     ]
 
 
@@ -162,7 +165,10 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
         short = "--tau 1:10 or --time-limit 60 shortens" if sizes[-1] > 10 else "--time-limit 60 shortens"
         hope = f"expect an answer in seconds and a certified choice for small tau; {short} the run"
     else:
-        hope = "expect an estimate in seconds; give --time-limit 60 to see which part of the grid is certified by then"
+        hope = (
+            "expect an estimate in seconds; with --time-limit 60 the answer states which part of the grid is "
+            "certified after 60 s"
+        )
     return size, hope
 
 
@@ -173,12 +179,12 @@ def _as_counts(found: Inspection, path: str) -> list[str]:
         options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error only
         loss = find_loss_of_values(Values.COUNTS)
         rates = replace(found, options=(*options, f"--loss {loss}"), p=found.levels_alone or found.p)
-        lines += ["if the target is a count whose rate is to be modelled:", _proposed_command(rates, path)]
+        lines += ["if the target is a count, a Poisson model of its rate is fitted by:", _proposed_command(rates, path)]
         lines += _size_and_hope(rates, loss)
     for name in found.exposures:
         lines.append(
             f"add --exposure {shlex.quote(name)} if {name!r} is the time or the population over which each row was "
-            "counted; it is then not a feature"
+            "counted; the column is then not a feature"
         )
     return lines
 
@@ -240,13 +246,13 @@ def print_bounds(
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     cells, decided = table.lower.size, int((table.left == 0).sum())
-    say(console, f"{ESTIMATE} an estimate: the CV error of {estimated_at}", "dim")
+    say(console, f"{ESTIMATE} an estimate: the CV error at {estimated_at}", "dim")
     if not np.all(np.isfinite(table.upper)):
         say(console, NOT_KNOWN, "dim")
     subproblems = f"{several(cells, 'subproblem')} (tau x gamma x fold)"
     say(console, f"{subproblems}; {decided:,} solved by bounds alone, without branch and bound{wall}", "dim")
     if not full:
-        say(console, "bounds of every gamma: add --full, or --json FILE", "dim")
+        say(console, "for the bounds of every gamma, add --full or --json FILE", "dim")
 
 
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
@@ -255,7 +261,7 @@ def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: C
         say(console, f"gamma = {format_number(gammas[place])} (ridge weight)")
         table(place)
     if not full:
-        say(console, f"{several(len(gammas) - 1, 'more gamma')}: add --full, or --json FILE", "dim")
+        say(console, f"{several(len(gammas) - 1, 'more gamma')}: --full or --json FILE shows all", "dim")
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:

@@ -236,11 +236,11 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None
     positive = figures.short([record.classes.positive], 18)[0]
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean predicted probability of {positive}, by tenth",
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean predicted probability of {positive}, by tenths",
            ylabel=f"observed share of {positive}")  # fmt: skip
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     figures.write_title(
-        ax, f"calibration of held-out rows, their counts below{' (estimate)' if record.estimate else ''}"
+        ax, f"calibration of held-out rows, with their numbers below{' (estimate)' if record.estimate else ''}"
     )
     figures.draw_outer_legend(ax)
     return ax

@@ -181,7 +181,9 @@ def factor_lines(record: Any) -> list[str]:
     if shown:
         levels = abbreviate_names(shown)
         lines.append(
-            f"coefficients are differences from {levels}, whose effect is in the intercept; the record has deviations"
+            f"coefficients are differences from {levels}, whose {'effect is' if len(shown) == 1 else 'effects are'} "
+            "part "
+            "of the intercept; the record stores deviations from the mean of the levels"
         )
     deviations = [
         columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)
@@ -189,7 +191,7 @@ def factor_lines(record: Any) -> list[str]:
     if deviations and record.data.intercept != "none":
         words = abbreviate_names(list(map(word_of_factor, deviations)))
         lines.append(
-            f"coefficients of {words} are deviations: two levels differ by the difference of their coefficients; "
+            f"coefficients of {words} are deviations from the mean of the levels; "
             f"--reference {quoted_name(deviations[0][0])} shows differences from a level"
         )
     return lines

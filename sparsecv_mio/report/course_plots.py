@@ -157,7 +157,7 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
         axes.axvline(float(course.seconds[at + 1]), color=figures.FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
     word = "estimate" if course.has_estimated_upper else "certified upper bound"
-    figures.write_title(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
+    figures.write_title(axes, f"best so far ({word}), after {int(steps[-1])} moves")
 
 
 def _taus(axes: Axes, course: TraceCourse) -> None:
@@ -166,7 +166,12 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     proved = course.moments[-1].get("proved")
     if proved is not None and proved[0] is not None:
         axes.axvspan(
-            taus[0] - 0.6, proved[0] + 0.5, color=figures.PROVED, alpha=0.12, linewidth=0, label="proved among these"
+            taus[0] - 0.6,
+            proved[0] + 0.5,
+            color=figures.PROVED,
+            alpha=0.12,
+            linewidth=0,
+            label="certified within this group",
         )
     low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # column headers: the fields of `Criteria`
 GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # the fields of `GlmCriteria` except the dispersion of counts
 UNDEFINED = (
-    "?: undefined, because the residual is only rounding error or there are too few rows (Cp uses the residual of the "
-    "model of all features, which is not computed for very large data)"
+    "?: undefined, because the residual consists of rounding errors or there are too few rows (Cp also needs the "
+    "residual "
+    "of the model of all features, which is not computed for very large data)"
 )
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
@@ -90,7 +91,9 @@ def print_path(
             _print_ratios(console, rows, record, data)
     say_codes(console, record.data)
     if short:
-        say(console, "coefficients, objectives and bounds: --gamma G for one gamma, --full for every gamma", "dim")
+        say(
+            console, "for coefficients, objectives and bounds, add --gamma G (one gamma) or --full (every gamma)", "dim"
+        )
     if not brief:
         subsets = several(len(record.path), "best subset")
         say(console, f"{subsets}; {work_line(record.work, record.request.threads)}", "dim")
@@ -111,11 +114,11 @@ def _print_models(
     shares = _heads(fits)
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
-        say(console, f"{chosen} ({_degrees(record)}: for a small gamma)", "dim")
+        say(console, f"{chosen} (assumes a small gamma: {_degrees(record)})", "dim")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
         say(console, UNDEFINED, "dim")
     if fits and isinstance(fits[0], GlmCriteria):
-        say(console, "explained: share of the deviance of the model without features", "dim")
+        say(console, "explained: explained share of the deviance of the model without features", "dim")
         _explain_scatter(console, [fit.scatter for fit in fits if isinstance(fit, GlmCriteria)])
 
 
@@ -123,7 +126,7 @@ def _degrees(record: PathRecord) -> str:
     """Return the definition of degrees of freedom in the criteria."""
     if not (record.request.restrictions or NONE).count:
         return "each feature counts as one degree of freedom"
-    levels = "" if record.data.intercept == Intercept.NONE else ", a factor of k levels as k - 1"
+    levels = "" if record.data.intercept == Intercept.NONE else ", and a factor of k levels as k - 1"
     return f"each column counts as one degree of freedom{levels}"
 
 

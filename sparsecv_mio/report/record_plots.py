@@ -150,7 +150,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
     figures.set_integer_ticks(ax.yaxis)
     ax.set_ylim(taus[0] - 0.6, taus[-1] + 0.6)
-    figures.write_title(ax, "best subset of every size: a colour changes where the subset does")
+    figures.write_title(ax, "best subset of every size: the colour changes where the subset changes")
     return ax
 
 
@@ -232,7 +232,7 @@ def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
     choices = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
     least = record.least
     if least is not None:
-        choices.append(((least.gamma, least.tau, least.cv_error), "D", "least CV error"))
+        choices.append(((least.gamma, least.tau, least.cv_error), "D", "minimum CV error"))
     return choices
 
 
@@ -441,7 +441,7 @@ def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
         facecolor="none",
         edgecolor="#8a8f98",
         hatch="////",
-        label="excluded; colour may be too low",
+        label="excluded: the CV error may be higher than the colour shows",
     )
 
 
@@ -471,7 +471,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     at = np.arange(len(names))
     decided_counts, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
-    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in it")
+    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in the full-data model")
     for mine, colour, label in kinds:
         ax.barh(at[mine], np.array(decided_counts)[mine], color=colour, height=0.7, label=label if mine.any() else None)
         ax.barh(
@@ -650,7 +650,7 @@ def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tupl
     if not isinstance(record, Record) or record.classes is None:
         raise BadInput(f"panel {panel}: requires a record of `solve --loss logistic`; choose another panel")
     if data is None:
-        raise BadInput(f"panel {panel}: needs the data of the record to predict its held-out rows; give --data")
+        raise BadInput(f"panel {panel}: requires the data of the record, to predict its held-out rows; give --data")
     return record, PredictedClasses.from_record(record, data)
 
 
@@ -684,7 +684,9 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     if draw is not None and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
     if panel == "sources" and isinstance(record, Record) and not record.work.course:
-        raise BadInput("panel sources: this record does not contain the gap over time; choose another panel")
+        raise BadInput(
+            "panel sources: requires the gap over time, which this record does not contain; choose another panel"
+        )
     features, coefficients = _n_panel_features(record, data)
     rows = {"features": features, "coefficients": coefficients}.get(panel)
     height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, BAR_ROWS), MOST_FEATURES)

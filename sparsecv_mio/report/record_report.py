@@ -144,8 +144,8 @@ def _whose(record: Record) -> str:
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
     squares = record.loss.is_quadratic  # the page also has their square root
     errors = "" if within is None else format_number(math.sqrt(within.error) if squares else within.error)
-    own = "" if within is None else f", whose error by averages made within every fold is {errors}"
-    return f"; this is the error of the pair, but predictions come from the averaged model of {size}{own}"
+    own = "" if within is None else f"; the held-out error of averaged models, one per fold, is {errors} (optimistic)"
+    return f"; this is the error of the pair, but the averaged model of {size} is used for predictions{own}"
 
 
 def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
@@ -182,7 +182,7 @@ def _comparison_error(record: CommonRecord) -> tuple[str, str]:
     """Return the CV error with which the common subset is compared."""
     if record.null_error is not None:
         return f"{record.null_name} alone", format_number(record.null_error)
-    return "RMSE, the root of the CV error", format_number(record.rmse)
+    return "RMSE, the square root of the CV error", format_number(record.rmse)
 
 
 def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
@@ -195,7 +195,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     )
     error = record.loss.target.cv_error
     facts = (
-        ("status", "certified" if done else f"{record.status}: not certified, gap {format_number(record.gap, 2)}"),
+        ("status", "certified" if done else f"not certified ({record.status}), gap {format_number(record.gap, 2)}"),
         *_comparison_facts(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", format_number(record.gamma)),
@@ -206,17 +206,20 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         ),
         _comparison_error(record),
     )
-    sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
     search = (
-        ("gammas", f"{len(ask.gammas)}, {format_number(min(ask.gammas))} to {format_number(max(ask.gammas))}"),
-        ("taus", sizes), ("requested gap", format_number(ask.gap)), ("time limit", record_words.limit_words(ask)),
+        *_grid_facts(ask), ("requested gap", format_number(ask.gap)), ("time limit", record_words.limit_words(ask)),
         ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
     )  # fmt: skip
     sure = [f"No subset common to all folds, of these sizes and gammas, has a CV error below {low}."]
-    sure += [f"The reported subset has {high}" + ("; it is the best one up to the gap." if done else ".")]
-    unsure = [] if done else ["The reported subset may not be the best one: the search ended before the proof."]
+    sure += [
+        f"The CV error of the reported subset is {high}"
+        + ("; it is the best common subset, up to the gap." if done else ".")
+    ]
+    unsure = [] if done else ["That the reported subset is the best one: the search ended before the proof."]
     if done:
-        unsure += ["Subsets of other sizes may not be the best of their size: only that they are not better overall."]
+        unsure += [
+            "The best subset of each other size: it is only certified that no subset of another size is better overall."
+        ]
     best = record_tables.best_common_by_tau(record)
     chosen = next((k for k, row in enumerate(best) if row.tau == record.tau), None)
     words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."
@@ -263,7 +266,11 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         least = mark_estimate(format_number(certificate.cv_error, digits), certificate.estimate)
         ends = f"{least} at tau = {certificate.tau}, gamma = {format_number(certificate.gamma)}, {ends}"
     certified = f"certified, gap {format_number(certificate.gap, 2)}"
-    proof = certified if record.status == "proved" else f"{record.status}: not {certified}"
+    proof = (
+        certified
+        if record.status == "proved"
+        else (f"not certified ({record.status}), gap {format_number(certificate.gap, 2)}")
+    )
     facts = [
         ("status" if record.least is None else "status of the minimum CV error", proof),
         *_comparison_facts(record),
@@ -275,7 +282,10 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     ]
     if record.loss.is_quadratic:
         facts.append(
-            ("RMSE, its square root", mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate))
+            (
+                "RMSE, the square root of the CV error",
+                mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate),
+            )
         )
     elif record.classes is not None:
         facts += _class_facts(record, record.classes)
@@ -293,7 +303,10 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
 def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
     """Return the classes and the quality of held-out predictions, of which only the log loss is certified."""
     facts = [
-        ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
+        (
+            "classes",
+            f"{classes.negative}, {classes.positive}; the model predicts the probability of {classes.positive}",
+        ),
         ("log loss of the class frequencies alone", format_number(classes.null_error)),
     ]
     if classes.accuracy is not None:
@@ -316,11 +329,13 @@ def proved_sentences(record: Record) -> list[str]:
     lines = [f"Models compared: {words}. The following statements are about these models."] if words else []
     lines += _state_bounds(record, digits)
     if words := record_words.fold_models(record):
-        lines.append(f"The fold models of the reported pair are {words}.")
+        lines.append(
+            f"The training objective of each of the {record.folds.k:,} fold models of the reported pair is {words}."
+        )
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
         lines.append(f"The CV error of the reported pair is at most {format_number(own.upper, digits)}.")
     if record.status == "proved":
-        gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
+        gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "up to rounding"
         lines.append(f"Therefore {_least_pair(record)} has the minimum CV error, {gap}.")
     if record.least is not None and record.is_settled:
         lines.append(f"The reported pair is the choice of {record.rule}.")
@@ -373,9 +388,9 @@ def open_sentences(record: Record) -> list[str]:
         lines.append(f"That {_least_pair(record)} has the minimum CV error: the search ended before the proof.")
     if record.estimate and own is not None:
         why = record_tables.estimate_line(own.folds_decided, own.folds, record.likely("too low"))
-        lines.append(f"The CV error of the reported pair. {why}.")
+        lines.append(f"The CV error of the reported pair: it is {why.removeprefix('~ ')}.")
     if own is not None and not math.isfinite(own.upper):
-        lines.append("Any upper bound of the CV error of the reported pair.")
+        lines.append("The CV error of the reported pair from above: it has no upper bound yet.")
     if record_words.open_rows(record) and record.status != "proved":
         others = f"{len(record_words.open_rows(record)):,} other pairs"
         lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
@@ -427,7 +442,9 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
         words += "at most the gap are excluded too."
         pictures.append(Picture("bounds", words, (INCHES, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
-    words = "Number of folds that select each feature at the reported pair; features on which folds differ come first"
+    words = (
+        "Number of folds that select each feature at the reported pair. Features that only some folds select come first"
+    )
     words += "." if all(record.chosen_folds.decided) else ". Pale bars: the best subset of the fold is not certified."
     size = INCHES, _height(len(features))
     pictures.append(Picture("features", words + _sign_note(record), size, partial(record_plots.plot_features, record)))
@@ -444,7 +461,7 @@ def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Senten
         return None
     try:
         if data is None:
-            raise BadInput("add --data to include them")
+            raise BadInput("to include them, give the data of the record (--data)")
         return PredictedClasses.from_record(record, data)
     except BadInput as error:
         return Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))
@@ -455,13 +472,14 @@ def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[
     if not isinstance(rows, PredictedClasses) or record.classes is None:
         return () if rows is None or isinstance(rows, PredictedClasses) else (rows,)
     size = INCHES, 4.6
-    of_pair = "" if record.average is None else " of the pair, not the averaged one,"
+    of_pair = "" if record.average is None else " of the pair (not the averaged model)"
     words = (
-        f"ROC curve of held-out rows, each predicted by the model{of_pair} fitted without the row; reported, not "
-        "certified."
+        f"ROC curve of held-out rows, each predicted by the model{of_pair} that was fitted without this row; the "
+        "curve is "
+        "not certified."
     )
     curve = Picture("roc", words, size, lambda ax: draw_roc(record, rows, ax))
-    words = f"Calibration of held-out rows: observed share of {record.classes.positive} by tenth of predicted "
+    words = f"Calibration of held-out rows: observed share of {record.classes.positive} by tenths of the predicted "
     words += "probability, with 95% intervals and the number of rows."
     return curve, Picture("calibration", words, size, lambda ax: draw_calibration(record, rows, ax))
 
@@ -475,7 +493,7 @@ def _calibration(record: Record, rows: PredictedClasses | Sentences | None) -> t
     lines = tuple((f"{count:,}", *(f"{number:.3f}" for number in numbers))
                   for count, *numbers in zip(points.counts.tolist(), *columns, strict=True))  # fmt: skip
     head = ("rows", "mean probability", f"observed share of {record.classes.positive}", "95% from", "to")
-    return (ReportTable("Calibration of held-out rows, by tenth of predicted probability.", head, lines),)
+    return (ReportTable("Calibration of held-out rows, by tenths of the predicted probability.", head, lines),)
 
 
 def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
@@ -494,7 +512,11 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
         )
         for piece in surface.pieces
     )
-    caption = "Best subset on each piece; several subsets are tied, or cross within 1e-9 of their objectives."
+    caption = (
+        "Best subset for each interval of gamma. If several subsets are listed, they are tied, or their objectives "
+        "cross "
+    )
+    caption += "and differ by a relative amount of at most 1e-9."
     table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
     return Picture("surface", words, size, partial(record_plots.plot_surface, record)), table
 
@@ -510,7 +532,9 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
         words += ", for features and target scaled to standard deviation 1."
     else:
         words += (
-            ", relative to the largest of each feature." if path else ", each in its unit; --data standardises them."
+            ", relative to the largest coefficient of the feature."
+            if path
+            else ", each in its unit (to standardise them, give --data)."
         )
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
     draw = partial(record_plots.plot_coefficients, record, data=data)
@@ -659,7 +683,7 @@ def _describe_reading(read: ReadingInfo) -> str:
     facts += [f"{several(len(unranked), 'text column')} encoded as {read.encode}"] if unranked else []
     facts += [f"dates as {', '.join(read.dates)}"] if read.dates else []
     facts += [f"missing-value codes: {', '.join(read.na_values)}"] if read.na_values else []
-    facts += ["NA, none and similar words are text values"] if not read.keep_default_na else []
+    facts += ["NA, none and similar words are text"] if not read.keep_default_na else []
     facts += [f"skipped lines: {read.skip_lines}"] if read.skip_lines else []
     facts += [f"separator {read.sep!r}"] if read.sep is not None else []
     facts += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
@@ -667,22 +691,31 @@ def _describe_reading(read: ReadingInfo) -> str:
     return ", ".join([*facts, f"encoding {read.encoding}"])
 
 
+def _grid_facts(ask: GridRequest) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the numbers and the ranges of the requested gammas and sizes."""
+    gammas, taus = sorted(set(ask.gammas)), sorted(set(ask.taus))
+    ends = format_number(gammas[0]), format_number(gammas[-1])
+    return (
+        ("gammas", ends[0] if len(gammas) == 1 else f"{len(gammas)} values from {ends[0]} to {ends[1]}"),
+        ("taus", str(taus[0]) if len(taus) == 1 else f"{len(taus)} sizes from {taus[0]} to {taus[-1]}"),
+    )
+
+
 def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
     ask, work = record.request, record.work
     facts = [
-        ("gammas", f"{len(ask.gammas)}, {format_number(min(ask.gammas))} to {format_number(max(ask.gammas))}"),
-        ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
+        *_grid_facts(ask),
         ("requested gap", format_number(ask.gap)),
         ("time limit", record_words.limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("subproblems", record_tables.subproblems_line(record)),
         ("solved by", record_tables.methods_line(work.engine).partition(": ")[2]),
     ]
-    rows = {None: "all rows, held-out ones included", "folds": "the training rows of each fold"}
+    rows = {None: "all rows, including held-out rows", "folds": "the training rows of each fold"}
     if record.data.reading is not None and record.data.reading.means:
-        facts.append(("missing values imputed by", f"the {record.data.reading.na} of {rows[ask.na_within]}"))
+        facts.append(("missing values imputed by", f"the {record.data.reading.na} over {rows[ask.na_within]}"))
     if record.data.scale != "none":
-        facts.append(("scales of columns measured on", rows[ask.scale_within]))
+        facts.append(("scales of columns computed from", rows[ask.scale_within]))
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):
             value = getattr(ask.restrictions, field.name)
@@ -721,19 +754,20 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
             ("seconds", f"{record.seconds:.3f}"),
             *((("models compared", words),) if record.side is not None and (words := record.side.words()) else ()),
         )
-        word = "The support is the best of its size on all rows, under the given side constraints, if any."
+        word = "The support is the best of its size on all rows, within the side constraints, if there are any."
         lines = Sentences((word,), True) if record.status == "proved" else Sentences((
-            "That the support is the best of its size: the solver ended before the proof.",), False)  # fmt: skip
+            "That the support is the best of its size: the solver stopped before the proof.",), False)  # fmt: skip
         model = Section("The model", _model(record, data))
         return [Section("The answer", (Facts(facts), lines)), model, picture]
     sure = sum(row.proved for row in record.path)
     within = " within the restrictions" if record.request.restrictions else ""
-    first = f"{sure} of {len(record.path)} subsets are the best of their size{within} at their gamma."
+    first = f"{sure} of {len(record.path)} subsets are certified to be the best of their size{within} at their gamma."
     said: list[Block] = [Facts(tuple(_comparison_facts(record)))] if record.request.restrictions else []
     said.append(Sentences((first,), True))
     if sure < len(record.path):
         words = (
-            f"The other {len(record.path) - sure} subsets: the minimum objective is between `lower` and `objective`."
+            f"The other {len(record.path) - sure} subsets may not be the best: the minimum objective is between "
+            "`lower` and `objective`."
         )
         said.append(Sentences((words,), False))
     rows = tuple(
@@ -756,7 +790,7 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
 def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     words = (
         "`verify` rebuilds the folds, refits every support and recomputes the errors, by a program that shares no code "
-        "with the search; with at most 15 features it tries every subset. It reports for each field whether it was "
+        "with the search. With at most 15 features it tries every subset. It reports whether each field was "
         "recomputed. With more features, `--proof PROOF` of `solve` writes a proof that no pair is better; "
         "the command `check` verifies it."
     )

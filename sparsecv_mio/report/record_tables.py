@@ -135,14 +135,17 @@ def _print_pair(console: Console, record: records.Record) -> None:
     else:
         error = layout.mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
-        word = f"minimum CV error {_search_space(record)} ({status})"
+        word = f"pair with the minimum CV error {_search_space(record)} ({status})"
         at = layout.pair(least.tau, least.gamma)
-        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), f"{error} at {at}"))
+        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), f"{at}, CV error {error}"))
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
         console.print(Text.assemble((f"reported by {record.rule} ({settled}): ", f"bold {colour}"), reported))
     if pairs:
         ended = record_words.stop_reason(record)
-        layout.say(console, f"{ended}: {pairs:,} of {len(record.table):,} pairs are not solved, as --gap 0 requests")
+        layout.say(
+            console,
+            f"{ended}: {pairs:,} of {len(record.table):,} pairs are not solved, although --gap 0 requests every pair",
+        )
 
 
 def gap_in_words(gap: float) -> str:
@@ -171,7 +174,10 @@ def interval_lines(record: records.Record) -> list[str]:
         return []
     easy = sum(piece.supports is None for piece in continuous.pieces)
     count = len(continuous.pieces)
-    return [f"{several(count, 'interval')} of gamma over all tau, each with a bound; {easy} bounded by training losses"]
+    return [
+        f"{several(count, 'piece')} of the interval of gamma (over all tau), each with a certified bound; {easy:,} of "
+        "these bounds come from training losses alone"
+    ]
 
 
 def print_restrictions(
@@ -204,12 +210,11 @@ def _error_lines(record: records.Record) -> list[str]:
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
-            f"the log loss is certified, the other measures are only reported; the model predicts the probability of "
-            f"{record.classes.positive!r}"
+            f"only the log loss is certified; the model predicts the probability of {record.classes.positive!r}"
         )
     if record.counts is not None:
         lines.append(
-            "the half deviance is certified; the model predicts the expected count, and coefficients are log rates"
+            "only the half deviance is certified; the model predicts the expected count, and coefficients are log rates"
         )
     if record.data.class_weight is not None:
         lines.append("both classes have equal weight in these errors and in the fits (--class-weight balanced)")
@@ -221,7 +226,8 @@ def _error_lines(record: records.Record) -> list[str]:
     if better is not None:
         better_error = layout.mark_estimate(format_number(better.cv_error, digits), better.estimate)
         lines.append(
-            f"refined at the same tau: gamma = {format_number(better.gamma)}, CV error {better_error} in "
+            f"at the same tau, --refine found gamma = {format_number(better.gamma)} with the CV error {better_error} "
+            "in "
             f"{format_interval(better.lower, better.upper, digits)}"
         )
     if record.descent:
@@ -230,7 +236,7 @@ def _error_lines(record: records.Record) -> list[str]:
             f"({step.tau}, {format_number(step.gamma, 4)}) {format_number(step.cv_error)}" for step in taken
         )
         refused = len(record.descent) - len(taken)
-        lines.append(f"descent over (tau, gamma), with CV errors: {path}; {several(refused, 'move')} rejected")
+        lines.append(f"moves of the descent, as (tau, gamma) and CV error: {path}; {several(refused, 'move')} rejected")
         best = record.certificate
         if taken and best.estimate and (taken[-1].gamma, taken[-1].tau) != (best.gamma, best.tau):
             lines.append("the best pair so far is from a step that was not completed; its CV error is an estimate")
@@ -269,7 +275,7 @@ def own_line(record: records.Record, digits: int) -> str:
     """
     row = record.own_row
     if words := record_words.fold_models(record):
-        return f"fold models of this pair: {words} (certified)"
+        return f"training objective of each of the {record.folds.k:,} fold models of this pair: {words} (certified)"
     decided = row is None or row.folds_decided == row.folds
     if row is None or (decided if record.least is not None else row.upper <= record.upper):
         return ""
@@ -330,11 +336,13 @@ def coverage_lines(
         Record of the model.
     """
     low, high = ends.T
-    lines = [f"intervals of level {level:g} (CV+): {format_number(float((high - low).mean()))} wide on average"]
+    lines = [
+        f"prediction intervals of level {level:g} (CV+): {format_number(float((high - low).mean()))} wide on average"
+    ]
     if y is not None:
         lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of the targets lie in their intervals"
     if record is not None and (words := record.likely("too narrow")):
-        lines.append(f"the intervals are {words}")
+        lines.append(f"the prediction intervals are {words}")
     return lines
 
 
@@ -345,11 +353,11 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
     of += "" if nested.outer.seed is None else f" (drawn with --seed {nested.outer.seed})"
     averaged = sum(outer.average is not None for outer in nested.folds)
-    missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; a single pair in the others)"
+    missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; the others use a single pair)"
     models = f" with its averaged model{missing}" if averaged else ""
     lines = [f"nested CV error of the whole procedure{models}: {format_number(nested.error)}{spread}, over {of}"]
     if nested.optimism is not None:
-        much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
+        much = f"{abs(nested.optimism):.1f}% {'smaller' if nested.optimism < 0.0 else 'larger'}"
         lines.append(f"the nested CV error is {much} than the CV error of this pair, {format_number(record.cv_error)}")
     if nested.classes is not None:
         quality = nested.classes
@@ -388,7 +396,9 @@ def _estimate_lines(record: records.Record) -> list[str]:
         where = (
             f", {each}at gamma = {format_number(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
         )
-        lines.append(f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no estimate")
+        lines.append(
+            f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no CV error yet"
+        )
     return lines
 
 
@@ -405,19 +415,16 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     Examples
     --------
     >>> estimate_line(0, 10)
-    '~ an estimate: no fold is solved yet; each uses the best subset found so far'
+    '~ an estimate: no fold is solved yet, and each fold uses the best subset found so far'
     >>> estimate_line(7, 10)
-    '~ an estimate: 7 of 10 folds are solved; the others use the best subset found so far'
+    '~ an estimate: 7 of 10 folds are solved, and the other folds use the best subset found so far'
     """
-    if not decided:
-        some, others = "no fold is solved yet", "each uses"
-    else:
-        some, others = (
-            f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved",
-            "the others use",
-        )
-    mark = f", {too_low};" if too_low else ":"
-    return f"{layout.ESTIMATE} an estimate{mark} {some}; {others} the best subset found so far"
+    some, others = "no fold is solved yet", "each fold uses"
+    if decided:
+        some = f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved"
+        others = "the other folds use" if folds - decided > 1 else "the other fold uses"
+    end = f"; it is {too_low}" if too_low else ""
+    return f"{layout.ESTIMATE} an estimate: {some}, and {others} the best subset found so far{end}"
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
@@ -531,8 +538,9 @@ def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]
     """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
     if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
-        why = "the search did not solve every fold, and the subsets used there may have seen the held-out rows"
-        lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
+        why = ", because unsolved folds may use subsets that were selected with the held-out rows"
+        mark = f"{layout.ESTIMATE} an estimate, likely too low{'' if record.estimate else why}"
+        lines.append(f"{mark}; lower and upper are certified bounds")
     if words := explain_excluded(record, rows):
         lines.append(words)
     if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):
@@ -720,7 +728,7 @@ def print_near_optimal(
         True to print every model, not only the ten best of a size.
     """
     word, colour = meaning(record)
-    objective = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
+    objective = "CV error (same features in every fold)" if record.by == "cv" else "training objective (all rows)"
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
         word = word.replace("best answer so far", "no model yet")
@@ -756,7 +764,8 @@ def _print_size(
         by_itself = record_words.has_stopped_early(record)
         limit = "no model was evaluated before the limit; give a longer --time-limit"
         layout.say(
-            console, "rounding error exceeds the value of every model; give a larger --gamma" if by_itself else limit
+            console,
+            "the rounding error exceeds the value of every model; give a larger --gamma" if by_itself else limit,
         )
         return
     factors = (record.request.restrictions or NONE).count
@@ -767,7 +776,7 @@ def _print_size(
     below = "" if size.complete else f" with a {VALUE[record.by]} below {format_number(size.complete_to)}"
     if size.always or size.never or size.complete:
         layout.say(console, f"in every model{below}: {_describe_features(words_of_terms(size.always, factors))}")
-        layout.say(console, f"in none{below}: {_describe_features(words_of_terms(size.never, factors))}")
+        layout.say(console, f"in no model{below}: {_describe_features(words_of_terms(size.never, factors))}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [
@@ -775,7 +784,7 @@ def _print_size(
             f"{quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
             for swap in some
         ]
-        layout.say(console, f"features that replace each other (in how many pairs of models): {', '.join(pairs)}")
+        layout.say(console, f"features that replace each other (number of pairs of models): {', '.join(pairs)}")
 
 
 def _print_near_models(
@@ -791,7 +800,7 @@ def _print_near_models(
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
         own = [name for name in support if name not in shared]
         rows.append((format_with_zeros(model.value, digits), excess, layout.join_names(own) or "-"))
-    name = "features" if not shared else f"features in addition to the {len(shared)} of all these models"
+    name = "features" if not shared else f"features in addition to the {len(shared)} that all these models share"
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
 
@@ -805,7 +814,11 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
         if size.complete_to <= size.best:
             return f"the best ones found (--most {record.most:,}), certified to omit no model {below}"
         return f"the best ones (--most {record.most:,}), certified to include all models {below}"
-    cut = "cut short by rounding error" if record_words.has_stopped_early(record) else "cut short by the limit"
+    cut = (
+        "list cut short by rounding errors"
+        if record_words.has_stopped_early(record)
+        else ("list cut short by the limit")
+    )
     if size.models and size.complete_to > size.best:
         return f"{cut}, certified to include all models with a {value} below {format_number(size.complete_to)}"
     return f"{cut}: models that are not listed may have a {value} as low as {format_number(size.lower)}"

@@ -123,12 +123,12 @@ def _best_of_region(record: Record, region: Region) -> str:
     best = record.certificate
     if (region.gamma, region.tau) == (best.gamma, best.tau):
         which = "the reported pair" if record.least is None else "the pair with the minimum CV error"
-        return f"{which} is the best of them" if inside else f"no pair there is better than {which}"
+        return f"{which} is the best pair there" if inside else f"no pair there is better than {which}"
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {format_number(region.cv_error)}"
     own = {(row.gamma, row.tau): row.status for row in record.table}
     decided = own.get((region.gamma, region.tau)) == "decided"
     which = "the best solved pair, " if decided and best.estimate else ""
-    return f"the best of them is {pair}" if inside else f"no pair there is better than {which}{pair}"
+    return f"the best pair there is {pair}" if inside else f"no pair there is better than {which}{pair}"
 
 
 def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
@@ -142,9 +142,15 @@ def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
 def _estimate(reported: float, others: Sequence[float]) -> str:
     """Return a comparison of the best estimate of some pairs with the minimum CV error found."""
     best = min(others)
-    they, theirs = ("it has", "its estimate") if len(others) == 1 else ("they have", "their smallest estimate")
+    they, theirs = "they have", "their smallest estimated CV error"
+    if len(others) == 1:
+        they, theirs = "it has", "its estimated CV error"
     if not best < float("inf") or not reported > 0.0:
-        return f"{they} no estimate" if best == float("inf") else f"{theirs} is not smaller than that of the best pair"
+        return (
+            f"{they} no CV error yet"
+            if best == float("inf")
+            else (f"{theirs} is not smaller than that of the best pair")
+        )
     worse = 100.0 * (best / reported - 1.0)
     shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
     return f"{theirs} is {f'{shown}% larger than' if worse >= 0.01 else 'equal to'} that of the best pair"
@@ -161,7 +167,7 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     about, limits = record.data, record.request.restrictions or NONE
     rows = f"{about.n:,} rows"
     if about.reading is not None and about.reading.left_out:
-        rows += f" ({about.reading.left_out:,} more left out for missing values)"
+        rows += f" ({about.reading.left_out:,} more dropped because of missing values)"
     if about.weights is not None:
         rows += f", weighted by {quoted_name(about.weights)}"
     if record.classes is not None and data is not None:
@@ -226,14 +232,20 @@ def _no_change(record: Record) -> str:
     request = record.request
     words = {"--na-within": request.na_within, "--scale-within": request.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
-        what = "own values and scales" if len(own) > 1 else "own scales" if "--scale-within" in own else "own values"
+        what = (
+            "own imputed values and scales"
+            if len(own) > 1
+            else "own scales"
+            if "--scale-within" in own
+            else "own imputed values"
+        )
         why = f"because each fold has its {what} ({' and '.join(f'{option} folds' for option in own)})"
     elif not all(math.isfinite(error) for error in record.chosen_folds.error):
         why = "because not every fold has a model yet"
     elif record.status != "proved":
-        why = "because the run ended before"
+        why = "because the run ended before this computation"
     else:
-        why = "because it takes long with this number of folds and rows; --stability 0 computes it"
+        why = "because it takes long for this number of folds and rows; --stability 0 computes it"
     return f"most influential fold: not computed, {why}"
 
 
@@ -257,7 +269,8 @@ def _selection_lines(record: Record) -> list[str]:
     rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
     fitted = f"{k:,} fold models (each fitted {rows})"
     many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
-    head = f"stability so far, ~ with {many:,} of {k:,} folds not solved" if many else "stability"
+    unsolved = "no fold is solved yet" if many == k else f"{many:,} of {k:,} folds are not solved"
+    head = f"stability (estimate: {unsolved})" if many else "stability"
     if not counts:
         return []
     if common == len(model) and len(counts) == len(model):
@@ -268,15 +281,17 @@ def _selection_lines(record: Record) -> list[str]:
 def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str) -> list[str]:
     """Return clauses on features of a model that not all folds choose, and on other features that folds choose."""
     n_common = sum(count == k for name, count in counts.items() if name in model)
-    some = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name not in model]
-    if n_common:
-        clauses = [f"all {fitted} select {n_common} of the {several(len(model), 'feature')} of this model"]
-        clauses += [f"the other features are selected less often: {abbreviate_list(some)}"] if some else []
+    some = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name not in model]
+    if n_common == len(model):
+        common = f"all {fitted} select the features of this model"
+    elif n_common:
+        verb = "is" if n_common == 1 else "are"
+        common = f"{n_common} of the {several(len(model), 'feature')} of this model {verb} selected by all {fitted}"
     else:
-        none = f"no feature of this model is in all {fitted}"
-        clauses = [f"{none}: {abbreviate_list(some)}" if some else none]
-    return clauses + ([f"features that are not in this model: {abbreviate_list(besides)}"] if besides else [])
+        common = f"no feature of this model is selected by all {fitted}"
+    clauses = [f"{common}, {abbreviate_list(some)}" if some else common]
+    return clauses + ([f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else [])
 
 
 def _is_in_time_order(record: Record) -> bool:
@@ -291,7 +306,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
-    which = f"{stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
+    which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if _is_in_time_order(record) else "without its rows"
     change = f"refitting {rows} changes the {losses} by {value} per row on average"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
@@ -312,27 +327,32 @@ def average_lines(record: Record) -> list[str]:
     total = record.data.total_weight or record.data.n
     open_pairs = sum(pair.estimate for pair in used)
     whole = sum(pair.tau > max(record.request.taus) for pair in used)
-    ridge = f", {whole} of them ridge fits of all features" if whole else ""
+    ridge = (
+        f" ({whole} of them {'is a ridge fit' if whole == 1 else 'are ridge fits'} of all features)" if whole else ""
+    )
     size = several(len(model.support), "feature")
-    source, of = f"the average of {len(used)} near-optimal pairs{ridge}, approximated on {size}", "the average"
+    source, of = f"the average of {len(used)} near-optimal pairs{ridge}, approximated with {size}", "the average"
     if len(used) == 1:
-        source, of = f"the model of the pair (no other pair is near), approximated on {size}", "the model of the pair"
-    lines = [f"averaged model, which predicts: {source}"]
+        source, of = (
+            f"the model of the pair (no other pair is near-optimal), approximated with {size}",
+            "the model of the pair",
+        )
+    lines = [f"averaged model, used for predictions: {source}"]
     missed = average.missed / max(record.cv_error, TINY)
     proof = "certified best subset" if model.proved else "best subset found"
     fewer = average.fewer is None or average.fewer > average.allowed * total
-    rule = f"the smallest size{'' if fewer else ' found'} within 0.5%; {proof}"
+    rule = f"the smallest size{'' if fewer else ' found'} with a difference of at most 0.5%; {proof}"
     lines.append(f"the approximation differs from {of} by {100.0 * missed:.2g}% of the CV error ({rule})")
     if open_pairs:
         which = "pair is" if open_pairs == 1 else "pairs are"
-        lines.append(f"{open_pairs} averaged {which} not solved in every fold: estimates enter the average")
+        lines.append(f"{open_pairs} averaged {which} not solved in every fold, so estimates enter the average")
     within = average.within_folds
     own = "; --own-error or --nested K estimates the error of the averaged model"
     own = own if record.nested is None and within is None else ""
     lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{own}")
     if within is not None:
-        why = "optimistic, because its weights used the held-out rows; --nested K gives an unbiased estimate"
-        lines.append(f"error of averaged models made within every fold: {format_number(within.error)} ({why})")
+        why = "optimistic, because the weights used the held-out rows; --nested K gives an unbiased estimate"
+        lines.append(f"held-out error of averaged models, one per fold: {format_number(within.error)} ({why})")
     return lines
 
 
@@ -355,18 +375,18 @@ def _weight_lines(chosen: StableChoice) -> list[str]:
     if chosen.outer is None:
         return []
     errors = ", ".join(
-        f"{format_number(weighed.weight)}: {format_number(weighed.error, 4)}" for weighed in chosen.tried
+        f"{format_number(weighed.error, 4)} with {format_number(weighed.weight)}" for weighed in chosen.tried
     )
     done, k = len(chosen.tried[0].folds), chosen.outer.k
     folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
-    return [f"weight {format_number(chosen.weight)} chosen by nested CV over {folds}; error of each weight: {errors}"]
+    return [f"nested CV over {folds} chose the weight {format_number(chosen.weight)}; errors by weight: {errors}"]
 
 
 def fold_models(record: Record) -> str:
-    """Return how close the models of the folds are to the optimum; empty if unknown or uninformative."""
+    """Return a bound on the training objective of every fold model; empty if unknown or uninformative."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
-    return f"within {_format_share(gap)} of the minimum training objective in each of the {record.folds.k} folds"
+    return f"at most {_format_share(gap)} above its minimum"
 
 
 def _format_share(share: float) -> str:
@@ -394,7 +414,7 @@ def stop_reason(record: Record) -> str:
     limit = _search_limit(record)
     if limit is not None and record.work.seconds >= WHOLE_LIMIT * limit:
         return "limit reached"
-    return "interrupted" if record.request.mio_budget is None else "MIO budget spent"
+    return "interrupted" if record.request.mio_budget is None else "MIO budget used up"
 
 
 MOST_LISTED_GAMMAS = 8  # gammas that a hint lists one by one; it gives a range for more
@@ -435,7 +455,7 @@ def has_stopped_early(record: Record | PathRecord | NearRecord | CommonRecord) -
 def reason_of_early_end(record: Record) -> str:
     """Return the option that ended a run without a proof before its time limit; empty if none did."""
     if is_budget_spent(record):
-        return f"--mio-budget {record.request.mio_budget:,} is used up"
+        return f"the --mio-budget of {record.request.mio_budget:,} is used up"
     return "--method bounds does not branch" if record.request.method == Method.BOUNDS else ""
 
 
@@ -453,15 +473,17 @@ def hints(record: Record) -> list[str]:
     """
     if has_stopped_early(record) and not record.descent:
         easier = "a larger gamma, a smaller tau or fewer columns make a proof easier"
-        why = f"more time would not help: {reason_of_early_end(record) or 'no step is left'}"
+        why = f"more time would not help: {reason_of_early_end(record) or 'no step of the search is left'}"
         if is_budget_spent(record):
             return [f"{why}; a larger budget proves more, and {easier}"]
         if record.request.method == Method.BOUNDS:
             return [f"{why}; --method auto continues until a proof"]
-        return [f"{why}, because rounding error hides which subsets are best; {easier}"]
+        return [f"{why}, because rounding errors hide which subsets are best; {easier}"]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
-        more = "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
+        more = (
+            "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and certify more pairs"
+        )
         return [more] if limited else []
     every = (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))
     return [text for text in every if text]
@@ -486,8 +508,8 @@ def _accuracy_hint(record: Record) -> str:
     if classes.accuracy > larger + AS_GOOD / record.data.n:
         return ""
     return (
-        f"always predicting the larger class is as accurate ({100.0 * larger:.1f}%): use AUC and log loss to judge "
-        "the model; `predict --threshold P` predicts the smaller class for more rows"
+        f"the model is not more accurate than always predicting the larger class ({100.0 * larger:.1f}%): judge it by "
+        "AUC and log loss; `predict --threshold P` predicts the smaller class for more rows"
     )
 
 
@@ -531,9 +553,9 @@ def _proof_hint(record: Record) -> str:
     proved = f"the smaller grid {' or '.join(parts)} is certified already" if parts else _simpler(record, rows)
     if record.request.time_limit is None:
         return proved
-    longer = "a longer --time-limit (none: until the proof) proves more"
+    longer = "a longer --time-limit tightens the bounds, and --time-limit none runs until the choice is certified"
     if advice.time_limit is not None:
-        longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (extrapolated from the cost so far)"
+        longer = f"--time-limit {advice.time_limit:.0f} may certify the whole grid (extrapolated from the cost so far)"
     return f"{proved}; {longer}" if proved else longer
 
 
@@ -544,7 +566,7 @@ def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
     if 2 * simple > len(rows):
         return ""
     taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
-    return f"if larger models are of no use, --tau {taus} leaves {simple:,} of the {several(len(rows), 'open pair')}"
+    return f"--tau {taus} (no larger models) reduces the number of open pairs from {len(rows):,} to {simple:,}"
 
 
 def _edge(record: Record, name: str) -> str:
@@ -640,7 +662,9 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     below = max(size for size in taus if size < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
         reason = (
-            "is the ridge fit of all features" if best == most else f"has the largest size below all {most} features"
+            "is the ridge fit of all features"
+            if best == most
+            else f"has the largest requested size below all {most} features"
         )
         return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
     if best == most < natural:

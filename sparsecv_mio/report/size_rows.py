@@ -124,7 +124,7 @@ def title_of_sizes(record: Record) -> str:
     if record.continuous is not None:
         return "every tau at this gamma"
     suffix = " found" if any(size_row.is_estimate for size_row in best_by_tau(record)) else ""
-    reported = "" if record.least is None else f" (for tau = {record.tau} the reported one)"
+    reported = "" if record.least is None else f" (for tau = {record.tau}: the reported gamma)"
     return f"best gamma{suffix} for each tau{reported}"
 
 
@@ -133,10 +133,10 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     if not any(size_row.excluded for size_row in rows):
         return ""
     computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
-    at = "at this gamma" if record.continuous is not None else "at any gamma"
+    what = "this tau is certified not to improve" if record.continuous is not None else "no gamma improves (certified)"
     return (
-        f"excluded: certified not to improve on the minimum CV error {at}, up to the gap; its CV error may be far "
-        f"above this bound{computed}"
+        f"excluded: {what} on the minimum CV error by more than the gap; the CV error may be far above the printed "
+        f"bound{computed}"
     )
 
 

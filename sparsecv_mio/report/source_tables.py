@@ -45,9 +45,9 @@ def print_plan(console: Console, record: Record) -> None:
     changed = [setting for setting in record.work.plan if not setting.is_default or setting.name == "orders"]
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
     layout.say(console, "settings of the search plan that differ from their defaults", "bold")
-    layout.print_table(console, ("setting", "value", "reason"), rows, text=("setting", "value", "reason"))
+    layout.print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
     off = [setting.name for setting in record.work.plan if setting.setting is False]
-    layout.say(console, f"settings that are off, or that no order of this search reads: {', '.join(off)}", "dim")
+    layout.say(console, f"settings that are off, or that this search does not use: {', '.join(off)}", "dim")
 
 
 def _value_in_words(setting: PlanSetting) -> str:

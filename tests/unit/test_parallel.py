@@ -154,7 +154,10 @@ def test_a_cluster_that_is_not_there(
     shown = capfd.readouterr().err
     assert "no dask scheduler answers at 'tcp://127.0.0.1:1'" in shown and "Traceback" not in shown
     assert run([*words, "--workers", "2"]) == 2
-    assert "but --scheduler uses those of a cluster; leave out one of the two" in capfd.readouterr().err
+    assert (
+        "cannot be combined with --scheduler, because the cluster determines the number of workers"
+        in capfd.readouterr().err
+    )
 
 
 def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,11 +64,11 @@ def test_a_batch_from_plan_to_table(
         ("done", False), ("failed", True),
     }  # fmt: skip
     shown = capfd.readouterr().out
-    assert "2 of 4 tasks done, 0 met a limit, 2 failed" in shown and "failed: toeplitz" in shown
+    assert "2 of 4 tasks done, 0 reached a limit, 2 failed" in shown and "failed: toeplitz" in shown
     assert run(["batch", "status", str(out)]) == 1
-    assert "2 of 4 tasks done, 0 met a limit, 2 failed; results" in capfd.readouterr().out
+    assert "2 of 4 tasks done, 0 reached a limit, 2 failed; results" in capfd.readouterr().out
     assert run(["collect", str(out), "-o", str(table)]) == 0
-    counts = "2 verified, 0 not, 0 with nothing to verify, 2 of failed tasks"
+    counts = "2 verified, 0 not verified, 0 without a record to verify, 2 from failed tasks"
     assert f"4 rows in {table}; {counts}" in capfd.readouterr().out
     frame = pd.read_parquet(table)
     assert sorted(frame["state"]) == ["done", "done", "failed", "failed"]
@@ -101,7 +101,7 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
     counted.states.update(("done", "limit"))
     counted.began -= 100.0
     counted.task_seconds = 30.0  # most of the 100 seconds were spent on compiling
-    words = "2 of 10 tasks done, 3 running, 1 failed, 1 met a limit"
+    words = "2 of 10 tasks done, 3 running, 1 failed, 1 reached a limit"
     assert counted.line().startswith(f"sparsecv: 100 s; {words}; about 30")
     counted.states.update(["done"] * 6)
     assert "8 of 10 tasks done, 0 running" in counted.line()
@@ -112,7 +112,7 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
 
 def test_why_no_task_has_ended_yet_is_said() -> None:
     counted = Counted(10, [], 3)
-    assert counted.line().endswith("0 failed; a first use on this machine compiles for a minute or two before")
+    assert counted.line().endswith("0 failed; the first use on this machine starts by compiling, for a minute or two")
     counted.states.update(["done"])
     assert "compiles" not in counted.line()
 
@@ -153,7 +153,10 @@ def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pyte
     one = ["batch", str(plan), "--out", str(out), "--workers", "1", "--set", "draw=0", "--set", "estimator=ridge"]
     assert run(one) == 0 and run([*one, "--set", "folds=5"]) == 0
     shown = capfd.readouterr().out
-    assert "1 of 1 tasks done, 0 met" in shown and "2 results of earlier plans in the folder, not counted" in shown
+    assert (
+        "1 of 1 tasks done, 0 reached" in shown
+        and ("the folder also has 2 results of earlier plans; they are not counted") in shown
+    )
     assert run(["batch", "status", str(out)]) == 0
     shown = capfd.readouterr().out
     assert "1 of 1 tasks done" in shown and "2 results of earlier plans" in shown
@@ -162,7 +165,7 @@ def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pyte
     assert "2 results of earlier plans are not included" in " ".join(capfd.readouterr().out.split())
     assert run(["collect", str(out), "-o", str(table), "--all"]) == 0 and len(pd.read_csv(table)) == 3
     assert run([*one, "--set", "folds=5", "--clean"]) == 0
-    assert "2 results of earlier plans removed" in capfd.readouterr().err
+    assert "removed 2 results of earlier plans" in capfd.readouterr().err
     assert len(list((out / "tasks").iterdir())) == 1
     (out / "plan.json").write_text("{")
     assert run(["batch", "status", str(out)]) == 2
@@ -194,7 +197,7 @@ def test_a_wrong_plan_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["batch", "PLAN"], "--out: is missing"),
+        (["batch", "PLAN"], "--out is missing"),
         (["batch", "PLAN", "--out", "o", "--index", "1"], "--index and --of require each other"),
         (["batch", "PLAN", "--out", "o", "--index", "2", "--of", "2"], "--index 2 of 2"),
         (["batch", "no.toml", "--out", "o"], "plan"),

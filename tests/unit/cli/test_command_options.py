@@ -193,7 +193,7 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
     assert set(IN_PLANS) == {*SEARCH, "folds", "seed"} - {"cpu_limit"}
     assert run(["batch", "--help"]) == 0
     said = capsys.readouterr().out
-    words = said[said.index("Settings of a plan") :]
+    words = said[said.index("Settings in the table [vary] of a plan") :]
     at = [words.index(f"  {panel}: ") for panel in PANELS if f"  {panel}: " in words]
     assert len(at) >= 6 and at == sorted(at)
     assert all(re.search(rf"[ ,]{name}[,\n]", words) for name in IN_PLANS)
@@ -203,9 +203,10 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("command", ["solve", "near", "fit"])
 def test_help_states_which_command_counts_factors_by_default(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help-all"]) == 0
-    assert "[default: columns; `solve` uses factors where a note states it]" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert (
+        "[default: columns; `solve` uses factors if these are at most 36 features and there are at most 50 folds, and "
+        "prints a note]"
+    ) in " ".join(capsys.readouterr().out.split())
 
 
 def test_solve_in_python_counts_levels_by_default_as_its_docstring_states() -> None:

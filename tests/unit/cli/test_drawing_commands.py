@@ -42,7 +42,7 @@ def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, cap
         monkeypatch.setattr("sparsecv_mio.cli.drawing_commands.FEW_FEATURES", few)
         for command, out in (("report", "a.html"), ("plot", "a.png")):
             assert run([command, *drawn, str(tmp_path / out)]) == 0
-            assert ("best subsets of every size on all rows" in capsys.readouterr().err) == said
+            assert ("best subset of every size on all rows" in capsys.readouterr().err) == said
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path: Path, capsys: Said) -> None:

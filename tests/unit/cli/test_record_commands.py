@@ -358,8 +358,8 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
     )
     lines = said.out.splitlines()
     assert lines[0] == "4 rows predicted" and lines[1].startswith("errors: RMSE 3.46093")
-    assert lines[3] == "the errors are those of the 3 of 4 rows that have a target"
-    assert lines[4].startswith("intervals of level 0.8 (CV+): ")
+    assert lines[3] == "the errors are computed from the 3 of 4 rows that have a target"
+    assert lines[4].startswith("prediction intervals of level 0.8 (CV+): ")
     found, stored = read_csv(out), sc.read_record(answer)
     assert np.flatnonzero(found.prediction.notna()).tolist() == np.flatnonzero(found.lower.notna()).tolist() == known
     assert (found.lower < found.prediction).loc[known].all() and (found.prediction < found.upper).loc[known].all()
@@ -527,7 +527,7 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str],
     held = rows.dropna()
     assert set(held.fold) == set(range(1, record.folds.k + 1))  # as the screen counts them
     if record.stability is not None:
-        assert f"most influential fold: {record.stability.fold + 1} of {record.folds.k}" in said
+        assert f"most influential fold: fold {record.stability.fold + 1} of {record.folds.k}" in said
     weight = held.weight if "weight" in held else np.ones(len(held))
     assert ("--weights" in folds) == ("weight" in held)
     assert len(rows) == record.data.n and held.fold.nunique() == record.folds.k
@@ -662,7 +662,7 @@ def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 5 and "read as data in this file: line 2, although" in printed.err
+    assert printed.out.count("\n") == 5 and "line 2 of this file is read as data, although" in printed.err
     assert run(["predict", str(record), str(new), "--skip-lines", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.out.count("\n") == 4 and "skipped" not in printed.err
@@ -694,8 +694,8 @@ def test_the_data_of_a_record_are_predicted_as_they_were_read(tmp_path: Path, ca
     capsys.readouterr()
     assert run(["predict", answer, str(lab)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 17 and "15 of these rows are those to which the model was fitted" in printed.err
-    assert "the errors are those of the 15 of 16 rows that have a target" in printed.err
+    assert printed.out.count("\n") == 17 and "the model was fitted to 15 of these rows" in printed.err
+    assert "the errors are computed from the 15 of 16 rows that have a target" in printed.err
     new = tmp_path / "new.csv"
     for text, how in (("a;b\n21,137;0,5\n", []), ("a,b\n21.137,0.5\n", ["--sep", "comma", "--decimal", "."])):
         new.write_text(text)

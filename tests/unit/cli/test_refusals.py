@@ -27,8 +27,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("compare one.csv two.csv --tau 1 --gamma 1 --out o -t y",
          "two.csv: target 'y' is not in the data; the columns are a, b, z; --target takes one for each file: A,B"),
-        ("near one.csv two.csv", "sparsecv near: the arguments of this command are DATA; remove two.csv"),
-        ("verify one.csv two.csv a b", "sparsecv verify: the arguments of this command are RECORD DATA; remove a b"),
+        ("near one.csv two.csv", "sparsecv near: this command takes DATA; remove two.csv"),
+        ("verify one.csv two.csv a b", "sparsecv verify: this command takes RECORD DATA; remove a b"),
         ("table runs.csv --values nosuch", "--values: there is no column 'nosuch'"),
     ],
 )  # fmt: skip

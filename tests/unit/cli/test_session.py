@@ -39,7 +39,7 @@ def test_no_output_goes_over_another_file(
 
 def test_an_output_needs_a_name(capsys: Said) -> None:
     assert run([*SOLVE, "--json", ""]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("--json: the name of the file is empty; give a name")
+    assert capsys.readouterr().err.rstrip().endswith("--json: the file name is empty; give a name")
 
 
 def test_data_are_described_by_their_options(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_rows_that_a_model_was_fitted_on_are_said_to_be(
     capsys.readouterr()
     for place, said in ((table, True), (str(others), False)):
         assert run(["predict", str(record), place, "--out", str(tmp_path / "out.csv")]) == 0
-        words = "these are the rows to which the model was fitted, so the errors are training errors"
+        words = "the model was fitted to these rows, so the errors are training errors"
         assert (words in capsys.readouterr().out) is said
 
 
@@ -185,7 +185,7 @@ def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.
     frame.to_csv(place, index=False)
     assert run(["inspect", str(place), "-t", "y"]) == 0
     text = capsys.readouterr().out
-    assert "\nk0, k1, k2 add up to 1 in every row: they are levels of one factor" in text
+    assert "\nk0, k1, k2 add up to 1 in every row, so they are levels of one factor" in text
     assert next(line for line in text.splitlines() if line.startswith(" same")).split()[1:3] == ["whole", "number"]
 
 
@@ -257,6 +257,6 @@ def test_predictions_of_training_rows_are_said_to_be_that_with_left_out_rows(
     data.write_text("\n".join(["a,b,y", *cells]) + "\n")
     how = ["--na", "drop", "--gamma", "0.1", "--tau", "1", "--folds", "3", "--quiet", "--json", answer]
     assert run(["solve", str(data), "-t", "y", *how]) == 0
-    assert "27 rows (3 more left out for missing values); 2 features; 3 random folds" in capsys.readouterr().out
+    assert "27 rows (3 more dropped because of missing values); 2 features; 3 random folds" in capsys.readouterr().out
     assert run(["predict", answer, str(data), "--out", str(tmp_path / "p.csv")]) == 0
-    assert "27 of these rows are those to which the model was fitted, so the errors are tr" in capsys.readouterr().out
+    assert "the model was fitted to 27 of these rows, so the errors are tr" in capsys.readouterr().out

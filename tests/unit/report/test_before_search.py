@@ -55,9 +55,9 @@ def test_what_to_expect(n: int, p: int, words: str) -> None:
 
 def test_counts_have_a_size_of_their_own() -> None:
     text = printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, (), 50, 8, counts=True))
-    assert "15 gammas from 0.001 to 10, tau 1 to 8: 1,200 subproblems" in text
+    assert "15 gammas from 0.001 to 10, tau from 1 to 8: 1,200 subproblems" in text
     assert (
-        "7 gammas from 0.067 to 67, tau 1 to 8: 560 subproblems" in text
+        "7 gammas from 0.067 to 67, tau from 1 to 8: 560 subproblems" in text
         and "expect a certified choice within a minute" in text
     )
 
@@ -75,8 +75,8 @@ def test_folds_with_columns_of_their_own_are_not_promised_soon(loss: Loss, folds
 
 def test_findings() -> None:
     text = printed(Inspection(50, (column("x"), column("z", 1e8), column("y")), "y", 3, 2, (), 50, 2))
-    assert "3 rows have a missing value" in text and "2 rows repeat an earlier one" in text
-    assert "standard deviations differ by a factor of more than a million" in text
+    assert "3 rows have a missing value" in text and "2 rows repeat an earlier row" in text
+    assert "standard deviations of columns differ by a factor of more than a million" in text
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_least_interval_comes_first(table: BoundsTable) -> None:
     )
     assert (
         "without branch and bound in 1.50 s" in text
-        and "add --full, or --json" in text
+        and "add --full or --json" in text
         and "gamma = 0.1 (" not in text.split("\n", 2)[2]
     )
     brief = printed_from_printing(lambda console: print_bounds(console, table, brief=True), 200)

@@ -57,17 +57,17 @@ def test_panels_and_pages(tmp_path: Path) -> None:
     assert roc.get_xlabel() == "false positive rate (1 predicted as 0)"
     assert calibration.get_ylabel() == "observed share of 0"
     titles = [ax.get_title(loc="left") for ax in figure_of(RECORD, DATA).axes]
-    assert {"ROC curve of held-out rows", "calibration of held-out rows, their counts below"} <= set(titles)
+    assert {"ROC curve of held-out rows", "calibration of held-out rows, with their numbers below"} <= set(titles)
     page = report_text(RECORD, "html", "R", DATA, "D")
     assert 'id="roc-' in page and 'id="calibration-' in page and "odds ratio per unit" in page
-    assert "Best-subset logistic regression of ill" in page and "reported, not certified" in page
+    assert "Best-subset logistic regression of ill" in page and "the curve is not certified" in page
     without = report_text(RECORD, "md", "R", None, "D")
-    assert "add \\-\\-data to include them" in without or "add --data to include them" in without
+    assert "to include them, give the data of the record" in without
     assert draw_panel(RECORD, "roc", DATA).axes[0].get_title(loc="left") == "ROC curve of held-out rows"
 
 
 def test_what_has_no_curves() -> None:
-    with pytest.raises(BadInput, match="^panel roc: needs the data of the record .*; give --data"):
+    with pytest.raises(BadInput, match="^panel roc: requires the data of the record, .*; give --data"):
         draw_panel(RECORD, "roc")
     with pytest.raises(BadInput, match="^panel calibration: requires a record of `solve --loss logistic`"):
         draw_panel(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)

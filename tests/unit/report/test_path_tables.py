@@ -69,14 +69,14 @@ def test_no_size_is_chosen_by_a_residual_that_is_rounding_error() -> None:
     sizes = [line.split() for line in lines if line.strip()[:1].isdigit() and "best subsets;" not in line]
     assert [cells[3] for cells in sizes] == ["?"] * 3
     assert any(line.startswith("best tau by adjusted R^2: 2 (") for line in lines)
-    assert any(line.startswith("?: undefined, because the residual is only rounding error") for line in lines)
+    assert any(line.startswith("?: undefined, because the residual consists of rounding errors") for line in lines)
 
 
 def test_a_whole_factor_has_a_degree_of_freedom_less_than_levels() -> None:
     levels, a = np.arange(24) % 3, np.random.default_rng(0).normal(size=24)
     X = np.column_stack([a, np.eye(3)[levels]])
     rows = sc.Dataset.from_arrays(X, a + levels + np.sin(np.arange(24)), names=["a", "f=u", "f=v", "f=w"])
-    for intercept, said in (("fold", ", a factor of k levels as k - 1"), ("none", "")):
+    for intercept, said in (("fold", ", and a factor of k levels as k - 1"), ("none", "")):
         record = sc.best_subsets(rows, gammas=[0.1], taus=[1, 2], count="factors", intercept=intercept)
         text = printed(lambda console, record=record: print_path(console, record, rows), 200)
-        assert f"(each column counts as one degree of freedom{said}: for a small gamma)" in text
+        assert f"(assumes a small gamma: each column counts as one degree of freedom{said})" in text

@@ -217,7 +217,7 @@ def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
     ax = drawn("plot_cv_error", simplest)
     marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
-    assert marked["least CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
+    assert marked["minimum CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
     level = simplest.least.cv_error + simplest.one_se.standard_error
     assert [y for _, y in marked["minimum CV error + standard error"]] == [level, level]
 

@@ -37,8 +37,8 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     least = simplest.least
     assert least is not None and simplest.one_se is not None
     lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
-    minimum = f"{format_number(least.cv_error)} at {pair(least.tau, least.gamma)}"
-    assert lines[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
+    minimum = f"{pair(least.tau, least.gamma)}, CV error {format_number(least.cv_error)}"
+    assert lines[0] == f"pair with the minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
     assert lines[1] == f"reported by the one-standard-error rule (certified): {pair(simplest.tau, simplest.gamma)}"
     assert lines[2] == data_line(simplest) and lines[2].startswith(f"{simplest.data.n} rows; ")
     assert lines[3].startswith(f"CV error {format_number(simplest.cv_error)} ")
@@ -46,7 +46,7 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     assert lines[4].startswith(f"minimum CV error over the grid: in {ends} (certified, relative gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
     assert lines[at + 1] == "model refitted on all rows (subset certified optimal)"
-    assert f"best gamma for each tau (for tau = {simplest.tau} the reported one)" in lines
+    assert f"best gamma for each tau (for tau = {simplest.tau}: the reported gamma)" in lines
     assert len(simplest.support) == simplest.tau == simplest.refit.tau
     assert {len(fold.support) for fold in simplest.chosen_folds} == {simplest.tau}
 
@@ -55,7 +55,7 @@ def test_a_rule_that_is_not_settled_says_so(simplest: Record) -> None:
     assert simplest.one_se is not None
     unsettled = replace(simplest, one_se=replace(simplest.one_se, estimate=True))
     text = printed(lambda console: print_answer(console, unsettled), 200)
-    assert text.startswith("minimum CV error over the grid (certified, gap <= 1e-4): ")
+    assert text.startswith("pair with the minimum CV error over the grid (certified, gap <= 1e-4): ")
     assert "\nreported by the one-standard-error rule (not certified): " in text
     assert "\none-standard-error rule (not certified): " in text and "smallest tau" not in text
     assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, simplest), 200)
@@ -68,16 +68,16 @@ def test_estimates_are_marked(record: Record) -> None:
     assert (
         "CV error ~" in text
         and "R^2 ~" in text
-        and "\n~ an estimate, likely too low: the search did not solve every fold" in text
+        and "\n~ an estimate, likely too low; lower and upper are certified bounds" in text
     )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
     assert f" {row.tau} " in text and "~" not in text
-    assert "\nexcluded: certified not to improve on the minimum CV error at any gamma, up to the gap" in text
+    assert "\nexcluded: no gamma improves (certified) on the minimum CV error by more than the gap" in text
     ended = replace(marked, status="limit")
     text = printed(lambda console: print_answer(console, ended), 200)
     assert (
-        "\n~ an estimate, likely too low: the search did not solve every fold" in text
+        "\n~ an estimate, likely too low; lower and upper are certified bounds" in text
         and "; lower and upper are certified" in text
     )
     assert "~" not in printed(lambda console: print_answer(console, record), 200)
@@ -89,9 +89,11 @@ def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> 
         assert printed(lambda console: print_answer(console, ended), 200).startswith(  # noqa: B023
             "best pair so far (search ended without a proof; choice not certified): "
         )
-        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would not help: no step is left")
+        assert len(hints(ended)) == 1 and hints(ended)[0].startswith(
+            "more time would not help: no step of the search is left"
+        )
         spent = replace(ended, request=replace(ended.request, mio_budget=0))
-        assert hints(spent)[0].startswith("more time would not help: --mio-budget 0 is used up")
+        assert hints(spent)[0].startswith("more time would not help: the --mio-budget of 0 is used up")
 
 
 def test_a_search_that_leaves_a_part_of_its_limit_to_the_model_is_not_said_to_have_ended_by_itself(
@@ -132,13 +134,13 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     )  # fmt: skip
     text = printed(lambda console: print_answer(console, bare), 200)
     assert text.startswith("best pair so far (limit reached; choice not certified): ") and "[0, ?]" not in text
-    assert "~ an estimate: no fold is solved yet; each uses the best subset found so far" in text
+    assert "~ an estimate: no fold is solved yet, and each fold uses the best subset found so far" in text
     assert (
-        f"chosen from 3 of 9 pairs, all at gamma = {format_number(record.gamma)}; the other pairs have no estimate"
+        f"chosen from 3 of 9 pairs, all at gamma = {format_number(record.gamma)}; the other pairs have no CV error yet"
         in text
     )
     assert hints(bare) == [
-        "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
+        "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and certify more pairs"
     ]
     assert "CV error of this pair" not in text
     better = replace(rows[0], lower=0.5, upper=0.75)
@@ -152,8 +154,8 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     told = printed(lambda console: print_answer(console, replace(bounded, table=(better, *here))), 200)
     assert f"{ends}CV error of this pair: in [0, 2] (certified)\n" in told
     told = printed(lambda console: print_answer(console, replace(bounded, training_gap=0.0351)), 200)
-    words = f"within 3.6% of the minimum training objective in each of the {record.folds.k} folds"
-    assert f"{ends}fold models of this pair: {words} (certified)\n" in told
+    words = f"training objective of each of the {record.folds.k} fold models of this pair"
+    assert f"{ends}{words}: at most 3.6% above its minimum (certified)\n" in told
 
 
 def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

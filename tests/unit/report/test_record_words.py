@@ -70,15 +70,15 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     every, change = stability_lines(record)
     assert every == "stability: all 5 fold models (each fitted without one fold) select the features of this model"
     assert record.stability is not None and change.startswith(
-        f"most influential fold: {record.stability.fold + 1} of 5; "
+        f"most influential fold: fold {record.stability.fold + 1} of 5; "
     )
     assert "; refitting without its rows changes the squared errors by " in change and " per row on average" in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
-    words = "all 5 fold models (each fitted without one fold) select 1 of the 1 feature of this model"
-    assert stability_lines(other)[0] == f"stability: {words}; features that are not in this model: {name} in 5"
+    words = "all 5 fold models (each fitted without one fold) select the features of this model"
+    assert stability_lines(other)[0] == f"stability: {words}; also selected, but not in this model: {name} by 5"
     many = stability_lines(replace(record, folds=replace(record.folds, k=60_000)))[0]
     assert "60,000 fold models (each fitted without one fold)" in many
 
@@ -98,7 +98,7 @@ def test_folds_that_the_user_named_are_called_by_their_names() -> None:
         record = solve(named, folds=spec, gammas=0.1, taus=2, threads=1)
         assert record.stability is not None
         fold = record.stability.fold
-        words = f"most influential fold: {fold + 1} of 4 (who {str(np.unique(column)[fold])!r}); "
+        words = f"most influential fold: fold {fold + 1} of 4 (who {str(np.unique(column)[fold])!r}); "
         assert stability_lines(record, named)[-1].startswith(words)
 
 
@@ -108,8 +108,8 @@ def test_models_without_a_common_feature_are_said_to_have_none() -> None:
     supports = [(ours,)] * 3 + [(other,)] * 2
     chosen = ChosenFolds.of(supports, record.chosen_folds.error, [True] * 5)
     apart = replace(record, chosen_folds=chosen)
-    none = "no feature of this model is in all 5 fold models (each fitted without one fold)"
-    assert stability_lines(apart)[0] == f"stability: {none}: {ours} in 3, {other} in 2"
+    none = "no feature of this model is selected by all 5 fold models (each fitted without one fold)"
+    assert stability_lines(apart)[0] == f"stability: {none}, {ours} by 3, {other} by 2"
 
 
 def test_a_weight_and_where_it_came_from() -> None:
@@ -117,7 +117,7 @@ def test_a_weight_and_where_it_came_from() -> None:
     first, tried = choice_lines(record)
     assert first.startswith("stable pair: the pair with the minimum of CV error + ")
     assert "x instability (certified); the minimum is in [" in first
-    assert tried.startswith("weight ") and "5 outer folds" in tried
+    assert tried.startswith("nested CV over 5 outer folds chose the weight ")
 
 
 def test_the_largest_weight_of_those_tried_is_at_an_end() -> None:
@@ -134,7 +134,7 @@ def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Recor
     row = replace(record.table[0], folds_decided=0)
     short = replace(record, request=replace(record.request, gap=0.0), table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, short), 200)
-    left = f"1 of {len(record.table)} pairs are not solved, as --gap 0 requests\n"
+    left = f"1 of {len(record.table)} pairs are not solved, although --gap 0 requests every pair\n"
     assert text.startswith("certified choice (gap 0): ") and f"\ninterrupted: {left}" in text
     limit = replace(short, request=replace(short.request, time_limit=1.0), work=replace(short.work, seconds=1.0))
     assert f"\nlimit reached: {left}" in printed(lambda console: print_answer(console, limit), 200)
@@ -145,9 +145,11 @@ def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Recor
 def test_why_there_is_no_instability_is_said(record: Record) -> None:
     without = replace(record, stability=None)
     assert stability_lines(without)[-1].endswith("--stability 0 computes it")
-    assert stability_lines(replace(without, status="limit"))[-1].endswith(", because the run ended before")
+    assert stability_lines(replace(without, status="limit"))[-1].endswith(
+        ", because the run ended before this computation"
+    )
     own = replace(without, request=replace(record.request, na_within="folds"))
-    assert stability_lines(own)[-1].endswith("because each fold has its own values (--na-within folds)")
+    assert stability_lines(own)[-1].endswith("because each fold has its own imputed values (--na-within folds)")
 
 
 def test_estimates_are_marked(record: Record) -> None:
@@ -161,12 +163,12 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     assert record.stability is not None and record.stability.chosen is not None and record.least is not None
     head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
     least = record.least
-    minimum = f"{format_number(least.cv_error)} at {pair(least.tau, least.gamma)}"
-    assert head[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
+    minimum = f"{pair(least.tau, least.gamma)}, CV error {format_number(least.cv_error)}"
+    assert head[0] == f"pair with the minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
     assert head[1] == f"reported by the weighted instability (certified): {pair(record.tau, record.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
     text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
-    assert text.startswith("minimum CV error over the grid (certified, gap <= 1e-4): ")
+    assert text.startswith("pair with the minimum CV error over the grid (certified, gap <= 1e-4): ")
     assert "\nreported by the weighted instability (not certified): " in text
     same = solve(data(), folds="5", gammas="0.1,1", stability=0.0, threads=1)
     text = printed(lambda console: print_answer(console, same), 200)
@@ -178,15 +180,17 @@ def test_what_would_complete_a_proof_is_told(record: Record) -> None:
     part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
     assert hints(part) == ["the smaller grid --tau 1:2 is certified already"]
     longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
-    assert hints(longer)[0].endswith("; a longer --time-limit (none: until the proof) proves more")
+    assert hints(longer)[0].endswith(
+        "; a longer --time-limit tightens the bounds, and --time-limit none runs until the choice is certified"
+    )
     both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
     assert hints(both)[0] == (
-        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is certified already; --time-limit 300 may prove the whole "
+        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is certified already; --time-limit 300 may certify the whole "
         "grid (extrapolated from the cost so far)"
     )
     nowhere = replace(longer, region=None, advice=Advice(None, None, None))
     assert hints(nowhere)[0].startswith(
-        "if larger models are of no use, --tau 1,2 leaves 0 of the 3 open pairs; a longer"
+        "--tau 1,2 (no larger models) reduces the number of open pairs from 3 to 0; a longer"
     )
     assert hints(replace(both, advice=None)) == []
 
@@ -194,15 +198,15 @@ def test_what_would_complete_a_proof_is_told(record: Record) -> None:
 def test_the_part_that_is_proved_is_told(record: Record) -> None:
     part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert region_lines(part) == [
-        "certified for tau 1:2 at every gamma, and every tau at gamma >= 1: the reported pair is the best of them",
-        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimate is 50% larger than that of the "
-        "best pair",
+        "certified for tau 1:2 at every gamma, and every tau at gamma >= 1: the reported pair is the best pair there",
+        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimated CV error is 50% larger than "
+        "that of the best pair",
     ]
     elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
-    assert region_lines(elsewhere)[0].endswith("the best of them is tau = 1, gamma = 0.1, CV error 1.25")
+    assert region_lines(elsewhere)[0].endswith("the best pair there is tau = 1, gamma = 0.1, CV error 1.25")
     assert region_lines(record) == []
     unknown = replace(part, region=None, table=tuple(replace(row, cv_error=float("inf")) for row in part.table))
-    assert region_lines(unknown) == ["not excluded: 3 other pairs (tau 3, gamma 0.01235:1); they have no estimate"]
+    assert region_lines(unknown) == ["not excluded: 3 other pairs (tau 3, gamma 0.01235:1); they have no CV error yet"]
 
 
 def limited(record: Record, region: Region) -> Record:
@@ -268,9 +272,10 @@ def test_an_average_says_how_many_pairs_it_is_of() -> None:
     said, (first, second, *_) = average_lines(many)[0], average_lines(one)
     assert (
         whole
-        and f"the average of {count} near-optimal pairs, {whole} of them ridge fits of all features, approx" in said
+        and f"the average of {count} near-optimal pairs ({whole} of them are ridge fits of all features), approx"
+        in said
     )
-    assert first.endswith(f"(no other pair is near), approximated on {one.average.model.tau} features")
+    assert first.endswith(f"(no other pair is near-optimal), approximated with {one.average.model.tau} features")
     assert second.startswith("the approximation differs from the model of the pair by 0.")
     for open_pairs, words in ((1, "1 averaged pair is not solved in every fold"), (2, "2 averaged pairs are not")):
         changed = [replace(pair, estimate=a < open_pairs) for a, pair in enumerate(many.average.used)]
@@ -289,13 +294,15 @@ def test_open_folds_that_use_what_all_rows_found_are_counted(record: Record) -> 
 
     for part, how in ((with_folds(k), "likely"), (with_folds(1, 1), "perhaps")):
         uses = f"{part.seen_folds} of {k} folds use"
-        words = f"~ an estimate, {how} too low: {uses}"
+        words = f"{how} too low: {uses}"
         text = printed(lambda console: print_answer(console, part), 400)  # noqa: B023
         assert words in text and words in part.summary() and words in open_sentences(part)[0]
         many = k - (how == "perhaps")
-        assert stability_lines(part)[0].startswith(f"stability so far, ~ with {many} of {k} folds not solved")
+        assert stability_lines(part)[0].startswith(
+            f"stability (estimate: {'no fold is solved yet' if many == k else f'{many} of {k} folds are not solved'}): "
+        )
         told = coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, part)
-        assert told[1].startswith(f"the intervals are {how} too narrow: {uses}")
+        assert told[1].startswith(f"the prediction intervals are {how} too narrow: {uses}")
         assert "(an estimate, likely too low)" in report_of(part).answer
     assert with_folds(1).seen_folds == 1 and with_folds(k, k).seen_folds == with_folds(0).seen_folds == 0
     assert len(coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, with_folds(0))) == 1
@@ -314,9 +321,9 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
     assert "on held-out rows, model of the pair: RMSE" in found.summary()
-    assert f"error of averaged models made within every fold: {format_number(own)} (optimistic)" in found.summary()
+    assert f"held-out error of averaged models, one per fold: {format_number(own)} (optimistic)" in found.summary()
     answer = report_of(found).answer
-    assert "this is the error of the pair, but predictions come from the averaged model of" in answer in answer
+    assert "this is the error of the pair, but the averaged model of " in answer
 
 
 def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> None:
@@ -334,14 +341,14 @@ def test_a_region_is_stated_once(record: Record) -> None:
         lines = region_lines(replace(part, so_far=CertifiedSoFar(1, 2, 3, near)))
         assert sum("certified within 1%" in line for line in lines) == count
     only = replace(part, table=tuple(replace(row, status="decided") for row in part.table[:-1]) + part.table[-1:])
-    assert "1 other pair (" in region_lines(only)[-1] and "; its estimate is " in region_lines(only)[-1]
+    assert "1 other pair (" in region_lines(only)[-1] and "; its estimated CV error is " in region_lines(only)[-1]
 
 
 def test_an_option_that_ended_the_search_is_named_in_the_title_and_the_hint(record: Record) -> None:
     part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
     for how, words in (
         ({"method": "bounds"}, "--method bounds does not branch"),
-        ({"mio_budget": 0}, "--mio-budget 0 is used up"),
+        ({"mio_budget": 0}, "the --mio-budget of 0 is used up"),
     ):
         ended = replace(part, status="limit", request=replace(part.request, **how))
         assert meaning(ended)[0] == f"best answer so far ({words}; not certified)"
@@ -405,7 +412,7 @@ def test_columns_of_a_factor_are_one_feature_in_the_line_on_stability() -> None:
     assert record.support == ("city=a", "city=b", "city=c", "x")
     moved = replace(record, support=(*record.support[:3], "z"))
     assert (
-        "select 1 of the 2 features of this model; the other features are selected less often: z in 0"
+        "1 of the 2 features of this model is selected by all 5 fold models (each fitted without one fold), z by 0"
         in (stability_lines(moved)[0])
     )
     assert "select the features of this model" in stability_lines(record)[0]

@@ -71,7 +71,7 @@ def test_what_is_printed_says_so() -> None:
     console = Console(width=200, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
     asked = with_reference(record, reference_levels(["city=O"], given, WHOLE))
     make_printer(lambda screen, one: print_fit(screen, one), asked)(console)
-    assert "coefficients are differences from city=O, whose effect is in the intercept" in console.export_text()
+    assert "coefficients are differences from city=O, whose effect is part of the intercept" in console.export_text()
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,13 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     deviations, levels = (read_record(tmp_path / f"{name}.json") for name in ("deviations", "levels"))
     assert isinstance(deviations, Record) and isinstance(levels, Record)
     assert levels.coefficients == deviations.coefficients and levels.request.reference == ("city=b",)
-    stated = "Coefficients of city are deviations: two levels differ by the difference of their coefficients"
+    stated = "Coefficients of city are deviations from the mean of the levels"
     text = report_text(deviations, "md", "RECORD", None, "DATA")
     assert stated in text and "against city=b" not in text
     text = report_text(levels, "md", "RECORD", None, "DATA")
-    assert "Coefficients are differences from city=b, whose effect is in the intercept" in text and stated not in text
+    assert (
+        "Coefficients are differences from city=b, whose effect is part of the intercept" in text and stated not in text
+    )
     assert "| city=b | 0 |" in text and f"| (intercept) | {format_number(against_b(deviations))} |" in text
     read = sc.read_dataset(tmp_path / "d.csv", "y", encode="onehot")
     for record, has_row in ((levels, False), (deviations, True)):  # a coefficient that is 0 throughout has no row
@@ -148,7 +150,8 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
     record = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors", force_out=["ward=a", "ward=b"]))
     asked = with_reference(record, {"city=O": ()})
     assert factor_lines(asked) == [
-        "coefficients are differences from city=O, whose effect is in the intercept; the record has deviations"
+        "coefficients are differences from city=O, whose effect is part of the intercept; the record stores "
+        "deviations from the mean of the levels"
     ]
     without = fit_one(given, tau=1, gamma=0.1, side=SideOptions(count="factors", force_in=["x"]))
     assert factor_lines(with_reference(without, {"city=O": ()})) == []

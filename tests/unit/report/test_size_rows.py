@@ -60,7 +60,7 @@ def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[
             else:
                 assert line[1] == format_number(one.row.gamma) and line[1] in printed_line
         assert "~" not in shown.partition("settings of")[0]
-        assert "excluded: certified not to improve on the minimum CV error at any gamma, up to the gap" in shown
+        assert "excluded: no gamma improves (certified) on the minimum CV error by more than the gap" in shown
         assert "--gap 0 computes it" in shown and "--gap 0 computes it" in by_tau.caption
     excluded = {(row.gamma, row.tau) for row in found.table if row.status == "excluded" and row.estimate}
     for row, line in zip(found.table, every.rows, strict=True):

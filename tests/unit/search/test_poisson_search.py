@@ -147,7 +147,7 @@ def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.Captur
     assert run(["solve", *given, *how]) == 0
     assert ("pair_prediction" if loss == "poisson" else "pair_probability") in held.read_text().splitlines()[0]
     screen = " ".join(capsys.readouterr().out.split())
-    assert "averaged model, which predicts" in screen and "whole procedure with its averaged model" in screen
+    assert "averaged model, used for predictions" in screen and "whole procedure with its averaged model" in screen
     assert run(["verify", str(out), str(place)]) == 0
     assert run(["report", str(out), "--data", str(place), "--out", str(tmp_path / "r.html")]) == 0
     assert ("log odds" if loss == "logistic" else "log rates") in (tmp_path / "r.html").read_text()
