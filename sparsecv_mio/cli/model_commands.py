@@ -39,12 +39,12 @@ PATH_CODES = (
     "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
     "130 interrupted (answer and record written)."
 )
-TOGETHER = option(None, "A,B", "Select all of these features or none. May be repeated. [none]")
+TOGETHER = option(None, "A,B", "Select either all of these features or none of them. May be repeated. [none]")
 BOX = option(
     None,
     "A:LO:HI",
-    "Bounds on the coefficient of feature A, in units of the file; a bound may be empty (A:0: forces a sign). May be "
-    "repeated. [none]",
+    "Bounds on the coefficient of feature A, in units of the file; a bound may be empty (A:0: requires a coefficient "
+    "of at least 0). May be repeated. [none]",
 )
 NEAR_CODES = (
     """\b
@@ -55,14 +55,14 @@ Examples:
   sparsecv near patients.csv --target outcome --loss logistic
 
 """
-    "Exit codes: 0 no list was cut by a limit, 2 bad input, 3 limit reached (lists printed, claims valid), 130 "
+    "Exit codes: 0 no list was cut short by a limit, 2 bad input, 3 limit reached (lists printed, bounds valid), 130 "
     "interrupted (lists and record written)."
 )
 AS_PRINTED = "as-printed"
 BOUNDS_WORDS = ("safe", AS_PRINTED)
 BOUNDS_CODES = (
-    "Exit codes: 0 done, 2 bad input, 3 limit reached (bounds so far printed, and valid), 130 interrupted (the same); "
-    "folds not reached keep [0, ?]."
+    "Exit codes: 0 done, 2 bad input, 3 limit reached and 130 interrupted (bounds found so far printed, all valid; "
+    "the interval of other folds is [0, ?])."
 )
 FIT_CODES = (
     "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
@@ -90,7 +90,8 @@ def path(
 ) -> int:  # fmt: skip
     """Find the best subset of every size.
 
-    The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
+    The command fits all rows, without cross-validation. For every tau it prints the support, the coefficients and
+    certified bounds on the objective.
     """
     session.check_outputs({"--json": json, "--proof": proof}, [data])
     with session.stop_on_interrupt() as stop:
@@ -134,7 +135,7 @@ def near(
     table: Given,
     rows: Given,
     losses: Given,
-    within: str = option("1%", "SHARE", "Largest excess over the best value of each size: 1% or 0.01."),
+    within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size: 1% or 0.01."),
     most: str = option("1000", "N", "Maximum number of models for each size; or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
@@ -148,16 +149,17 @@ def near(
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """List every model near the best one.
+    """List all near-optimal models.
 
-    All sets of tau features whose value exceeds the least one by at most --within, with a proof that none is missing;
-    which features all, or none, of them have; and which features stand in for each other.
+    For each size tau, the list contains every set of tau features whose value exceeds the minimum by at most --within;
+    it is certified that no such set is missing. The command also prints the features that all models or no model
+    contain, and the features that replace each other.
     """
     gammas = None if gamma is None else model_space.gammas(gamma)
     if gammas is not None and len(gammas) > 1:
         raise BadInput(
-            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave it out for the "
-            "best one"
+            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave the option out "
+            "for the best one"
         )
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
@@ -197,8 +199,8 @@ def bounds(
     tau: str | None = None,
     forced: Given,
     units: Given,
-    bounds: str = option("safe", "WORD", "safe (all valid bounds) or as-printed (the formula of the paper, which gives "
-                         "estimates, not valid bounds).", BOUNDS_WORDS),
+    bounds: str = option("safe", "WORD", "safe: all valid bounds; as-printed: the formula of the paper, which gives "
+                                         "estimates, not valid bounds.", BOUNDS_WORDS),
     effort: Given,
     full: bool = False,
     json: str | None = None,
@@ -206,8 +208,8 @@ def bounds(
 ) -> int:  # fmt: skip
     """Bound the CV error of every (tau, gamma) by convex relaxations, without branching.
 
-    Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
-    relaxations' own solutions and proves nothing.
+    Each interval is certified to contain the CV error of the exact best subsets. The column `estimate` is the CV error
+    at the solutions of the relaxations, and is not certified.
     """
     limits = parse.restrictions(**forced)
     session.check_outputs({"--json": json}, [data])
@@ -236,11 +238,11 @@ def bounds(
         chosen["weights"] = rows["weights"]
     restrictions = bounded.options.restrictions
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
-    estimated = {"estimated_at": "supports of a local search"} if has_estimated_supports else {}
+    estimated = {"estimated_at": "the supports of a local search"} if has_estimated_supports else {}
     if how.time_limit is not None:
         chosen["time_limit"] = how.time_limit
     cut = (
-        [f"--time-limit: stopped after {how.time_limit:g} seconds; the bounds found so far are printed"]
+        [f"--time-limit: the command stopped after {how.time_limit:g} seconds; the printed bounds are valid"]
         if bounded.status == "limit" and not quiet
         else []
     )
@@ -257,7 +259,7 @@ def one_gamma(text: str) -> float:
     """Return a single ridge weight."""
     gammas = model_space.gammas(text)
     if len(gammas) != 1:
-        raise BadInput(f"--gamma: {text!r}: one MIO needs exactly one gamma; give one value")
+        raise BadInput(f"--gamma: {text!r} has {len(gammas)} values, but this command needs one; give one value")
     return gammas[0]
 
 
@@ -300,7 +302,7 @@ def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
     low = model_space.finite_number(parts[1], "--box") if parts[1].strip() else -math.inf
     high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
     if low > high:
-        raise BadInput(f"--box: {text!r} is reversed; give the smaller bound first")
+        raise BadInput(f"--box: the bounds of {text!r} are reversed; give the smaller bound first")
     return model_space.unquoted_name(parts[0]), (low, high)
 
 
@@ -319,7 +321,7 @@ class FitRequest:
     units: Given = group(UNITS)
     stopping: Given = group(STOPPING | {"gap": 1e-7})
     threads: int | None = None
-    start: str | None = option(None, "A,B", "Initial support: features to start from. [none]")
+    start: str | None = option(None, "A,B", "Features of the initial support of the search. [none]")
     restrictions: Given = group(RESTRICTING)
     together: list[str] | None = TOGETHER
     box: list[str] | None = BOX
@@ -362,9 +364,10 @@ class FitRequest:
 
 @with_declared_options(request=FitRequest)
 def fit(data: DataFile, *, request: FitRequest) -> int:
-    """Find the best subset of at most K features on all rows, by one solver.
+    """Find the best subset of at most K features on all rows with one solver.
 
-    The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
+    The objective of the answer comes from an exact refit. The lower bound is that of the solver, reduced by the
+    tolerances of the solver.
     """
     weights, quiet, json, proof = request.weights, request.quiet, request.json, request.proof
     ridge = one_gamma(request.gamma)
@@ -410,14 +413,14 @@ def export(
     restrictions: Given,
     together: list[str] | None = TOGETHER,
     box: list[str] | None = BOX,
-    piecewise: int | None = option(None, "N", "Write a linear model instead of the quadratic one, as for HiGHS: N "
-                                   "tangents for each square, and big-M rows. Only for .mps and .lp. "
-                                   "[quadratic]"),
+    piecewise: int | None = option(None, "N", "Write a linear model instead of the quadratic model, for example for "
+                                              "HiGHS: N tangents for each square, and big-M rows. Only for .mps and "
+                                              ".lp. [quadratic]"),
 ) -> int:  # fmt: skip
     """Write the perspective formulation of one full-data MIO problem to a file that other solvers read.
 
-    Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise. Of --loss
-    logistic there are .nl, .cbf and .ptf, and .mps and .lp with --piecewise.
+    Gurobi reads .mps and .lp files, SCIP .mps and .nl, Mosek .cbf and .ptf, and HiGHS .mps and .lp written with
+    --piecewise. With --loss logistic, the formats are .nl, .cbf and .ptf, and with --piecewise .mps and .lp.
     """
     ridge = one_gamma(gamma)
     session.check_outputs({"--to": to}, [data])
@@ -430,7 +433,7 @@ def export(
     options = {**units, **losses, "side": side, "piecewise": piecewise}
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
     total = loss.target.total
-    total += ", rows by their weights," if weights is not None else ""
+    total += " (weighted by row)" if weights is not None else ""
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))

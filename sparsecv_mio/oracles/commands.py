@@ -36,7 +36,7 @@ GLRU_LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared"
 GLRU_PENALTIES = ("ridge", "elastic_net", "l1")
 MOST_ITERATIONS = 10**9
 IACV_LOSSES, IACV_PENALTIES = ("logistic", "squared", "poisson"), ("ridge", "l1")
-IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
+IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (partial results are written)."
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
@@ -94,13 +94,14 @@ def iacv(
                        "(y - x'b)^2, or poisson.", IACV_LOSSES),
     penalty: str = option("ridge", "WORD", "Penalty: ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
                           read=parse.model_word(IACV_PENALTIES, "--penalty"), also="--reg"),
-    solver: str = option("gd", "WORD", "gd, sgd or proxgd. A step of sgd uses the losses of its batch and the full "
+    solver: str = option("gd", "WORD", "Solver: gd, sgd or proxgd. A step of sgd uses the losses of its batch and the "
+                                       "full "
                          "penalty, as in the paper.", SOLVERS),
     batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]", least=1,
                                  most=MOST_ITERATIONS),
     step: float | None = option(None, "A", "Step length. [one over the Lipschitz constant]"),
-    doubling: int | None = option(None, "N", "Halve the step length after N steps, then after 2 N more, and so on. "
-                                             "[fixed length]", least=1,
+    doubling: int | None = option(None, "N", "Halve the step length after N steps, again after 2 N more steps, and so "
+                                             "on. [fixed length]", least=1,
                                  most=MOST_ITERATIONS),
     scale_penalty: bool = option(False, "", "Multiply the penalty of an sgd step by B / n."),
     exact: bool = option(False, "", "Also run the exact leave-one-out fits and report the approximation errors."),
@@ -115,12 +116,12 @@ def iacv(
 ) -> int:  # fmt: skip
     """Approximate the leave-one-out loss along the iterations of a solver.
 
-    Iterative approximate cross-validation (Luo, Ren, Barber 2023). The objective is the paper's sum, not divided by the
-    number of rows: sum_i loss_i + lam * penalty. Columns are used as they are in the file and no intercept is added,
-    unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
+    The method is iterative approximate cross-validation (Luo, Ren and Barber 2023). The objective is that of the paper,
+    which is not divided by the number of rows: sum_i loss_i + lam * penalty. By default, columns are not scaled and
+    there is no intercept; --scale and --intercept change this. The numbers are estimates; they are not certified.
     """
     if seed is not None and solver != "sgd" and not quiet:
-        tell(f"note: --seed {seed} has no effect, because only --solver sgd draws batches")
+        tell(f"note: --seed {seed} has no effect, because only --solver sgd draws random batches")
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.cli.live import counting_bar
@@ -203,7 +204,8 @@ def treecv(
     data: DataFile,
     *,
     table: Given,
-    learner: str = option("ridge", "WORD", "pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit "
+    learner: str = option("ridge", "WORD", "Learner: pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the "
+                                           "unit "
                           "ball), ridge (exact), naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).", LEARNERS),
     folds: str = "10",
     seed: int | None = option(None, "N", "Seed of the folds and of --randomized. [0]"),
@@ -219,9 +221,10 @@ def treecv(
 ) -> int:  # fmt: skip
     """Cross-validate an incremental learner in log2(k) passes over the data.
 
-    TreeCV (Joulani, Gyorgy, Szepesvari 2015), for up to k = n folds. Columns are used as they are in the file and no
-    intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
-    +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
+    The method is TreeCV (Joulani, Gyorgy and Szepesvari 2015), for up to k = n folds. By default, columns are not
+    scaled and there is no intercept; --scale and --intercept change this. Classifiers map the two values of the target
+    to -1 and +1. The estimate is the mean over the folds of the mean loss: the squared error, or the share of wrong
+    classes.
     """
     parse.positive(lam, "--lam", zero=True)
     parse.positive(step, "--step")
@@ -287,15 +290,16 @@ class Classifier:
 
     lam: float = option(..., "X", "Weight lam of the penalty, positive.")
     loss: str = option(
-        "logistic", "WORD", "Loss on labels -1 and +1: logistic, squared_hinge, smoothed_hinge, huber or squared.",
+        "logistic", "WORD", "Loss for the labels -1 and +1: logistic, squared_hinge, smoothed_hinge, huber or squared.",
         read=parse.model_word(GLRU_LOSSES, "--loss"),
     )  # fmt: skip
-    width: float | None = option(None, "X", "Width of smoothed_hinge and huber. [1]")
+    width: float | None = option(None, "X", "Width of the losses smoothed_hinge and huber. [1]")
     penalty: str = option(
-        "ridge", "WORD", "ridge (or l2): (lam/2) ||w||^2; elastic_net: (lam/2) ||w||^2 + l1 ||w||_1; l1: lam ||w||_1.",
+        "ridge", "WORD", "Penalty. ridge (or l2): (lam/2) ||w||^2; elastic_net: (lam/2) ||w||^2 + l1 ||w||_1; l1: lam "
+                         "||w||_1.",
         read=parse.model_word(GLRU_PENALTIES, "--penalty"), also="--reg",
     )  # fmt: skip
-    l1: float | None = option(None, "X", "Weight of ||w||_1 in elastic_net.")
+    l1: float | None = option(None, "X", "Weight of the l1 norm in the penalty elastic_net.")
     naive: bool = option(False, "", "Train every model without bounds, for comparison.")
     tol: float = option(1e-6, "G", "Relative duality gap of every training.")
 
@@ -322,17 +326,17 @@ def loocv(
     *,
     model: Classifier,
     table: Given,
-    approx: bool = option(False, "", "Replace each training by one Newton step: an estimate."),
+    approx: bool = option(False, "", "Replace each training by one Newton step; the result is an estimate."),
     units: Given,
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Count the leave-one-out errors of a linear classifier.
 
-    A bound from one fit decides most signs; the others take a certified Newton step or a training that stops as soon as
-    its sign is certain. The objective is the paper's (1/n) sum_i loss_i + (lam/2) ||w||^2; the target's two values
-    become the labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added,
-    unless --scale and --intercept ask for it.
+    Bounds from one fit determine the predicted sign of most held-out rows. The other rows take a certified Newton step,
+    or a training that stops when the sign is certain. The objective is that of the paper,
+    (1/n) sum_i loss_i + (lam/2) ||w||^2. The two values of the target become the labels -1 (the smaller value) and +1.
+    By default, columns are not scaled and there is no intercept; --scale and --intercept change this.
     """
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data])
@@ -362,24 +366,25 @@ def stepwise(
     *,
     model: Classifier,
     table: Given,
-    direction: str = option("backward", "WORD", "backward (remove columns) or forward (add them).",
+    direction: str = option("backward", "WORD", "Direction: backward (remove columns) or forward (add columns).",
                             ("backward", "forward")),
     validation: str | None = option(None, "FILE", "File of validation rows with the same columns. [rows held out by "
                                                   "--holdout]"),
     holdout: float = option(0.1, "F", "Share of the rows held out for validation."),
     seed: int | None = None,
     steps: int | None = option(None, "K", "Maximum number of steps. [no limit]", least=1),
-    ties: str = option("any", "WORD", "Equal errors: any (found first) or first (in column order).", ("any", "first")),
+    ties: str = option("any", "WORD", "Choice among candidates with equal errors: any (the one found first) or first "
+                                      "(the first in column order).", ("any", "first")),
     units: Given,
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Remove or add columns one at a time while the validation errors fall.
+    """Remove or add columns one at a time while the number of validation errors falls.
 
-    Candidates are trained in the order of a certified lower bound on their errors, until no bound is better than the
-    best found. The objective is the paper's (1/n) sum_i loss_i + (lam/2) ||w||^2; the target's two values become the
-    labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added, unless --scale
-    and --intercept ask for it (scales and centres are those of all rows of DATA).
+    Candidates are trained in the order of certified lower bounds on their errors, until no bound is below the best
+    number of errors found. The objective is that of the paper, (1/n) sum_i loss_i + (lam/2) ||w||^2. The two values of
+    the target become the labels -1 (the smaller value) and +1. By default, columns are not scaled and there is no
+    intercept; --scale and --intercept change this (scales and centres are computed from all rows of DATA).
     """
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data, *([validation] if validation else [])])
@@ -459,7 +464,9 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
 
     rows = read_rows(path, dataset.names, dataset.target, dataset.reading)
     if not rows.has_target.all():
-        raise BadInput(f"--validation: {rows.doubt or f'{path} has no target {dataset.target!r} in some row'}")
+        raise BadInput(
+            f"--validation: {rows.doubt or f'a row of {path} has no target {dataset.target!r}; remove the row'}"
+        )
     return rows.data
 
 
@@ -471,7 +478,7 @@ def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     unknown = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
     _print_model(screen, found, 20)
     screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{unknown})")
-    screen.print(f"from one fit alone    between {low} and {high}; {found['open']} rows open")
+    screen.print(f"bounds of one fit      between {low} and {high}; {found['open']} rows not decided")
     screen.print(f"trainings             {found['trainings']} of {n}; {found['certain']} signs certified")
     stages = ", ".join(f"{name} {found['stages'][name]:.3g} s" for name in ("prepare", "bounds", "train"))
     screen.print(f"time                  {found['seconds']:.3g} s ({stages})")

@@ -353,8 +353,9 @@ class PairProof(ABC):
             yield from self._gamma(g)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput(
-                "--proof: rounding or ties keep the proof below the bounds of the record; no proof is written. Give a "
-                "larger --gamma or subtract constants from columns far from 0, or use verify"
+                "--proof: rounding errors or ties make the bounds of the proof weaker than those of the record, so no "
+                "proof is written; give a larger --gamma, subtract constants from columns far from 0, or use "
+                "`sparsecv verify`"
             )
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._mean_interval(self.least, self.upper)

@@ -120,13 +120,14 @@ def overdispersion_note(scatter: Scatter) -> list[str]:
     Examples
     --------
     >>> overdispersion_note(Scatter(1.04, 0.1)), overdispersion_note(Scatter(2.25, 0.1))[0][:79]
-    ([], 'the counts are overdispersed (a Poisson model has 1): the certified half devian')
+    ([], 'the counts are overdispersed (the ratio is 1 for a Poisson model): the certifie')
     """
     if not scatter.is_wide:
         return []
     return [
-        "the counts are overdispersed (a Poisson model has 1): the certified half deviance remains valid, but "
-        f"standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small, and AIC and BIC choose "
+        "the counts are overdispersed (the ratio is 1 for a Poisson model): the certified half deviance remains valid, "
+        f"but standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small, and AIC and BIC "
+        "choose "
         "too many features"
     ]
 

@@ -273,7 +273,7 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
         (row.name, row.usable, row.version, row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". "))
         for row in rows
     ]
-    heads = ("backend", "usable", "version", "licence, or reason why unusable")
+    heads = ("backend", "usable", "version", "licence, or reason why it cannot be used")
     print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
     takes = [
         (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))
@@ -321,7 +321,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     if brief:
         return
     effort = f"{record.raw_status}, {several(record.nodes, 'node')}, {several(record.cuts, 'cut')}"
-    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside it"
+    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside of it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:
         allowance = format_number(record.allowance, 3)

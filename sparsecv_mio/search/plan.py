@@ -61,183 +61,223 @@ class Plan:
 
     # the request
     orders: tuple[str, ...] = _setting(
-        ("first answers", "winner first"), "names", "orders of the search, one after the other"
+        ("first answers", "winner first"), "names", "orders of the search, used one after the other"
     )
-    order_of_pairs: str = _setting(
-        "given pairs", "name", "order for the pairs of a goal other than the certified choice"
-    )
-    n_threads: int = _setting(1, "threads", "number of threads: --threads")
-    solver: str = _setting(NATIVE, "name", "solver of the MIOs: --backend")
-    mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIOs: --mio-budget")
-    counts_mios: bool = _setting(False, "-", "each subproblem is one MIO, without a limit on its nodes")
+    order_of_pairs: str = _setting("given pairs", "name", "order used if the goal is not the certified choice")
+    n_threads: int = _setting(1, "threads", "number of threads (--threads)")
+    solver: str = _setting(NATIVE, "name", "solver of the MIO problems (--backend)")
+    mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIO problems (--mio-budget)")
+    counts_mios: bool = _setting(False, "-", "solve each subproblem by one MIO problem, without a node limit")
     waits_for_all: bool = _setting(
-        False, "-", "the loop waits for the steps of all threads, so that runs can be repeated"
+        False, "-", "wait for the steps of all threads, so that a run can be repeated exactly"
     )
     steps_of_turn: int = _setting(
         16, "steps", "maximum number of steps on one thread before the order reads the state again"
     )
-    solves_all: bool = _setting(False, "-", "every subproblem is solved: --method grid")
-    solves_subproblems: bool = _setting(True, "-", "subproblems are solved: all methods but bounds")
-    sources_off: tuple[str, ...] = _setting((), "names", "bounding methods that are switched off: --sources")
+    solves_all: bool = _setting(False, "-", "solve every subproblem (--method grid)")
+    solves_subproblems: bool = _setting(True, "-", "solve subproblems (every method except bounds)")
+    sources_off: tuple[str, ...] = _setting((), "names", "bounding methods that --sources switches off")
 
     # memory
     stores_objectives: bool = _setting(
-        True, "-", f"bounds on training objectives are stored: at most {MANY_FOLDS} folds, or tables by pairs"
+        True,
+        "-",
+        f"store bounds on training objectives (at most {MANY_FOLDS:,} folds, or one row per pair in the tables)",
     )
     stores_sums: bool = _setting(
-        False, "-", "only sums over folds are stored: very many subproblems, and only the choice is requested"
+        False, "-", "store only sums over folds (very many subproblems, and only the choice is requested)"
     )
     streams_folds: bool = _setting(
-        False, "-", f"bounds are written for a part of the folds at a time: over {MANY_FOLDS} folds"
+        False, "-", f"write the bounds of some folds at a time (more than {MANY_FOLDS:,} folds)"
     )
     gammas_at_once: int = _setting(
-        1, "gammas", f"gammas whose bounds a step states together: at most {CELLS_AT_ONCE} subproblems"
+        1, "gammas", f"number of gammas whose bounds one step computes (at most {CELLS_AT_ONCE:,} subproblems)"
     )
     parts_of_fold: int = _setting(
-        1, "parts", "parts of the gammas of a fold in a step, so that no worker of a cluster waits"
+        1, "parts", "number of parts into which the gammas of a fold are split, so that no worker of a cluster waits"
     )
 
     # bounding methods that are used
     searches_folds: bool = _setting(
         False,
         "-",
-        f"local search in single folds: over {SMALL} columns; with logistic and Poisson loss only under "
-        f"{MIN_ROWS_OF_COLUMN} rows a column and with at most {FEW_FOLDS} folds",
+        f"run the local search in single folds (more than {SMALL} columns; with logistic and Poisson loss only with "
+        f"fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)",
     )
     searches_all_folds: bool = _setting(
         False,
         "-",
-        f"local search in all folds, which share supports: at most {FEW_FOLDS} folds, {MANY_FOLDS_BY_ROWS} by rows",
+        f"run the local search in all folds, which exchange supports (up to {FEW_FOLDS} folds; up to "
+        f"{MANY_FOLDS_BY_ROWS} for fits from the rows)",
     )
-    samples_folds: bool = _setting(False, "-", f"local search in a sample of the folds: over {FEW_FOLDS} folds")
-    holds_out: bool = _setting(False, "-", "a support of the full data is fitted in all folds at once")
+    samples_folds: bool = _setting(
+        False, "-", f"run the local search in a sample of the folds (more than {FEW_FOLDS} folds)"
+    )
+    holds_out: bool = _setting(False, "-", "fit each support of the full data in all folds at once")
     lists_held_out: bool = _setting(
-        False, "-", f"lists of near-optimal supports serve all folds: at least {FEWEST_FOLDS} folds that score all rows"
+        False,
+        "-",
+        f"use lists of near-optimal supports for all folds (at least {FEWEST_FOLDS} folds that score all rows)",
     )
     leaves_folds_out: bool = _setting(
         False,
         "-",
-        f"fits of the full data give those of all folds: at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, "
-        f"at most {PATH_TREE_COLUMNS} columns",
+        f"derive the fits of all folds from full-data fits (at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} "
+        f"rows, at most {PATH_TREE_COLUMNS} columns)",
     )
-    relaxes_full_data: bool = _setting(False, "-", "relaxations of the full data bound all sizes before any tree")
-    relaxes_folds: bool = _setting(False, "-", "relaxations of folds come before MIOs, which take longer")
+    relaxes_full_data: bool = _setting(
+        False, "-", "bound all sizes by relaxations of the full data before any branch and bound"
+    )
+    relaxes_folds: bool = _setting(False, "-", "solve relaxations of folds before MIO problems, which take longer")
     relaxations_at_once: int = _setting(
-        1, "relaxations", f"relaxations of folds in a step: 8 over {FEW_FOLDS} folds, where one takes little time"
+        1,
+        "relaxations",
+        f"number of relaxations of folds in a step (8 with more than {FEW_FOLDS} folds, where one takes little time)",
     )
-    grows_roots: bool = _setting(False, "-", "roots of fold trees give supports where no relaxation does")
+    grows_roots: bool = _setting(
+        False, "-", "take supports from the roots of fold trees if no relaxation gives supports"
+    )
     root_nodes: int = _setting(
-        0, "nodes", "nodes of the roots of fold trees; under restrictions a few nodes solve most subproblems"
+        0, "nodes", "node limit of the root of a fold tree; under restrictions, a few nodes solve most subproblems"
     )
     encloses_folds: bool = _setting(
-        False, "-", f"ridge balls of folds bound held-out losses: order by size, at most {MANY} columns"
+        False, "-", f"bound held-out losses by ridge balls of folds (order by size, at most {MANY} columns)"
     )
     weighs_held_out: bool = _setting(
-        False, "-", f"relaxations with weighted held-out rows: logistic and Poisson loss, at most {FEW_FOLDS} folds"
+        False,
+        "-",
+        f"solve relaxations with weighted held-out rows (logistic and Poisson loss, at most {FEW_FOLDS} folds)",
     )
     grows_weighted_trees: bool = _setting(
-        False, "-", f"trees with weighted held-out rows: order by size, at most {MANY} columns"
+        False, "-", f"grow trees with weighted held-out rows (order by size, at most {MANY} columns)"
     )
     bounds_reported: bool = _setting(
-        False, "-", "after a limit the reported pair is bounded in every fold, without a tree"
+        False, "-", "after a limit, compute bounds for every fold of the reported pair, without branch and bound"
     )
-    reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "maximum number of these folds")
+    reported_folds: int = _setting(
+        FOLDS_ONE_BY_ONE, "folds", "maximum number of folds of the reported pair that are bounded after a limit"
+    )
 
     # sizes of steps
-    first_full_nodes: int = _setting(0, "nodes", "nodes of the first trees of the full data; 0: local search only")
-    first_node_limit: int = _setting(FIRST_NODES, "nodes", "nodes of the first tree of a subproblem")
+    first_full_nodes: int = _setting(0, "nodes", "node limit of the first full-data trees; 0: local search only")
+    first_node_limit: int = _setting(FIRST_NODES, "nodes", "node limit of the first tree of a subproblem")
     node_growth: int = _setting(
-        4, "ratio", "node limit of a tree over that of the tree before: at most a third of the nodes are repeated"
+        4,
+        "ratio",
+        "ratio of the node limits of successive trees of a subproblem; at most a third of the nodes are repeated",
     )
     max_tries: int = _setting(
-        30, "tries", "maximum number of trees of a subproblem; with this growth the last has no limit"
+        30, "tries", "maximum number of trees of a subproblem; the last of them has no node limit"
     )
-    look_nodes: int = _setting(FIRST_LOOK, "nodes", "nodes of the short trees of the full data at every pair")
-    slice_seconds: float = _setting(np.inf, "seconds", f"maximum seconds of a step: {SLICE_SHARE:.0%} of a time limit")
+    look_nodes: int = _setting(FIRST_LOOK, "nodes", "node limit of the short full-data trees at every pair")
+    slice_seconds: float = _setting(np.inf, "seconds", f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
     full_data_folds: int = _setting(
-        1, "folds", "number of folds whose nodes a tree of the full data may take together; at most 8, by timing"
+        1, "folds", "number of folds whose node limits a full-data tree may use together (at most 8, from timings)"
     )
-    list_folds: int = _setting(8, "folds", "number of folds whose nodes a list may take together, by timing")
+    list_folds: int = _setting(8, "folds", "number of folds whose node limits a list may use together (from timings)")
     closed_share: float = _setting(
-        0.5, "share", "maximum share of the gap that a list leaves to folds that are not solved one by one"
+        0.5, "share", "maximum share of the gap that a list may leave to folds that are not solved one by one"
     )
     relaxed_stride: int = _setting(
-        4, "sizes", "distance of the sizes that are relaxed: a relaxation bounds all smaller sizes too"
+        4, "sizes", "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes"
     )
     tried_supports: int = _setting(
         SUPPORTS_TRIED, "supports", "maximum number of supports of a size that are tried in every fold"
     )
     first_weighted_nodes: int = _setting(
-        FIRST_LOOK // ROUND_GROWTH, "nodes", "nodes of the first tree with weighted held-out rows"
+        FIRST_LOOK // ROUND_GROWTH, "nodes", "node limit of the first tree with weighted held-out rows"
     )
     max_weighted_tries: int = _setting(
-        3, "tries", "maximum number of such trees of a subproblem: the next would have 65,536 nodes"
+        3, "tries", "maximum number of weighted trees of a subproblem; the next one would have 65,536 nodes"
     )
     least_missing: float = _setting(
-        0.05, "share", "share of the rise of a pair below which a fold tree would gain little"
+        0.05,
+        "share",
+        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise "
+        "that its pair needs",
     )
-    near_best: float = _setting(0.25, "share", "share of the best expected rise of a fold below which other folds wait")
+    near_best: float = _setting(
+        0.25, "share", "a fold waits if its expected rise per node is at most this share of the largest one"
+    )
 
     # the orders `together` and `first supports`
-    cheap_nodes: int = _setting(0, "nodes", "nodes of all first trees of the full data up to which no pair is omitted")
-    may_leave_out: bool = _setting(
-        False, "-", f"excluded pairs are omitted: at most {MANY_FOLDS} folds, and only the choice is requested"
+    cheap_nodes: int = _setting(
+        0, "nodes", "no pair is omitted while full-data trees have used at most this number of nodes"
     )
-    bounds_before_trees: bool = _setting(False, "-", f"all folds are bounded before any tree: over {SMALL} columns")
+    may_leave_out: bool = _setting(
+        False, "-", f"omit excluded pairs (at most {MANY_FOLDS:,} folds, and only the choice is requested)"
+    )
+    bounds_before_trees: bool = _setting(False, "-", f"bound all folds before any tree (more than {SMALL} columns)")
     looks_first: bool = _setting(
-        False, "-", f"short trees at all gammas come first: over {SMALL} columns and a time limit"
+        False, "-", f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)"
     )
     first_trees_share: float = _setting(
-        0.6, "share", "share of a limit after which no first tree of the full data begins"
+        0.6, "share", "share of a time limit after which no first full-data tree begins"
     )
     search_share: float = _setting(
-        0.4, "share", "share of a limit after which no better supports of all folds are searched for"
+        0.4, "share", "share of a time limit after which no better supports of all folds are searched for"
     )
     small_sizes: tuple[int, ...] = _setting(
-        (), "indices", f"indices of sizes of at most {SUPPORTS_OF_SMALL} supports, which are solved first under a limit"
+        (),
+        "indices",
+        f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit",
     )
 
     # the order `by size`, and `weakest` late in a limit
     winner_share: float = _setting(
-        0.5, "share", "share of the remaining time that the next trees of the pair with the best estimate may take"
+        0.5, "share", "share of the remaining time for the next trees of the pair with the best estimate"
     )
     excluded_share: float = _setting(
-        0.5, "share", "share of the other pairs that this pair has to exclude once it is solved, to come first"
+        0.5,
+        "share",
+        "the pair with the best estimate comes first if solving it may exclude this share of the other pairs",
     )
-    winner_growth: int = _setting(2, "ratio", "node limit of the next trees of this pair over that of the trees before")
+    winner_growth: int = _setting(
+        2, "ratio", "ratio of the node limits of successive trees of the pair with the best estimate"
+    )
     proof_share: float = _setting(
-        0.4, "share", "share of a limit after which the weakest pairs are due, unless a proof fits into the rest"
+        0.4,
+        "share",
+        "share of a time limit after which the weakest pairs are raised, unless a proof fits into the rest",
     )
-    raised_share: float = _setting(0.2, "share", "share of the gap by which the weakest pairs are raised in a step")
+    raised_share: float = _setting(
+        0.2, "share", "share of the gap by which a step raises the bounds of the weakest pairs"
+    )
     near_share: float = _setting(
-        0.5, "share", "share of this rise: pairs as close to the smallest bound are raised together"
+        0.5, "share", "pairs whose bound is within this share of the rise from the smallest bound are raised together"
     )
     compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
 
     # the orders `first answers` and `winner first`
-    initial_share: float = _setting(0.05, "share", "share of a limit after which initial supports are not improved")
+    initial_share: float = _setting(
+        0.05, "share", "share of a time limit after which initial supports are not improved"
+    )
     single_sizes: tuple[int, ...] = _setting(
         (), "indices", "indices of sizes with one possible support, whose folds are bounded first"
     )
     max_rises: int = _setting(
-        3, "sizes", "number of larger sizes in a row with a rising estimate after which local search in folds ends"
+        3, "sizes", "local search in folds ends after this number of successive sizes with rising estimates"
     )
     open_share: float = _setting(
-        0.5, "share", "share of the gap that the pair with the best estimate may leave open before others come first"
+        0.5,
+        "share",
+        "share of the gap that the pair with the best estimate may leave open before other pairs come first",
     )
     weighted_pairs: int = _setting(
-        0, "pairs", "number of open pairs from which fits at every weight and gamma save time"
+        0, "pairs", "number of open pairs above which fits at every held-out weight and gamma save time"
     )
     choice_share: float = _setting(
-        0.5, "share", "share of a limit for the pair with the best estimate; the weakest pairs come first after it"
+        0.5, "share", "share of a time limit for the pair with the best estimate; then the weakest pairs come first"
     )
     weakest_share: float = _setting(
-        0.02, "share", "share of the gap: pairs as close to the smallest bound are the weakest ones"
+        0.02, "share", "pairs whose bound is within this share of the gap from the smallest bound count as the weakest"
     )
     rise_share: float = _setting(
-        0.1, "share of the upper bound", "minimum rise of a bound that a tree of the full data, or a list, is used for"
+        0.1, "share of the upper bound", "minimum rise of a bound for which a full-data tree or a list is used"
     )
-    late_growth: float = _setting(2.0, "ratio", "factor by which lists raise the smallest bound late in a limit")
+    late_growth: float = _setting(
+        2.0, "ratio", "factor by which lists raise the smallest bound near the end of a time limit"
+    )
 
     @classmethod
     def make(cls, context: Context, full: FoldProblem) -> Plan:

@@ -267,4 +267,4 @@ def test_intervals_that_are_not_compared_are_named_as_read(kind: str, monkeypatc
     assert report.ok and report.caveat == (
         "read but not checked: stability.chosen.intervals[].lower, stability.chosen.intervals[].upper"
     )
-    assert report.reread[0].startswith("stability.chosen.intervals[].lower (for ")
+    assert report.reread[0].startswith("stability.chosen.intervals[].lower (not checked for ")
