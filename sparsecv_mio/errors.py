@@ -215,7 +215,7 @@ def match_keyword(value: str, words: Iterable[str], option: str) -> str:
     text = str(value)
     word = text.strip().lower()
     if word not in allowed or not isinstance(value, str):  # None is not the word "none"
-        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, allowed)}, use {', '.join(allowed)}")
+        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, allowed)}; use {', '.join(allowed)}")
     return word
 
 

@@ -503,7 +503,10 @@ class Restrictions:
             said[0] += f" (levels against {abbreviate_names(against)})"
         if self.count:
             factors = [] if self.count == EVERY_FACTOR else [word_of_factor(columns) for columns in self.count]
-            said.append("factors whole, each counted once" + (f" ({abbreviate_names(factors)})" if factors else ""))
+            said.append(
+                "all levels of a factor together, counted as one feature"
+                + (f" ({abbreviate_names(factors)})" if factors else "")
+            )
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
         said += [f"at most {limit.describe(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_NAMED:
@@ -601,7 +604,7 @@ class Restrictions:
                 _find_positions([name for name in getattr(self, option) if name != ALL], place, option) & seen
             ):
                 why = "the coefficients of the levels of a factor are differences between levels, which have no sign"
-                raise BadInput(f"{option}, count: column {names[j]!r} is of a factor: {why}")
+                raise BadInput(f"{option}, count: column {names[j]!r} belongs to a factor, and {why}")
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
     def _resolve_constraints(self, names: Sequence[str]) -> Self:
@@ -701,7 +704,7 @@ def _adjusted_twice(option: str, name: str) -> BadInput:
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
     """Return the given features as texts, without repetition."""
     if not isinstance(given, str | Integral | Iterable):
-        raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
+        raise BadInput(f"{option.replace('_', '-')}: {given!r} is neither a feature nor a list of features")
     columns = [given] if isinstance(given, str | Integral) else list(given)
     for column in columns:
         if not isinstance(column, str | Integral):
@@ -893,14 +896,14 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
         return (0.0,) if value == 0.0 else (_positive(text, option, "a positive number, or 0"),)
     parts = text.split(":")
     if len(parts) != 3:
-        raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
+        raise BadInput(f"{option}: {text!r} is neither a list of numbers nor LO:HI:COUNT")
     if finite_number(parts[0], option) == 0.0:
         raise BadInput(
             f"{option}: {text!r} is a logarithmic grid, which cannot start at 0; write 0,LO:{parts[1]}:{parts[2]}"
         )
     low, high, count = _positive(parts[0], option), _positive(parts[1], option), parse_integer(parts[2], option)
     if low > high:
-        raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
+        raise BadInput(f"{option}: {text!r} is reversed; write {parts[1]}:{parts[0]}:{parts[2]}")
     if not 1 <= count <= MAX_COUNT or (count == 1 and low < high):
         raise BadInput(f"{option}: COUNT of {text!r} must be from 2 to {MAX_COUNT}")
     if low == high:
@@ -947,7 +950,7 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
             raise BadInput(f"{option}: {word.strip()!r} is neither a model size K nor a range LO:HI")
         low, high = ends[0], ends[-1]
         if low > high:
-            raise BadInput(f"{option}: {word.strip()!r} is reversed, write {high}:{low}")
+            raise BadInput(f"{option}: {word.strip()!r} is reversed; write {high}:{low}")
         if low < 0 or high > p:
             raise BadInput(
                 f"{option}: {word.strip()!r} is out of range; give a number from 0 to {p}, the number of features"
@@ -1157,7 +1160,7 @@ def parse_taus(
 def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
     """Return one or several given numbers as a tuple."""
     if not isinstance(given, Real | Iterable):
-        raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")
+        raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
         if not isinstance(value, Real) or not math.isfinite(value):

@@ -26,7 +26,7 @@ problem = make_problem(X, y, Logistic(), Regularizer(ridge=0.05))
 # `bracket` has a lower and an upper bound on the number of errors, proved before any further training.
 found = loocv(problem)
 low, high = found.bracket
-print(f"from one fit alone: between {low} and {high} errors, {found.open.sum()} rows open")
+print(f"bounds of one fit: between {low} and {high} errors, {found.open.sum()} rows not decided")
 print(f"answer: {found.errors} errors of {y.size}, {found.trainings} trainings, guarantee: {found.guarantee}")
 
 # %%

@@ -54,7 +54,7 @@ def check_estimator_name(name: str) -> None:
     """Raise `BadInput` for an unknown estimator."""
     estimators = (OURS, *ESTIMATORS, *ORACLES)
     if name not in estimators:
-        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, estimators)}, use {', '.join(estimators)}")
+        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, estimators)}; use {', '.join(estimators)}")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
@@ -213,7 +213,7 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
     for change in changes:
         name, mark, text = change.partition("=")
         if not mark or not name or not text:
-            raise BadInput(f"--set {change!r}: is not a setting; write NAME=VALUES, for example split=0:19")
+            raise BadInput(f"--set {change!r} is not a setting; write NAME=VALUES, for example split=0:19")
         value = _value(name, text)
         designs = [table for table in data if name in DESIGNS.get(str(table.get("design")), ())]
         if name not in DESIGN_KEYS:
@@ -384,8 +384,8 @@ def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> It
     seeds, splits = ({settings.get(name) for settings in tested} for name in ("seed", "split"))
     if len(seeds) > 1 and len(splits) == 1:
         yield (
-            "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other test "
-            "rows"
+            "seed changes only the folds, so every seed is tested on the same rows; to change the test rows, vary "
+            "split too"
         )
 
 
@@ -395,7 +395,7 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     Examples
     --------
     >>> lists_of_numbers(make_tasks({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
-    ['2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"']
+    ['2 values of gamma make one task each; for a grid with both values, write the string "0.1,1.0"']
     """
     numbers: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
     for task in tasks:
@@ -403,8 +403,8 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
             if isinstance(value := task.settings.get(name), int | float):
                 values[value] = None
     return [
-        f"{len(values)} values of {name}: a task for each; a grid of {'both' if len(values) == 2 else 'all'} is the "
-        f'string "{",".join(map(str, values))}"'
+        f"{len(values)} values of {name} make one task each; for a grid with {'both' if len(values) == 2 else 'all'} "
+        f'values, write the string "{",".join(map(str, values))}"'
         for name, values in numbers.items()
         if len(values) > 1
     ]
@@ -528,7 +528,7 @@ def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
 
 def _rule(rule: Any, where: str, more: Iterable[str] = ()) -> dict[str, Any]:
     if not isinstance(rule, dict):
-        raise BadInput(f"{where}: is not a table; write key = value below its header")
+        raise BadInput(f"{where} is not a table; write key = value below its header")
     _check_keys(rule, ("data", "estimator", *COMMON, *SEARCH, *OF_ORACLES, *more), where)
     return dict(rule)
 
@@ -537,7 +537,7 @@ def _check_keys(table: Mapping[str, Any], names: Iterable[str], where: str) -> N
     allowed = tuple(names)
     for name in table:
         if name not in allowed:
-            raise BadInput(f"{where}: unknown key {name!r}{did_you_mean(name, allowed)}, use {', '.join(allowed)}")
+            raise BadInput(f"{where}: unknown key {name!r}{did_you_mean(name, allowed)}; use {', '.join(allowed)}")
 
 
 def _names(sources: Iterable[DataSource]) -> list[str]:

@@ -64,7 +64,7 @@ def check_design(one: Mapping[str, Any]) -> None:
             limits = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
             raise BadInput(f"[[data]]: {key} must be {limits}, not {value!r}")
     if one.get("beta", BETAS[0]) not in BETAS:
-        raise BadInput(f"[[data]]: beta {one['beta']!r} is unknown, use {', '.join(BETAS)}")
+        raise BadInput(f"[[data]]: beta {one['beta']!r} is unknown; use {', '.join(BETAS)}")
 
 
 def draw_design(spec: Mapping[str, Any]) -> Dataset:
@@ -294,7 +294,7 @@ def make_sources(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]
     for key in table:
         if key not in (kind, "name", *allowed):
             keys = ", ".join((kind, "name", *allowed))
-            raise BadInput(f"[[data]]: unknown key {key!r}{did_you_mean(key, allowed)}, use {keys}")
+            raise BadInput(f"[[data]]: unknown key {key!r}{did_you_mean(key, allowed)}; use {keys}")
     if kind == "file":
         yield from _files(table, folder)
     elif kind == "design":
@@ -303,7 +303,7 @@ def make_sources(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]
         name = str(table["sklearn"])
         if name not in BUNDLED:
             near = did_you_mean(name, BUNDLED)
-            raise BadInput(f"[[data]]: sklearn {name!r} is unknown{near}, use {', '.join(BUNDLED)}")
+            raise BadInput(f"[[data]]: sklearn {name!r} is unknown{near}; use {', '.join(BUNDLED)}")
         yield data_source(str(table.get("name", name)), {"sklearn": name})
 
 

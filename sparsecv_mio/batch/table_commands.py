@@ -41,7 +41,7 @@ class RunSelection:
     reduction: str | None = option(
         None,
         "COLUMN=VALUE",
-        "Show the reduction in % relative to the run on the same problem that has this value in the column. [none]",
+        "Show the reduction in %, relative to the reference run (see --relative). [none]",
     )
     problem: str | None = option(
         None, "A,B,...", "Columns that identify a problem. [data,folds,seed,test,split]"
@@ -98,7 +98,7 @@ DATA_SETS, MOST_PANELS = "data", 12  # column that names data sets, and maximum 
 def _name_and_value(text: str) -> tuple[str, str]:
     label, mark, words = text.partition("=")
     if not mark:
-        raise BadInput(f"--name {text!r}: is not of the form LABEL=WORDS; write for example lasso=Lasso")
+        raise BadInput(f"--name {text!r} is not of the form LABEL=WORDS; write for example lasso=Lasso")
     return label, words
 
 

@@ -90,8 +90,8 @@ def summarise(
     over = {name for name in DIFFER if spread.notna().to_numpy().any()}  # the note on the errors names these settings
     settings = [name for name in settings_columns(frame) if name not in over]
     if pooled := varying(frame, cell, settings):
-        how = "name them in --rows or --columns, or choose with --where"
-        notes = (*notes, f"cells take runs together that differ in {list_settings(pooled)}: {how}")
+        how = "name these settings in --rows or --columns, or choose runs with --where"
+        notes = (*notes, f"cells combine runs that differ in {list_settings(pooled)}; {how}")
     notes = (*notes, *describe_losses(frame, values), *describe_missing_values(frame, values))
     order = [(label, value) for label in present(columns) for value in values]
 
@@ -181,13 +181,16 @@ def standard_errors(
             spread[value] = over_sets[value].sem().reindex(spread.index)
             sets = over_sets[value].count().reindex(spread.index)
             if ((sets == 1) & (groups[value].count() > 1)).any():
-                alone.append(f"{value}: no ± for runs on one test set; vary split for more of them, seed deals folds")
+                alone.append(
+                    f"{value}: no ±, because the runs have one test set; vary split for more (seed changes "
+                    "only the folds)"
+                )
     if not spread.notna().to_numpy().any():
         return spread, tuple(alone)
     several = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
     over = f"±: standard error of the mean over runs{' that differ in ' if several else ''}{', '.join(several)}"
     means = "fingerprint" in frame and any(spread[value].notna().any() for value in on_tests)
-    return spread, (over + ("; of errors on test rows over test sets" if means else ""), *alone)
+    return spread, (over + ("; for errors on test rows, over test sets" if means else ""), *alone)
 
 
 def present(labels: pd.Series) -> list[str]:
@@ -355,7 +358,7 @@ def _as_many_decimals(error: float, text: str) -> str:
 def _note(cells: TableCells) -> str:
     counts = cells.count.to_numpy()
     fewer = any(0 < few < max(row) for row in counts for few in row)
-    few = "*: fewer runs than the others of its row, as some failed or were not asked for."
+    few = "*: fewer runs than other cells of the row, because some runs failed or were not requested."
     notes = [*([few] if fewer else []), *cells.notes]
     return "\n" + "\n\n".join(notes) + "\n" if notes else ""
 
@@ -538,7 +541,7 @@ def add_pooling_note(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Ser
         Name of the pooled quantity.
     """
     if pooled := varying(frame, cells, settings_columns(frame)):
-        text = f"{words} takes runs together that differ in {list_settings(pooled)}"
+        text = f"{words} combines runs that differ in {list_settings(pooled)}"
         figure.suptitle(literal(text), fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
     return figure
 

@@ -90,7 +90,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     ):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
-    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "a distance is negative"):
+    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "is negative for a pair"):
         return False
     near = weights_of_pairs(distances) > 0.0
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
@@ -116,7 +116,7 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     checks.require(right, f"{path}folds", f"has {len(pair.folds)} entries for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
     last, count = max(places, default=0), len(average.supports)
-    checks.require(last < count, f"{path}folds", f"name support {last}, but average.supports has {count} entries")
+    checks.require(last < count, f"{path}folds", f"refers to support {last}, but average.supports has {count} entries")
     missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, k)
     checks.require(not missing, f"{path}folds", "has no entry, but the pair has a distance")
 
@@ -154,7 +154,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append("average: whether a pair is missing in the average (too many rows and folds to fit again)")
+    checks.reread.append("average (not checked whether it omits a pair: too many rows and folds to refit)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
@@ -167,7 +167,7 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
     same = [average.supports[place] for place in average.pairs[here].folds]
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
     right = [set(names) for names in same] == [set(names) for names in theirs]
-    checks.require(right, f"average.pairs[{here}].folds", "names other supports than chosen_folds")
+    checks.require(right, f"average.pairs[{here}].folds", "has supports that differ from those of chosen_folds")
 
     def losses(pair: AveragedPair) -> RowLosses:
         return design.held_out_rows([known[place] for place in pair.folds], pair.gamma, pair.tau)
@@ -189,7 +189,7 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
         if row is not None and row.folds_decided == row.folds:
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, FOLLOWS_RTOL * mean + off)
     checks.mark_recomputed_fields("average.pairs[].distance")
-    checks.end_part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
+    checks.end_part(f"distances of {len(places)} pairs from the best pair, by refits of their folds")
 
 
 def _may_fit(design: Design, sizes: list[float]) -> bool:
@@ -215,13 +215,13 @@ def _averaged_target(checks: Checks, average: Average, design: Design, known: Kn
         support, path = known[pair.fit], f"average.pairs[{i}].fit"
         model = design.refit(support, pair.gamma, None)
         right = not exact or _is_as_large(design, support, pair, model.objective)
-        checks.require(right, path, f"is not of {pair.tau} features")
+        checks.require(right, path, f"does not have {pair.tau} features")
         if isinstance(model, RidgeFit):
             check_signs(checks, design, support, model, f"{path}.")
         target += pair.weight * _predict_linearly(model, dataset.X)
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
-    checks.leaves("not checked: whether it is the best subset of its size", "average.pairs[].fit")
+    checks.leaves("not checked: whether the support is the best subset of its size", "average.pairs[].fit")
     checks.end_part("fits on all rows of the averaged pairs, and their average")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
@@ -271,7 +271,7 @@ def _check_projection(
     if level is EnumerationLevel.NEIGHBOURS:
         checks.end_part("no exchange or removal of one feature improves the averaged model; its bounds are not checked")
     else:
-        checks.end_part("bounds of the averaged model, and of every one with fewer features")
+        checks.end_part("bounds of the averaged model and of all models with fewer features")
 
 
 def _check_fold_averages(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
@@ -283,11 +283,13 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     if (
         within is None
         or not requested
-        or not checks.require(len(within.folds) == plan.k, f"{path}folds", "are not all")
+        or not checks.require(
+            len(within.folds) == plan.k, f"{path}folds", f"has {len(within.folds)} entries for {plan.k} folds"
+        )
     ):
         return
     last, count = max(within.folds), len(average.supports)
-    words = f"name support {last}, but average.supports has {count} entries"
+    words = f"refers to support {last}, but average.supports has {count} entries"
     if not checks.require(last < count, f"{path}folds", words):
         return
     most = max(record.request.taus)
@@ -322,7 +324,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
     checks.leaves("not checked: whether each support is the best subset for the average of its fold", f"{path}folds")
-    checks.end_part("error of the averaged model within every fold")
+    checks.end_part("held-out error of the averaged models, one per fold")
 
 
 def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:
@@ -342,7 +344,9 @@ def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, lev
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
-        checks.leaves("not checked: whether it also bounds models with two or more features less", "average.fewer")
+        checks.leaves(
+            "not checked: whether the bound also holds for models with at least two features fewer", "average.fewer"
+        )
     else:
         value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0

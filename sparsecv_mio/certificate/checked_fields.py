@@ -23,6 +23,9 @@ COST_LIMIT = 5e10  # elementary operations of an enumeration
 MOST_FITS = 20_000  # fits in one part of a verification, about 0.5 ms each
 SAME = 1e-12  # relative difference of numbers that come from the same number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
+VERBS = frozenset(  # first words of messages whose subject is the field
+    ("is", "are", "has", "have", "must", "does", "do", "refers", "exceeds", "differs", "contains", "omits")
+)
 
 
 def are_nearly_equal(a: float, b: float, scale: float = 0.0) -> bool:
@@ -50,6 +53,10 @@ class Failure:
 
     field: str
     message: str
+
+    def __str__(self) -> str:
+        """Return the field and the message; a message that begins with a verb has the field as its subject."""
+        return f"{self.field}{' ' if self.message.split(' ', 1)[0] in VERBS else ': '}{self.message}"
 
 
 @dataclass(frozen=True)
@@ -84,23 +91,21 @@ class VerifyReport:
 
     @property
     def verdict(self) -> str:
-        """One line on the outcome: whether the record holds, and what the verification could not prove."""
-        holds = "the record holds" if self.ok else "the record does not hold"
-        everything = ": its answer and its bounds are computed and proved again" if self.ok and not self.caveat else ""
+        """One line on the outcome: whether the record agrees with the data, and the claims that were not verified."""
+        holds = "the record agrees with the data" if self.ok else "the record does not agree with the data"
+        everything = ": its answer was recomputed and its bounds were verified" if self.ok and not self.caveat else ""
         return f"{holds}{everything}{f'; {self.caveat}' if self.caveat else ''}"
 
     def __str__(self) -> str:
         """Return the verdict and the disagreements, as `sparsecv verify --quiet` prints them."""
-        return "\n".join(
-            [self.verdict, *(f"disagrees: {failure.field}: {failure.message}" for failure in self.failures)]
-        )
+        return "\n".join([self.verdict, *(f"disagrees: {failure}" for failure in self.failures)])
 
     def raise_if_failed(self) -> None:
         """Raise `VerificationFailed` for the first failure; its message names the field."""
         if self.failures:
             first = self.failures[0]
             more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
-            raise VerificationFailed(f"verification failed: field {first.field}: {first.message}{more}", first.field)
+            raise VerificationFailed(f"verification failed: field {first}{more}", first.field)
 
 
 @dataclass
@@ -164,7 +169,7 @@ class Checks:
         scale : float
             Additional scale of the difference.
         """
-        return self.require(are_nearly_equal(said, found, scale), name, f"is {said!r}, {what} {found!r}")
+        return self.require(are_nearly_equal(said, found, scale), name, f"is {said!r}, but {what} {found!r}")
 
     def require_equal(self, name: str, said: object, found: object) -> bool:
         """Record a failure unless the record equals the recomputed value.
@@ -190,7 +195,7 @@ class Checks:
         """
         self.mark_recomputed_fields(name)
         holds = said == found or abs(said - found) <= tolerance
-        return self.require(holds, name, f"the record says {said!r}, recomputed {found!r}")
+        return self.require(holds, name, f"the record has {said!r}, but the recomputed value is {found!r}")
 
     def mark_recomputed_fields(self, *names: str) -> None:
         """Mark fields, with everything in them, as recomputed."""

@@ -169,9 +169,7 @@ def _true_or_false(mark: bool) -> str:
 
 
 def _null(value: object) -> str:
-    return (
-        "is null although it was requested or is implied" if value is None else "is given although it was not requested"
-    )
+    return "is null, but this record must have the field" if value is None else "is given although it was not requested"
 
 
 def _method(checks: Checks, request: SearchRequest) -> None:
@@ -268,7 +266,7 @@ def _check_against_row(
     checks.require_equal(f"{path}estimate", claim.estimate, row.estimate)
     name = "least_folds" if path else "chosen_folds"
     decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
-    words = f"is true in {decided} folds, but the table has {row.folds_decided}"
+    words = f"is true in {decided} folds, but the table has {row.folds_decided} solved folds"
     checks.require(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
     checks.mark_bounded_fields(f"{name}[].decided", f"{path}tau")
     checks.require(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
@@ -309,7 +307,7 @@ def _check_rule(checks: Checks, record: Record) -> None:
     checks.require(least is None or has_rule, "least", _null(least))
     checks.require((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
     differs = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
-    checks.require(differs, "least", "is the reported pair; it must be null, or another pair")
+    checks.require(differs, "least", "is the reported pair, but must be null or another pair")
 
 
 def _check_statuses(checks: Checks, record: Record) -> None:
@@ -320,7 +318,7 @@ def _check_statuses(checks: Checks, record: Record) -> None:
     for i, row in enumerate(record.table if told else ()):
         beaten = row.upper > least and (proved or row.lower >= bar)
         status = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
-        words = f"is {row.status!r}, its bounds and folds make it {status!r}"
+        words = f"is {row.status!r}, but the bounds and folds of the pair imply {status!r}"
         checks.require(row.status == status, f"table[{i}].status", words)
 
 
@@ -356,15 +354,15 @@ def _check_so_far(checks: Checks, record: Record, so_far: CertifiedSoFar) -> Non
 def _region(checks: Checks, record: Record, region: Region, gap: float, path: str) -> None:
     """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
-    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not requested")
+    checks.require(top is None or top in request.taus, f"{path}up_to_tau", f"{top} is not a requested tau")
     in_grid = from_gamma is None or from_gamma in request.gammas
-    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not requested")
+    checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} is not a requested gamma")
     inside = rows_in_region(region, record.table)
     checks.mark_bounded_fields(f"{path}tau")
     checks.require(
         top is not None or from_gamma is not None,
         f"{path}up_to_tau",
-        "is null, as is from_gamma; one of the two must be given",
+        "is null and from_gamma is null, but one of the two must be given",
     )
     own = find_row(region, inside)
     if (
@@ -416,7 +414,8 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
             checks.require(
                 False,
                 "tau",
-                f"the pair gamma {near.gamma!r}, tau {near.tau} is simpler and also within one standard error",
+                f"is not the smallest: tau {near.tau} at gamma {near.gamma!r} is simpler, and also within one "
+                "standard error",
             )
             break
     _sure_of_one_se(checks, record, one, limit)
@@ -454,7 +453,7 @@ def _check_descent(checks: Checks, record: Record) -> None:
     at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
-        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not requested")
+        checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} is not a requested tau")
         at = i if step.accepted else at
     if not checks.require(at >= 0, "descent[0].accepted", "is false, but a descent accepts its initial pair"):
         return

@@ -13,8 +13,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE
 
-WRITE_PROOF = "run the command of the record again with --proof FILE and check that proof by `sparsecv check`"
-TRY_LESS = "fewer features, sizes or gammas take fewer"
+WRITE_PROOF = "run the command of the record again with --proof FILE, and check the proof with `sparsecv check`"
+TRY_LESS = "use fewer features, sizes or gammas"
 
 
 def make_design(record: StoredRecord, dataset: Dataset, plan: FoldPlan | None = None) -> Design:

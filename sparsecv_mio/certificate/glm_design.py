@@ -234,7 +234,7 @@ class GlmDesign(Design):
     @property
     def limit_words(self) -> str:
         """Reason that verifying optimality takes too many fits."""
-        return f"it takes more than {MOST_FITS:,} fits; {self.advice}"
+        return f"the verification takes more than {MOST_FITS:,} fits; {self.advice}"
 
     # -- fits of one support ----------------------------------------------------------------------------------------
 

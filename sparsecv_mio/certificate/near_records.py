@@ -113,14 +113,14 @@ class SupportValues(ABC):
         room = self.check_minimum(checks, size, path, float(truth.min(initial=above)))
         for i in np.flatnonzero(truth < size.complete_to - (1.0 + record.within) * room).tolist():
             if supports[i] not in listed:
-                checks.require(False, "models", f"{self.design.join_names(supports[i])} is missing")
+                checks.require(False, "models", f"the model {self.design.join_names(supports[i])} is missing")
                 break
 
     def check_minimum(self, checks: Checks, size: NearSize, path: str, least: float) -> float:
         """Check the minimum value of a size against the true one; return the allowance for rounding."""
         room = CROSSING_RTOL * least + 2.0 * self.slack(least, size.tau)
-        checks.require_at_most(f"{path}lower", size.lower, least, f"the true minimum {least!r}", room)
-        checks.require_at_least(f"{path}best", size.best, least, f"the true minimum {least!r}", room)
+        checks.require_at_most(f"{path}lower", size.lower, least, f"the recomputed minimum {least!r}", room)
+        checks.require_at_least(f"{path}best", size.best, least, f"the recomputed minimum {least!r}", room)
         return room
 
     @property
@@ -291,7 +291,7 @@ class BranchedValues(SupportValues):
         forced = len(self.design.forced)
         sizes = (max(self.design.most_columns(tau) - forced, 0) for tau in taus)
         fits = gammas * self.plan.k * sum(math.comb(self.design.q - forced, size) for size in sizes)
-        return f"it takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
+        return f"the verification takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
 
     def check_completeness(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
         """Check by branching that the list of a size is complete; return True if this was possible."""
@@ -343,7 +343,7 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     limited = (size for size in record.sizes if record.most is None or size.models < record.most)
     open_size = next((size.tau for size in limited if not size.complete), None)
-    words = f"is proved, but the list of size {open_size} ends below its threshold"
+    words = f"is proved, but the list of size {open_size} is incomplete: it ends before its threshold"
     checks.require(open_size is None or record.status != "proved", "status", words)
     checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
     checks.leaves("checked only to be at least 0 and below 1", "request.gap")
@@ -363,7 +363,7 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
             every = False
     checks.mark_bounded_fields("by", "within", "most", "models[].tau")
     if not every:
-        checks.leaves("not checked: whether the list lacks a model", "sizes[].complete_to")
+        checks.leaves("not checked: whether the list omits a model", "sizes[].complete_to")
     if any(size.models > LISTED_REFITS for size in record.sizes):
         checks.leaves(f"not checked: models after the {LISTED_REFITS} best of each size", "models[].value")
     checks.end_part(f"values of the {LISTED_REFITS} best models of each size, and the summary of each size")
@@ -385,7 +385,7 @@ def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: Su
         ):
             checks.require(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
-        checks.require(support not in listed, f"models[{i}].support", "is the support of an earlier model too")
+        checks.require(support not in listed, f"models[{i}].support", "is also the support of an earlier model")
         last = max(listed.values(), default=-math.inf)
         checks.require(model.value >= last, f"models[{i}].value", "is smaller than the value of the previous model")
         listed[support] = model.value
@@ -417,7 +417,7 @@ def _check_size(
     checks.require(
         most <= size.threshold + 2.0 * wide,
         f"{path}models",
-        f"the list has the value {most!r}, above the threshold {size.threshold!r}",
+        f"the list has the value {most!r}, which exceeds the threshold {size.threshold!r}",
     )
     checks.require(
         size.complete_to <= size.threshold + wide,
@@ -484,13 +484,13 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
             _check_common_row(checks, record, i, make_values(design, row.gamma, design.plan))
     grid = [(row.gamma, row.tau) for row in record.table]
     checks.require((record.gamma, record.tau) in grid, "tau", "the reported pair is not in the table")
-    checks.end_part("CV errors of the table, that of the answer by a refit of every fold")
+    checks.end_part("CV errors of the table; the CV error of the answer, by refits of every fold")
     for i, row in enumerate(record.table if every else ()):
         checks.tell(i, len(record.table))
         values = make_values(design, row.gamma, design.plan)
         least = values.lowest(row.tau, max(row.lower, record.lower))
         if least is None:
-            checks.caveat, every = "optimality not verified (it needs too many fits in every fold)", False
+            checks.caveat, every = "optimality not verified (the verification needs too many fits in every fold)", False
             break
         room = CROSSING_RTOL * least + values.slack(least, row.tau)
         checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the recomputed minimum {least!r}")

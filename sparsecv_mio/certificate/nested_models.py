@@ -66,7 +66,14 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
     """Check the claims about probabilities on outer folds, each row by the model without its fold."""
     quality, of_classes = nested.classes, record.classes is not None
-    if not checks.require((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
+    if (
+        not checks.require(
+            (quality is not None) == of_classes,
+            "nested.classes",
+            "must be given with logistic loss, and must be null with other losses",
+        )
+        or quality is None
+    ):
         return
     dataset, outer = rows
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
@@ -82,7 +89,7 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
     check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
     inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)
-    checks.require(inside, "nested.classes.lower", "the error lies outside of its interval")
+    checks.require(inside, "nested.classes.lower", "lower and upper do not contain the nested CV error")
     checks.mark_bounded_fields("nested.classes.lower", "nested.classes.upper")
 
 
@@ -159,10 +166,14 @@ def check_outer_model(
     check_allowed(checks, design, support, one.tau, path)
     default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
     if not record.descent and not default_gammas:
-        checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} was not requested")
-    checks.leaves("not checked: whether it is the best choice without the outer fold", f"{path}gamma", f"{path}support")
+        checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} is not a requested gamma")
+    checks.leaves(
+        "not checked: whether the pair is the best choice with the outer fold held out",
+        f"{path}gamma",
+        f"{path}support",
+    )
     checks.mark_bounded_fields(f"{path}tau")
-    checks.leaves("not checked: whether a smaller size satisfies the rule that chose this one", f"{path}tau")
+    checks.leaves("not checked: whether a smaller size satisfies the rule that chose this size", f"{path}tau")
     if isinstance(one, NestedFold) and one.average is not None:
         _outer_average(checks, record, dataset.take(test), one, path)
         return
@@ -180,7 +191,9 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
     if (
         not checks.require(
-            right, f"{path}average", "must have a coefficient for each feature of its support, all in the data"
+            right,
+            f"{path}average",
+            "must have a coefficient for each feature of its support, and only features of the data",
         )
         or columns is None
     ):
@@ -192,7 +205,7 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves(
-        "not checked: whether averaging without the outer fold gives this model", f"{path}average.coefficients"
+        "not checked: whether averaging with the outer fold held out gives this model", f"{path}average.coefficients"
     )
 
 
@@ -243,7 +256,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
     checks.leaves("not checked: whether the weight chooses these models", f"{path}tried[].weight")
     distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
-    checks.require(distinct, f"{path}tried", "has a weight twice")
+    checks.require(distinct, f"{path}tried", "has the same weight twice")
     for j, weighed_error in enumerate(chosen.tried):
         checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, but the weight with the minimum error is {best.weight!r}"

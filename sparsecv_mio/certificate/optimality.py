@@ -161,13 +161,15 @@ class Optimality:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         name = "lower" if self.record.least is None else "least.lower"
         right = self.record.certificate.lower <= truth.low + self.design.refit_slack(truth.high) + TINY
-        self.checks.require(right, name, f"gamma {row.gamma!r}, tau {row.tau} has the CV error {truth.low!r}")
+        self.checks.require(
+            right, name, f"exceeds {truth.low!r}, the recomputed CV error at gamma {row.gamma!r}, tau {row.tau}"
+        )
 
     def _interval(self, row: TableRow | Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Check that an interval contains h; for a pair with all folds solved every number must equal h up to ties."""
         slack = self.design.refit_slack(truth.high) + TINY
-        self.checks.require_at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
-        self.checks.require_at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
+        self.checks.require_at_most(f"{place}lower", row.lower, truth.low, f"the recomputed {truth.low!r}", slack)
+        self.checks.require_at_least(f"{place}upper", row.upper, truth.high, f"the recomputed {truth.high!r}", slack)
         if not decided or not self.design.bounds_ties:
             return
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
@@ -188,7 +190,7 @@ class Optimality:
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, self.design.loss_rtol)
-        words = f"is {said!r}, but the folds of a solved pair give {spread!r}"
+        words = f"is {said!r}, but the folds of the pair give {spread!r}"
         self.checks.require(abs(said - spread) <= room / math.sqrt(len(sizes) / times - 1), place, words)
 
     def _widths(self, claim: Record | Least | Region, row: TableRow, path: str = "") -> None:
@@ -196,7 +198,10 @@ class Optimality:
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
-        words = f"exceeds {ties!r}, the difference of the tied supports of the pair with the minimum lower bound"
+        words = (
+            f"exceeds {ties!r}, the difference between the CV errors of tied supports of the pair with the minimum "
+            "lower bound"
+        )
         self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r} {words}")
         self.checks.require_at_most(
             f"{path}allowance", claim.allowance, room, f"the bound on the rounding error of the CV error, {room!r}"
@@ -214,7 +219,9 @@ class Optimality:
         said, own = self.record.training_gap, self.truth(self.record.gamma, self.record.tau).optima.excess
         if said is not None:
             worst = float(own.max())
-            words = f"is {said!r}, but the training objective of a fold model exceeds the minimum by {worst!r}"
+            words = (
+                f"is {said!r}, but the training objective of a fold model exceeds its minimum by a share of {worst!r}"
+            )
             self.checks.require(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
         self.checks.end_part(f"optimality of the support of every solved fold, by {self.design.how.split()[0]}")
 
@@ -225,15 +232,15 @@ class Optimality:
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
             least = truth.high - self.design.refit_slack(truth.high) - TINY
-            checks.require_at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
+            checks.require_at_least(f"descent[{i}].upper", step.upper, least, f"the recomputed {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, FOLLOWS_RTOL)
             width = record.request.gap * truth.high + ties + room
             if not estimated:
                 least = truth.loose_low - width
-                checks.require_at_least(f"descent[{i}].cv_error", step.cv_error, least, f"the true {truth.low!r}")
+                checks.require_at_least(f"descent[{i}].cv_error", step.cv_error, least, f"the recomputed {truth.low!r}")
             if record.status == "proved" and not estimated:
-                true = f"the true {truth.high!r} by more than the gap"
+                true = f"the recomputed {truth.high!r} by more than the gap"
                 checks.require_at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)
         if record.descent:
             checks.end_part(f"upper of the {len(record.descent)} moves of the descent, by enumeration")
@@ -256,7 +263,7 @@ class Optimality:
         self._allowance(claim, self._least_lower, path)
         if record.least is not None:
             self._allowance(record, record.own_row, "")
-        self.checks.end_part("allowance: at most the bound on the rounding error of the CV error")
+        self.checks.end_part("allowance: does not exceed the bound on the rounding error of the CV error")
         self._only_read("of the table")
         if self.design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
@@ -267,7 +274,9 @@ class Optimality:
     def _only_read(self, which: str) -> None:
         """Record which parts of the rows of the table nothing bounds."""
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
-        self.checks.leaves(f"not checked: the distance from the recomputed value, for pairs {which}", *names)
+        self.checks.leaves(
+            f"not checked: how far the stored values of pairs {which} are from recomputed values", *names
+        )
 
     def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
         """Check the rounding allowance of a certificate, which is that of the pair of a row."""
@@ -294,11 +303,13 @@ class Optimality:
             self.checks.require(False, f"{pair.name}[{fold}].support", words)
         if decided:
             self.checks.mark_bounded_fields(f"{pair.name}[].support")
-            sentence = "no exchange of one column and no other support of the record fits a solved fold better"
-            self.checks.end_part(sentence + pair.words.replace(" of", ", of"))
+            of_pair = pair.words.replace(" of", ", of")
+            self.checks.end_part(
+                f"no exchange of one column and no other support of the record fits a solved fold better{of_pair}"
+            )
         else:
             which = pair.words or " of the reported pair"
-            self.checks.reread.append(f"supports{which}: none of its folds is solved")
+            self.checks.reread.append(f"supports{which} (not checked, because no fold of this pair is solved)")
 
 
 def check_refined_pair(checks: Checks, record: Record) -> None:
@@ -346,7 +357,7 @@ def check_partition(checks: Checks, record: Record) -> None:
     )
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in continuous.supports)
-    checks.require(right, "continuous.supports", "names features that are not in the data")
+    checks.require(right, "continuous.supports", "contains features that are not in the data")
     for i, piece in enumerate(continuous.pieces):
         _check_piece(checks, continuous, piece, f"continuous.pieces[{i}].")
     _check_cover(checks, continuous, request.taus, "continuous.pieces")
@@ -392,7 +403,7 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
         return
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in surface.supports)
-    checks.require(right, "surface.supports", "names features that are not in the data")
+    checks.require(right, "surface.supports", "contains features that are not in the data")
     _check_cover(checks, surface, record.request.taus, "surface.pieces")
     for i, piece in enumerate(surface.pieces):
         place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
@@ -413,7 +424,7 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
         if checks.require(sized, f"{place}supports", f"must have {size} features") and enumerated:
             _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
     if not enumerated:
-        checks.leaves("not checked: whether these supports are the best ones", "surface.pieces[].supports")
+        checks.leaves("not checked: whether these supports are optimal", "surface.pieces[].supports")
     how = ", each with the minimum objective of all supports at its middle" if enumerated else ""
     checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
@@ -425,7 +436,7 @@ def _check_best(
     best = design.best_fit(middle, piece.tau).objective
     for support in supports:
         objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
-        words = f"have the objective {objective!r} at gamma {middle!r}, but the minimum is {best!r}"
+        words = f"have the objective {objective!r} at gamma {middle!r}, but the minimum objective is {best!r}"
         right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.refit_rounding(best)
         checks.require(right, f"{place}supports", words)
 
@@ -436,7 +447,7 @@ def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: st
     checks.require(
         0.0 <= piece.lower <= least,
         f"{place}lower",
-        f"{piece.lower!r} exceeds {least!r}, the smaller CV error at the two ends of the interval of gamma",
+        f"{piece.lower!r} exceeds {least!r}, the smaller of the CV errors at the ends of the interval of gamma",
     )
     checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
@@ -478,13 +489,13 @@ def check_by_enumeration(
                 low * (1.0 + CROSSING_RTOL),
                 f"the recomputed minimum {low!r} at gamma {gamma!r}",
             )
-            words = f"{upper!r} is below the recomputed {high!r} at gamma {gamma!r}"
+            words = f"{upper!r} is below the recomputed CV error {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
             checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
             listed = [continuous.supports[number] for number in piece.supports]
             for fold in _find_unlisted_folds(design, (middle, piece.tau), listed):
-                words = f"lack the optimum of fold {fold + 1} at gamma {middle!r}"
+                words = f"omits the optimal support of fold {fold + 1} at gamma {middle!r}"
                 checks.require(False, f"{place}supports", words)
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-NOT_AVERAGED = "the time limit ended before near-optimal pairs were averaged; the model is that of the reported pair"
+NOT_AVERAGED = "the time limit ended before near-optimal pairs were averaged; the model of the reported pair is used"
 
 
 Status = Literal["proved", "limit", "interrupted", "doubtful"]

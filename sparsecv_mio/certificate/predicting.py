@@ -160,7 +160,7 @@ def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: t
     learnt = parts.applied_reading(data.reading)
     new = find_implementation("read_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
     if new.line_warning:
-        warnings.warn(f"{new.line_warning}; to choose the rows, give a frame", UserWarning, stacklevel=4)
+        warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", UserWarning, stacklevel=4)
     return new
 
 

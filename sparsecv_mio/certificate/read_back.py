@@ -181,7 +181,7 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
         if applied is None or any((reading or {}).values()) or "seems to be separated by" not in str(error):
             raise
         raise BadInput(
-            f"file {str(path)!r} has another layout than the data of the record (separator {how.sep!r}): "
+            f"file {str(path)!r} has a different layout from the data of the record (separator {how.sep!r}): "
             "give the file of the record"
         ) from None
     if applied is stored:

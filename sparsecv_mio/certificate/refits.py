@@ -133,11 +133,14 @@ def improvable_folds(
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
         if better is not None and exchanges.has_better_fit(train, better, support):
             new, old = set(better) - set(support), set(support) - set(better)
-            yield fold, f"{names[new.pop()]} instead of {names[old.pop()]} has a smaller training objective"
+            yield (
+                fold,
+                (f"the support with {names[new.pop()]} instead of {names[old.pop()]} has a smaller training objective"),
+            )
             continue
         rival = least.get(fold)
         if rival is not None and rival != support and exchanges.has_better_fit(train, rival, support):
-            yield fold, f"{design.join_names(rival)}: another support of the record, has a smaller training objective"
+            yield fold, f"another support of the record, {design.join_names(rival)}, has a smaller training objective"
 
 
 def _best_other_supports(
@@ -327,7 +330,7 @@ def check_optimum(
     best = design.best_fit(row.gamma, row.tau, start, most)
     if best is None:
         return False
-    words, slack = f"the true minimum {best.objective!r}", design.rounding(best)
+    words, slack = f"the recomputed minimum {best.objective!r}", design.rounding(best)
     checks.require_at_most(f"{path}lower", row.lower, best.objective, words, slack)
     checks.require_at_least(f"{path}upper", row.upper, best.objective, words, slack)
     return True

@@ -64,7 +64,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     else:
         _compare_by_branching(checks, record, design, support)
     if "optimality not verified" in checks.caveat:
-        checks.leaves("not proved: that no other subset is better", "support")
+        checks.leaves("not verified: that no other subset is better", "support")
     return True
 
 
@@ -77,7 +77,7 @@ def _compare_by_branching(checks: Checks, record: FitRecord, design: Design, sup
     """Compare the bounds with the minimum over all supports, if the side constraints are forced features alone."""
     side = record.side
     if side is None or side.together or side.box or design.allowed is not None:
-        checks.caveat = "optimality not verified (side constraints beyond forced features)"
+        checks.caveat = "optimality not verified (the side constraints are not only forced features)"
     elif check_optimum(checks, design, _claim(record), "", support):
         checks.end_part("lower and objective, by branching over all supports")
     else:
@@ -100,7 +100,7 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
         checks.require(
             not beyond,
             "assumed_box",
-            f"is {end!r}, but the absolute coefficient of {', '.join(beyond)} is larger",
+            f"is {end!r}, but the absolute value of the coefficient of {', '.join(beyond)} is larger",
         )
     if reason or not compared:
         return
@@ -135,7 +135,7 @@ def _describe_comparison(record: FitRecord, reason: str) -> tuple[str, str]:
     if reason:
         return f"optimality not verified ({reason})", "supports"
     if side.box:
-        caveat = "optimality not verified (coefficients are held in boxes)"
+        caveat = "optimality not verified (coefficients have bounds)"
         return caveat, "supports whose coefficients are within the boxes"
     return "", "supports within the side constraints"
 
@@ -238,7 +238,7 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
                 inside, f"coefficients.{name}", f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
             )
     checks.mark_bounded_fields("side.")
-    return checks.end_part("side constraints: features of the data, satisfied by the model")
+    return checks.end_part("side constraints: name features of the data; the model satisfies them")
 
 
 def _size_of_end(end: float) -> float:

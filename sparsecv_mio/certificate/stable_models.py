@@ -56,8 +56,8 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     ends = ("stability.instability_lower", "stability.instability_upper")
     checks.mark_bounded_fields(*ends, "request.stability")
     if not tried:
-        checks.leaves("not checked: the distance from the recomputed instability", *ends)
-    if not checks.end_part("stability against the table, and the weighted choice against stability and table"):
+        checks.leaves("not checked: how far the stored bounds are from the recomputed instability", *ends)
+    if not checks.end_part("stability and the weighted choice agree with the table"):
         return
     n_compared = 0
     if _check_refitted_changes(checks, record, design, stable, level) and tried:
@@ -65,7 +65,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     n_claimed = len(_claimed_intervals(record, stable))
     if stable.chosen is not None and n_compared < n_claimed:
         for name in INTERVAL_BOUNDS:
-            checks.only_read(name, f"for {n_claimed - n_compared} of {n_claimed} pairs")
+            checks.only_read(name, f"not checked for {n_claimed - n_compared} of {n_claimed} pairs")
 
 
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
@@ -134,13 +134,13 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             top = float(upper[here[0]])
             width = record.request.gap * top + _largest_allowance(record, lower, upper)
             closed = math.isfinite(top) and top - float(lower.min()) <= width
-            words = "is true although the gap of the criterion of its weight is larger"
+            words = "is true although the gap of the criterion with this weight exceeds the requested gap"
             checks.require(closed, f"{path}[{i}].proved", words)
     if len(chosen.models) > 1:
         checks.only_read(f"{path}[].support", "not compared with other subsets")
     if chosen.models:
         weights = tuple(model.weight for model in chosen.models)
-        checks.require(weights == asked, path, f"are for the weights {weights}, but {asked} were requested")
+        checks.require(weights == asked, path, f"have the weights {weights}, but {asked} were requested")
         own = chosen.models[0]
         right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
         checks.require(right, f"{path}[0]", "must be the reported model")
@@ -152,7 +152,7 @@ def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None
     checks.require(
         (one.gamma, one.tau) in pairs,
         f"{path}gamma",
-        f"the pair gamma {one.gamma!r}, tau {one.tau} is not in the table",
+        f"is not in the table together with tau {one.tau}",
     )
     size = (record.request.restrictions or NONE).features(one.support)
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
@@ -166,7 +166,7 @@ def _check_refitted_changes(
     """Refit the full-data model and that of every fold; return True if the changes agree with the record."""
     plan = design.folds
     if float(design.dataset.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
-        checks.only_read("stability.instability", "too many rows and folds to fit again")
+        checks.only_read("stability.instability", "too many rows and folds to refit")
         return True
     full = design.positions(record.support)
     by_number = [design.positions(names) for names in record.chosen_folds.supports]
@@ -183,7 +183,7 @@ def _check_refitted_changes(
     if stable.estimate:  # moved to the nearer bound of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
-            words = f"the supports of the record give {worst!r}; the rounding interval around this value is not checked"
+            words = f"the supports of the record give {worst!r}; the rounding error of this value is not checked"
             for name in ("", "_lower", "_upper"):
                 checks.only_read(f"stability.instability{name}", words)
         worst = said
@@ -220,8 +220,14 @@ def _compare_instability_intervals(
     for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
         ends = interval.lower, interval.upper
         if not _check_true_interval(checks, record, design, (gamma, tau), ends, path, None if i else stable):
-            checks.leaves("not checked: the distance from the recomputed instability", "stability.instability_lower")
-            checks.leaves("not checked: the distance from the recomputed instability", "stability.instability_upper")
+            checks.leaves(
+                "not checked: how far the stored bounds are from the recomputed instability",
+                "stability.instability_lower",
+            )
+            checks.leaves(
+                "not checked: how far the stored bounds are from the recomputed instability",
+                "stability.instability_upper",
+            )
             return i
     checks.mark_bounded_fields("stability.instability_lower", "stability.instability_upper")
     if len(claimed) > 1 and most > 1:
@@ -253,7 +259,9 @@ def _check_true_interval(
         room = slack + design.change_room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
         checks.require(
-            near, path, f"the optima of the pair are known and give the interval [{loose_low!r}, {loose_high!r}]"
+            near,
+            path,
+            f"is not the interval [{loose_low!r}, {loose_high!r}] that the optimal supports of the pair give",
         )
     return True
 

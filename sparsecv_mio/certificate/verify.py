@@ -201,10 +201,12 @@ def _check_optima(
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
         if model is not None and check_neighbours(checks, whole, record.refit, model, "refit."):
-            checks.end_part("that no support one column away has an objective below `lower` of the fit on all rows")
+            checks.end_part("no exchange of one column gives an objective below `lower` of the fit on all rows")
         return
     if level is EnumerationLevel.PAIR:
-        checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
+        checks.caveat = (
+            f"optimality over the grid not verified ({reason}); the optimality of the reported pair is verified"
+        )
     if check_optimum(checks, whole, record.refit, "refit.", whole.positions(record.support) or ()):
         checks.end_part(f"lower and upper of the fit on all rows, by {whole.how} all supports")
     else:
@@ -220,7 +222,10 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     checks.mark_recomputed_fields("data.fingerprint")
     said, computed = data.fingerprint, dataset.fingerprint
     digests = f"record {said[:19]}..., data {computed[:19]}..."
-    why = f"the data are not those of the record ({digests}); a frame that pandas 2 read may be rounded: give the frame"
+    why = (
+        f"the data are not those of the record ({digests}); pandas 2 rounds some numbers of a file, so a record of a "
+        "frame needs the same frame"
+    )
     checks.require(said == computed, "data.fingerprint", why)
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
@@ -230,7 +235,7 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     for name, allowed in words.items():
         checks.require(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.mark_bounded_fields("schema")
-    return checks.end_part("data: size, names, fingerprint")
+    return checks.end_part("data: size, names and fingerprint")
 
 
 def _check_restrictions(
@@ -252,13 +257,13 @@ def _check_restrictions(
     except BadInput as error:
         return checks.require(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
-    checks.require(by_name == restrictions, place, "must name the features as the data do, in the order of the data")
+    checks.require(by_name == restrictions, place, "must use the feature names of the data, in the order of the data")
     try:
         by_name.check_vary(set(dataset.names) - vary)
     except BadInput as error:
         checks.require(False, place, str(error))
     checks.mark_bounded_fields(f"{place}.")
-    return checks.end_part("restrictions: features of the data, satisfied by every support")
+    return checks.end_part("restrictions: name features of the data; every support satisfies them")
 
 
 def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, dataset: Dataset) -> None:
@@ -270,13 +275,13 @@ def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, data
     except BadInput as error:
         checks.require(False, f"{place}.reference", str(error).removeprefix("reference: "))
     checks.mark_bounded_fields(f"{place}.reference")
-    checks.end_part("reference: levels of factors, one a factor")
+    checks.end_part("reference: names at most one level of each factor")
 
 
 def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     for name in ("spec", "seed", "k", "repeats", "digest"):
         checks.require_equal(f"folds.{name}", getattr(info, name), getattr(plan, name))
-    return checks.end_part(f"folds: {plan.k}, rebuilt from {info.spec!r}, same digest")
+    return checks.end_part(f"folds: {plan.k} folds, rebuilt from {info.spec!r}, with the same digest")
 
 
 def _fold_supports(checks: Checks, pair: ReportedPair, design: Design) -> list[Support] | None:
@@ -345,7 +350,7 @@ def _note_moved_estimate(checks: Checks, pair: ReportedPair, own: TableRow, mean
     """Record that the interval of an estimate, which was moved into it, is only read."""
     if own.lower - ACCURATE_RTOL * mean <= mean <= own.upper + ACCURATE_RTOL * mean:
         return
-    words = f"the errors of the folds give {mean!r}; the rounding interval around this value is not checked"
+    words = f"the errors of the folds give {mean!r}; the rounding error of this value is not checked"
     for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):
         checks.only_read(name, words)
 
@@ -373,9 +378,9 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
     checks.require(
         every == (record.status == "proved"),
         "status",
-        f"is {record.status}, but its rows are {'' if every else 'not '}all proved",
+        f"is {record.status}, but {'all rows are' if every else 'not every row is'} proved",
     )
-    checks.end_part("the requested grid, status")
+    checks.end_part("requested grid and status")
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
         model = check_fit(checks, design, row, row, f"path[{i}].")

@@ -215,11 +215,11 @@ class Check:
             )
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
-            each = "every row once" if (counts == 1).all() else f"rows {counts.min()} to {counts.max()} times"
+            each = "every row once" if (counts == 1).all() else f"each row {counts.min()} to {counts.max()} times"
             words.append(f"folds: {len(sizes)} of {sizes[0]} to {sizes[-1]} rows, {each}")
         return [
             *words,
-            f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds",
+            f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid",
         ]
 
     def finish(self) -> Proved:

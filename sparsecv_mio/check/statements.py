@@ -259,7 +259,7 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
     members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
     need(sorted(j for some in members for j in some) == list(range(q)), "the blocks do not contain each column once")
-    need(len(said["entries"]) == len(members), "the tree has not one list of entries for each block")
+    need(len(said["entries"]) == len(members), "the tree does not have one list of entries for each block")
     W = list[Array]()
     for some, entries in zip(members, said["entries"], strict=True):
         size = len(some)
@@ -508,7 +508,7 @@ class FoldIntervals:
 
     def tree(self, name: Any, rows: int) -> ProvedTree:
         """Return a tree of given rows and this gamma whose range holds the size; or refuse."""
-        tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
+        tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "the number of a tree")[0]]
         need(
             tree.rows == rows and tree.gamma == self.gamma,
             f"tree {name} is not of the rows and the gamma of the statement that uses it",

@@ -62,9 +62,7 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
             f"exposure: {exposure!r} is {fault}; an exposure cannot be a feature or the target (exclude it with --drop)"
         )
     if exposure not in dataset.aux:
-        raise BadInput(
-            f"exposure: {exposure!r} is not a column that these data keep; read them with aux=({exposure!r},)"
-        )
+        raise BadInput(f"exposure: {exposure!r} is not stored with these data; read the data with aux=({exposure!r},)")
     return replace(dataset, counts=True, exposure=exposure, row_exposure=read_exposures(dataset, exposure))
 
 

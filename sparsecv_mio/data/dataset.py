@@ -261,7 +261,7 @@ class Dataset:
         ('a',)
         """
         if "weights" in reading:
-            raise BadInput("weights: read_dataset(frame, target, weights=...) gives the rows of a frame their weights")
+            raise BadInput("weights: not supported here; use read_dataset(frame, target, weights=...)")
         how = Reading.from_keywords(**reading)
         of_files = [name for name in how.changed_options() if name not in OF_CELLS]
         if of_files:
@@ -330,7 +330,9 @@ def assemble(
     for key, values in aux.items():
         column = np.asarray(values)
         if column.shape != (n,):
-            raise BadInput(f"column {key!r} has shape {column.shape} but the data have {n} rows; give one value a row")
+            raise BadInput(
+                f"column {key!r} has shape {column.shape} but the data have {n} rows; give one value per row"
+            )
         column = column.copy()
         column.setflags(write=False)
         columns[str(key)] = column

@@ -123,7 +123,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
                 if lines and row and len(row) != len(lines[0]):
                     raise BadInput(
                         f"{source} has {len(row)} columns in line {reader.line_num} and {len(lines[0])} in the first: "
-                        f"give one {item} a line{', or one for every repeat' if kind == 'fold file' else ''}"
+                        f"give one {item} per line{', or one for every repeat' if kind == 'fold file' else ''}"
                     )
                 if row:
                     lines.append([cell.strip() for cell in row])

@@ -213,10 +213,12 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     spec = f"blocks:{text}"
     size = whole_number(text, spec)
     if size < 1:
-        raise BadInput(f"folds {spec!r} have empty blocks; give at least one row a block")
+        raise BadInput(f"folds {spec!r} have empty blocks; give at least one row per block")
     k = n // size
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows; give smaller blocks")
+        raise BadInput(
+            f"folds {spec!r} divide the {n} rows of the data into fewer than two blocks; give smaller blocks"
+        )
     return _dealt_labels(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
 
 
@@ -380,14 +382,16 @@ def _check_seed(seed: object) -> None:
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
     if again and not again[2]:
-        times = f"{again[1]} times: {again[1]}x10 are {again[1]} times 10 folds"
-        raise BadInput(f"folds {text!r} do not state what to repeat {times}")
+        raise BadInput(
+            f"folds {text!r} do not state what to repeat; for example, {again[1]}x10 repeats 10 folds {again[1]} times"
+        )
     count = whole_number(again[1], text) if again else 1
     if not 1 <= count <= MAX_COUNT:
         raise BadInput(f"folds {text!r}: give at least one repeat, and at most {MAX_COUNT:,}")
     if count * n > max(fold_plan.MOST_ROWS, n):
         raise BadInput(
-            f"folds {text!r}: {count} repeats of {n} rows are more than {fold_plan.MOST_ROWS:.0e} rows; give fewer"
+            f"folds {text!r}: {count} repeats of {n} rows have more than {fold_plan.MOST_ROWS:.0e} rows; give fewer "
+            "repeats"
         )
     return count
 
@@ -525,7 +529,7 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
     if numbers.dtype == bool and numbers.shape == (n,):
         return numbers
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise BadInput(f"{who} must be row numbers from 0, or one truth value per row")
+        raise BadInput(f"{who} must be row numbers from 0, or one True or False per row")
     numbers = numbers.astype(np.int64)
     if len(wrong := numbers[(numbers < 0) | (numbers >= n)]):
         raise BadInput(f"{who}: row {wrong[0]} is not one of the rows 0 to {n - 1}; correct it")
@@ -709,16 +713,17 @@ def outer_folds(
         return make_folds(str(count), dataset, seed)
     if not plan.is_partition:
         raise BadInput(
-            f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them"
+            f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them; give "
+            "the folds as a text such as 10"
         )
     ids = None if by_fold else _ids_of_groups(plan, dataset)
     labels = plan.labels if ids is None else fold_plan.group_labels(ids, f"folds {plan.spec!r}")
     together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
     if groups <= count:
-        most = f"give at most {groups - 1}" if groups > 2 else "nested folds need at least three"
+        most = f"give at most {groups - 1}" if groups > 2 else "outer folds need at least three groups"
         if option != "nested":
-            most = f"the {count} outer folds need at least {count + 1}: give more folds, or a number as weight"
+            most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a number as weight"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups; {most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
     return replace(outer_plan, seed=seed)

@@ -37,7 +37,10 @@ class OfTrainingRows:
     def check(self, dataset: Dataset) -> None:
         """Raise `BadInput` if imputation within folds is requested, but no imputation is allowed."""
         if self.na is Within.FOLDS and _rule(dataset) is None:
-            raise BadInput("na-within folds: no value is imputed; it requires --na mean or median with a file or frame")
+            raise BadInput(
+                "na-within folds: requires --na mean or median with a file or frame, because otherwise no "
+                "value is imputed"
+            )
 
 
 def _rule(dataset: Dataset) -> Missing | None:
@@ -241,8 +244,8 @@ def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
     listed = folds.k * rows - int((folds.n - folds.left_sizes).sum())
     if max(rows * columns, listed) > MOST_ROWS:
         raise BadInput(
-            f"na-within and scale-within folds: {folds.k:,} folds would see up to {rows:,} different rows, too many to "
-            "keep: ask for fewer folds"
+            f"na-within and scale-within folds: {folds.k:,} folds need up to {rows:,} different rows, too many to "
+            "store; give fewer folds"
         )
 
 

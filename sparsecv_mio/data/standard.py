@@ -716,9 +716,9 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
         f"--drop {shlex.quote(texts[name])} leaves it out"
         for name in single
     ]
-    for still, verb, several in ((True, "is", "are"), (False, "changes", "change")):
+    for still, verb, several in ((True, "is", "are"), (False, "varies", "vary")):
         names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
-        extent = "constant" if still else "by no more than rounding"
+        extent = "constant" if still else "only by rounding errors"
         if len(names) == 1:
             said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero")
         elif names:
@@ -727,7 +727,7 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
 
 
 def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:
-    pairs = [f"{names[j]!r} of {names[copy_of[j]]!r}" for j in np.flatnonzero(copy_of >= 0).tolist()]
+    pairs = [f"{names[j]!r} duplicates {names[copy_of[j]]!r}" for j in np.flatnonzero(copy_of >= 0).tolist()]
     if not pairs:
         return ()
-    return (f"duplicates of an earlier column up to sign and scale (interchangeable with it): {', '.join(pairs)}",)
+    return (f"duplicate columns, which are equal up to sign and scale and interchangeable: {', '.join(pairs)}",)

@@ -81,7 +81,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     growing = next((column for column in plain if _is_growing(column.numbers, 1.0)), None)
     if growing is None:
         return None
-    alike = f"the target is like that of the row before (correlation {likeness:.2f})"
+    alike = f"the target is similar to the target of the previous row (correlation {likeness:.2f})"
     return TimeOrder(growing.name, f"grows from row to row, and {alike}, as in the order of time")
 
 
@@ -93,9 +93,9 @@ def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> Time
         within = [column for column in columns if column is not times and WITHIN.fullmatch(column.name)]
         for within_year in within if YEAR.fullmatch(times.name) else []:
             if _is_growing(_together(times.numbers, within_year.numbers), 1.0):
-                return TimeOrder(times.name, f"grows from row to row, with {within_year.name!r}")
+                return TimeOrder(times.name, f"grows from row to row together with {within_year.name!r}")
         if _is_growing(times.numbers, 1.0) and not sorted_by_target:
-            return TimeOrder(times.name, "a time by its name that grows from row to row")
+            return TimeOrder(times.name, "has the name of a time, and grows from row to row")
     return None
 
 

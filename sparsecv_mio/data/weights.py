@@ -63,7 +63,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
                 raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
     if numbers.shape != (data.n,):
-        raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight a row")
+        raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
     wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
     if wrong.size:
         raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")
@@ -72,7 +72,9 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
     if least < 1.0 / LARGEST_WEIGHT or most > LARGEST_WEIGHT:
         far = least if least < 1.0 / LARGEST_WEIGHT else most
-        raise BadInput(f"{name} holds {far:g}: weights must be from 1e-30 to 1e30; divide all weights by one number")
+        raise BadInput(
+            f"{name} holds {far:g}: weights must be from 1e-30 to 1e30; divide all weights by the same number"
+        )
     if most > WIDEST_WEIGHTS * least:
         raise BadInput(
             f"{name} goes from {least:g} to {most:g}, a range too wide for exact computation; give weight 0 to rows "
@@ -132,7 +134,7 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     file = name.removeprefix(FILE)
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
-        raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight a line")
+        raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight per line")
     weights = [line[0] for line in lines[len(lines) - data.n :]]
     if (marks := _marks(weights, POINT)).is_ambiguous(False, False):
         text = marks.grouped
@@ -277,7 +279,11 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
     """Return weights as integers; raise `BadInput` otherwise."""
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:
-        fault = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
+        fault = (
+            f"is {given[wrong[0]]:g} in row {wrong[0] + 1}"
+            if wrong.size
+            else (f"repeats rows to a total of {given.sum():g} rows")
+        )
         raise BadInput(f"{name} {fault}, but the record was made with whole numbers of repetitions; give whole numbers")
     return given.astype(np.int64)
 

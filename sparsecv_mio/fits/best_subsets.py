@@ -49,9 +49,8 @@ from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import TIE_RTOL
 
 NOT_TOLD_APART = (
-    "the objectives of some subsets differ by less than rounding, or too many subsets remain to enumerate; more time "
-    "does "
-    "not help; give a larger gamma, or drop nearly duplicate columns"
+    "the objectives of some subsets differ by less than the rounding error, or too many subsets remain to enumerate; "
+    "more time does not help, but a larger gamma or fewer nearly duplicate columns may help"
 )
 
 

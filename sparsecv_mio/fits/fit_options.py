@@ -379,5 +379,5 @@ def check_forcing(restrictions: Restrictions, who: str) -> None:
     """
     for kind in restrictions.side_constraints[:1]:
         raise BadInput(
-            f"{option_name(kind)}: is not supported with {who}; these support only force-in, force-out and adjust"
+            f"{option_name(kind)}: not supported with {who}, which support only force-in, force-out and adjust"
         )

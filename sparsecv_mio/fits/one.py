@@ -440,8 +440,7 @@ def describe_export(path: str, piecewise: int | None, missed: float, loss: Loss)
     if not loss.is_quadratic:
         kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "rows of exponentials and squares"
     return (
-        f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads linear models only; write one with "
-        "--piecewise 64"
+        f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads linear models only, which --piecewise 64 writes"
     )
 
 

@@ -329,7 +329,7 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
     if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
         raise BadInput(
             f"gamma is so small that the columns are collinear up to rounding and {backend} has no valid big-M; "
-            "take a larger gamma or the native backend"
+            "use a larger gamma or the native backend"
         )
 
 

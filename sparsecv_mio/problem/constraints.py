@@ -244,5 +244,9 @@ def _check_places(names: Sequence[str], position: Mapping[str, int], data: Stand
     for name in names:
         if name not in position:
             constant = name in data.dataset.names
-            reason = f"feature {name!r} is constant and cannot take part" if constant else f"{name!r} is not a feature"
+            reason = (
+                f"feature {name!r} is constant; leave it out of this restriction"
+                if constant
+                else f"{name!r} is not a feature"
+            )
             raise BadInput(f"{option}: {reason}")

@@ -223,11 +223,11 @@ class SquaredError(RowLoss):
     @property
     def code(self) -> int:  # type: ignore[override]
         """No code: raise `BadInput`, since no kernel fits squared errors by rows."""
-        raise BadInput(f"loss {self.name}: its fits are by moments, not by the losses of rows")
+        raise BadInput(f"loss {self.name}: not supported here, because its fits use moments instead of row losses")
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.isfinite(y).all():
-            raise BadInput("squared loss needs finite targets")
+            raise BadInput("loss squared: needs finite targets")
 
     def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None

@@ -116,7 +116,7 @@ def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: 
     refuse_options(restrictions, dataset.weights, record.loss, record.data.class_weight, obstacle)
     if isinstance(record, Record) and record.status != "proved":
         raise OutOfTime(
-            "--proof: no proof is written, because the search ended before the pair was certified; raise its limits"
+            "--proof: no proof is written, because the search ended before the pair was certified; give higher limits"
         )
     used = standardize(dataset, record.data.scale, record.data.intercept).columns
     others = np.setdiff1d(np.arange(dataset.p), used)
@@ -191,7 +191,7 @@ class BestProof:
                 if row.lower <= 0.0 < row.objective * (1.0 - CROSSING_RTOL):
                     raise OutOfTime(
                         f"--proof: no proof is written, because tau = {tau} at gamma = {gamma:g} has no bound yet; "
-                        "raise the limits"
+                        "give higher limits"
                     )
                 proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
@@ -263,7 +263,8 @@ def write_proof(
         proof.kept.remove()
         least = record.gamma if isinstance(record, FitRecord) else min(record.request.gammas)
         raise BadInput(
-            f"--proof: at gamma = {least:g}, columns are too nearly dependent; give a larger gamma or fewer columns"
+            f"--proof: at gamma = {least:g}, columns are too close to linear dependence; give a larger gamma or fewer "
+            "columns"
         ) from None
     except BadInput:
         proof.kept.remove()

@@ -63,7 +63,7 @@ class PredictedClasses:
             from those of the record.
         """
         if record.classes is None:
-            raise BadInput("ROC and calibration plots require logistic loss, but this record has another loss")
+            raise BadInput("ROC and calibration plots require a record with logistic loss; choose another panel")
         rows = adapt_to_record_loss(record, data)
         if has_weights(record.data, rows):
             rows, plan = apply_weights_and_folds(record.data, record.folds, rows, folds)

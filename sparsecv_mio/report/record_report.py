@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
-from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
+from sparsecv_mio.certificate.parts import DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
 from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns

@@ -684,7 +684,7 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         more = "`solve --proof PROOF` and `sparsecv check PROOF` verify optimality for any number of features"
         console.print(Text.assemble(("hint       ", "bold"), more))
     for failure in report.failures:
-        console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
+        console.print(Text.assemble(("disagrees  ", "bold red"), str(failure)))
 
 
 def _verdict(report: VerifyReport) -> Text:

@@ -565,8 +565,8 @@ def nested_cross_validate(
     if options.by_folds:
         name = f"{option_name(options.by_folds[0])} {Within.FOLDS}"
         raise BadInput(
-            f"nested: not supported with {name}; leave out one of the two, or for numeric columns give scikit-learn's "
-            "cross_val_predict a BestSubsetRidgeCV with this setting"
+            f"nested: not supported with {name}; leave out one of the two, or, for numeric columns, pass a "
+            "BestSubsetRidgeCV with this setting to cross_val_predict of scikit-learn"
         )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)
@@ -659,7 +659,9 @@ def solve(
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     if not (weights is None or isinstance(weights, str)):
-        raise BadInput("weights: is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit")
+        raise BadInput(
+            "weights: the value is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit"
+        )
     check_label_order(folds, data)
     columns = requested_columns(folds, weights, exposure=options.exposure)
     rows = read_rows(data, target, reading, columns, two_words=options.loss.target.has_classes)

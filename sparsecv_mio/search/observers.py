@@ -670,7 +670,7 @@ def check_same(path: str | os.PathLike[str], key: Mapping[str, Any], own: Mappin
     """Raise `BadInput` if the key of a checkpoint differs from the key `own` of a search; the message names how."""
     if difference := _difference(key, own):
         raise BadInput(
-            f"--resume: checkpoint {path} belongs to another run, its {difference}; give the options of that run, or "
+            f"--resume: checkpoint {path} belongs to another run: its {difference}; give the options of that run, or "
             "another file"
         )
 

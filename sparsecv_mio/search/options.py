@@ -109,7 +109,7 @@ def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | Non
         if len(pair) < 2 or "" in pair:
             raise BadInput(f"solver-option: {str(setting)[:60]!r} is not a solver option; give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
-            raise BadInput(f"solver-option {pair[0]}: is given more than once; give one value")
+            raise BadInput(f"solver-option {pair[0]} is given more than once; give one value")
     return tuple("=".join(pair) for pair in pairs)
 
 

@@ -141,7 +141,9 @@ class Plan:
         0, "nodes", "node limit of the root of a fold tree; under restrictions, a few nodes solve most subproblems"
     )
     encloses_folds: bool = _setting(
-        False, "-", f"bound held-out losses by ridge balls of folds (order by size, at most {MANY} columns)"
+        False,
+        "-",
+        f"bound held-out losses by balls around the ridge fits of folds (order by size, at most {MANY} columns)",
     )
     weighs_held_out: bool = _setting(
         False,
@@ -193,8 +195,8 @@ class Plan:
     least_missing: float = _setting(
         0.05,
         "share",
-        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise "
-        "that its pair needs",
+        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that its pair "
+        "needs",
     )
     near_best: float = _setting(
         0.25, "share", "a fold waits if its expected rise per node is at most this share of the largest one"

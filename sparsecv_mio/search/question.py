@@ -150,5 +150,5 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
                 f"{columns}: all levels of a column enter a model together, and the column counts as one feature in "
                 "--tau; --count columns lets each level enter separately"
             )
-    why = why or "the proof is faster this way; --count factors lets all levels of a column enter together"
-    return options, f"each level of {columns} enters a model separately, and counts as one feature in --tau: {why}"
+    why = why or "this makes the proof faster; --count factors lets all levels of a column enter together"
+    return options, f"each level of {columns} enters a model separately, and counts as one feature in --tau ({why})"

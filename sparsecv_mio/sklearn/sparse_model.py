@@ -130,7 +130,7 @@ def warn_without_proof(estimator: Any) -> None:
         bounds = f"certified bounds: lower {format_number(estimator.lower_)}, upper {format_number(estimator.upper_)}"
         if not math.isfinite(estimator.upper_):
             bounds = f"certified bounds: lower {format_number(estimator.lower_)}, no upper bound yet"
-        words = f"{type(estimator).__name__} {why} before the answer was proved: {bounds}"
+        words = f"{type(estimator).__name__} {why} before the answer was certified; {bounds}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
 
@@ -155,7 +155,7 @@ def _lines(name: str) -> Callable[[Progress], None]:
         nonlocal due
         if time.monotonic() >= due:
             bounds = format_interval(now.lower, now.upper)
-            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
+            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} solved, {now.nodes} nodes, bounds {bounds}")
             due = time.monotonic() + VERBOSE_SECONDS
 
     return report
@@ -176,12 +176,11 @@ def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progre
 CURES = (
     ("Input y contains NaN", "; remove the rows without a target"),
     (r"contains NaN|fill the cell, or .*",
-     '; na="mean" and na_within="folds" of BestSubsetRidgeCV and other CV estimators impute them in each fold, and '
-     "SimpleImputer() of sklearn.impute, before it in a pipeline, for an estimator of one pair"),
+     '; to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of sklearn.impute '
+     "before the estimator in a pipeline"),
     (r"could not convert string to float.*|encode it as numbers .*",
-     "; put make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of "
-     "sklearn.compose, "
-     "before it in a pipeline, makes numbers of words"),
+     "; to encode columns of words, put make_column_transformer((OneHotEncoder(), [columns of words]), "
+     "remainder='passthrough') of sklearn.compose before the estimator in a pipeline"),
 )  # fmt: skip
 
 

@@ -316,7 +316,7 @@ def test_advice_is_used_and_checked(name: str, form: str) -> None:
 def test_bad_requests_are_one_line(name: str, form: str) -> None:
     backend = usable(name)
     problem = random_problem(np.random.default_rng(14), q=4)
-    with pytest.raises(BadInput, match="tau must be between 0 and the 4 columns"):
+    with pytest.raises(BadInput, match="is out of range; give a number from 0 to 4, the number of columns"):
         backend.solve(problem, 5, formulation=form)
     with pytest.raises(BadInput, match="no formulation 'nonsense'"):
         backend.solve(problem, 2, formulation="nonsense")

@@ -131,7 +131,7 @@ def test_no_restriction_is_false_and_stays_as_it_is() -> None:
         ({"force_out": [4]}, "force-out: '4' is not a feature"),
         ({"force_in": "a", "force_out": ["b", "a"]}, "feature 'a' is in both"),
         ({"force_out": list(NAMES)}, "force-out: no feature is left"),
-        ({"force_in": 1.5}, "force-in: 1.5 is not a feature nor a list of features"),
+        ({"force_in": 1.5}, "force-in: 1.5 is neither a feature nor a list of features"),
         ({"force_in": [None]}, "force-in: None is neither the name nor the position of a feature; correct it$"),
     ],
 )

@@ -16,7 +16,7 @@ def test_a_word_is_found_in_whatever_letters() -> None:
 
 @pytest.mark.parametrize("word", ["", "roundss", "x" * 300, "nul\0nul", None, 3])
 def test_another_word_is_refused_with_those_that_are_known(word: object) -> None:
-    with pytest.raises(BadInput, match="^method: unknown word .*, use auto, rounds, joint"):
+    with pytest.raises(BadInput, match="^method: unknown word .*; use auto, rounds, joint"):
         parse_keyword(Method, word, "method")  # type: ignore[arg-type]
 
 

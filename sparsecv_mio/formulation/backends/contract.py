@@ -314,7 +314,7 @@ class Backend(ABC):
             loss, q = Loss(problem.loss.name), problem.p
         form = self.check_takes(formulation, constraints, loss)
         if not 0 <= tau <= q:
-            raise BadInput(f"tau must be between 0 and the {q} columns, not {tau}")
+            raise BadInput(f"tau {tau} is out of range; give a number from 0 to {q}, the number of columns")
         if limits.gap < 0 or limits.threads < 1:
             raise BadInput("the gap must not be negative and there must be at least one thread")
         usable = self.available()

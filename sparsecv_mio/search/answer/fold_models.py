@@ -236,7 +236,7 @@ def _predict_by_rows(
     for fold in range(plan.k):
         spent = time.monotonic() - begun  # for the folds so far; the other folds would take about as long each
         if begun + spent * plan.k / max(fold, 1) > until:
-            raise OutOfTime(f"{plan.k - fold} fold models are not fitted again")
+            raise OutOfTime(f"{plan.k - fold} fold models were not refitted in time")
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
@@ -262,8 +262,8 @@ def with_fold_models(record: Any) -> Record:
         why = f"not supported with the averaged model, which has no fold models; solve again with {how}"
     elif fold_preprocessing(record):
         why = (
-            "each fold imputes and scales rows by its own training rows, and intervals need one way for all; solve "
-            "without --na-within and --scale-within"
+            "not supported if each fold imputes or scales with its own training rows; solve without --na-within and "
+            "--scale-within"
         )
     if why:
         raise BadInput(f"interval: {why}")

@@ -122,7 +122,8 @@ class _Recheck:
         if not low - room <= error <= high + room:
             interval = format_interval(low, high, 9)
             return (
-                f"{named}: the search bounds the held-out error by {interval}, a refit gives {format_number(error, 9)}"
+                f"{named}: the search bounds the held-out error by {interval}, but a refit gives "
+                f"{format_number(error, 9)}"
             )
         rival = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {rival} fit better than the reported best subset" if rival else ""
@@ -149,7 +150,7 @@ class _Recheck:
         if low - room <= error <= high + room:
             return ""
         named = f"gamma {gamma:.6g}, tau {int(self.context.grid.taus[t])}, fold {fold + 1}"
-        return f"{named}: the search bounds the held-out loss by [{low:.9g}, {high:.9g}], a refit gives {error:.9g}"
+        return f"{named}: the search bounds the held-out loss by [{low:.9g}, {high:.9g}], but a refit gives {error:.9g}"
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Return the names of a support that differs in one column and fits better; empty if there is none.

@@ -130,7 +130,9 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 
 
 DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are removed; please report this"
-UNWEIGHED = "the time limit ended before stability was computed; the model is that of the minimum CV error"
+UNWEIGHED = (
+    "the time limit ended before stability was computed; the model of the pair with the minimum CV error is used"
+)
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
 LATEST = 0.5, 1.5  # seconds after `GRACE` in which fits that steps do not reach may end; the second for little work
 

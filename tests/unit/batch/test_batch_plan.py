@@ -154,7 +154,7 @@ def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     read_plan(written(tmp_path), ["test=0.2"], warn=told.append)
     assert told == [
-        "seed: varies only the folds, and every seed is tested on the same rows; vary split as well for other test rows"
+        "seed changes only the folds, so every seed is tested on the same rows; to change the test rows, vary split too"
     ]
     read_plan(written(tmp_path), ["test=0.2", "split=0:1"], warn=told.append)
     assert len(told) == 1
@@ -162,7 +162,9 @@ def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
 
 def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
     tasks = read_plan(written(tmp_path), ["gamma=[0.1, 1.0, 10]", "tau='1:3'"])
-    assert lists_of_numbers(tasks) == ['3 values of gamma: a task for each; a grid of all is the string "0.1,1.0,10"']
+    assert lists_of_numbers(tasks) == [
+        '3 values of gamma make one task each; for a grid with all values, write the string "0.1,1.0,10"'
+    ]
     assert lists_of_numbers(read_plan(written(tmp_path))) == []
 
 

@@ -122,7 +122,9 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
     plan.write_text(PLAN.replace('"0.1"', "[0.1, 1.0]") + 'way = "tree"\n')
     assert run(["batch", str(plan), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     told = capfd.readouterr()
-    assert told.out.splitlines()[-1] == '2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"'
+    assert told.out.splitlines()[-1] == (
+        '2 values of gamma make one task each; for a grid with both values, write the string "0.1,1.0"'
+    )
     assert told.err == "sparsecv: warning: setting 'way' is not used by any estimator of the plan\n"
 
 

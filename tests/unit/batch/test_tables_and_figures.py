@@ -135,9 +135,9 @@ def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
     )
     assert several.spread.loc["a", ("x", "cv_error")] == pytest.approx(frame["cv_error"].sem())
     assert np.isnan(one.spread.loc["a", ("x", "test_error")]) and one.count.loc["a", ("x", "test_error")] == 4
-    assert "differ in split, seed; of errors on test rows over test sets" in markdown(several)
+    assert "differ in split, seed; for errors on test rows, over test sets" in markdown(several)
     text = markdown(one)
-    assert text.splitlines()[2].count("±") == 1 and "test_error: no ± for runs on one test set" in text
+    assert text.splitlines()[2].count("±") == 1 and "test_error: no ±, because the runs have one test set" in text
     assert "differ in seed\n" in text and r"% $\pm$: standard error" in latex(one)
 
 
@@ -195,7 +195,10 @@ PLANNED = pd.DataFrame(
 def test_settings_that_a_cell_takes_together_are_named(aggregate: str) -> None:
     found = summarise(PLANNED, PLANNED["data"], PLANNED["estimator"], ("seconds",), aggregate)
     seeds = "" if aggregate == "mean-se" else "seed (2 values), "
-    assert f"differ in {seeds}method (2{'' if seeds else ' values'}), gap (2): name them in --rows" in found.notes[-1]
+    assert (
+        f"differ in {seeds}method (2{'' if seeds else ' values'}), gap (2); name these settings in --rows"
+        in found.notes[-1]
+    )
     apart = PLANNED["method"].str.cat(PLANNED["gap"].astype(str), sep=" ")
     assert not any("method" in note for note in summarise(PLANNED, PLANNED["data"], apart, ("seconds",)).notes)
 
@@ -206,7 +209,7 @@ def test_lines_have_a_series_for_every_setting_that_differs() -> None:
     drawn = PLANNED.assign(design_snr=PLANNED["data"].map({"a": 1.0, "b": 5.0}))
     assert distinguishing_settings(drawn[["design_snr", *PLANNED]], ["design_snr"]) == ["estimator", "method", "gap"]
     figure = add_pooling_note(Figure(), PLANNED, [PLANNED["data"], PLANNED["gap"]], "a point")
-    assert figure.get_suptitle() == "a point takes runs together that differ in seed (2 values), method (2)"
+    assert figure.get_suptitle() == "a point combines runs that differ in seed (2 values), method (2)"
     assert add_pooling_note(Figure(), PLANNED, [PLANNED[name] for name in PLANNED], "a point").get_suptitle() == ""
 
 

@@ -83,7 +83,12 @@ def test_a_part_with_a_failure_is_not_verified() -> None:
 
 def test_a_report_prints_its_verdict_and_disagreements() -> None:
     holds = VerifyReport(("data",), ("work",), ())
-    assert str(holds) == "the record holds: its answer and its bounds are computed and proved again"
-    assert str(replace(holds, caveat="optimality not verified")) == "the record holds; optimality not verified"
+    assert str(holds) == "the record agrees with the data: its answer was recomputed and its bounds were verified"
+    assert str(replace(holds, caveat="optimality not verified")) == (
+        "the record agrees with the data; optimality not verified"
+    )
     wrong = replace(holds, failures=(Failure("cv_error", "is 1, computed 2"),))
-    assert str(wrong).splitlines() == ["the record does not hold", "disagrees: cv_error: is 1, computed 2"]
+    assert str(wrong).splitlines() == [
+        "the record does not agree with the data",
+        "disagrees: cv_error is 1, computed 2",
+    ]

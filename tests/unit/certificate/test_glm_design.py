@@ -244,7 +244,7 @@ def test_side_constraints_of_a_fit_are_checked_and_what_is_not_proved_is_said() 
     record = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", backend="highs", side=side)
     assert "x1" in record.support and record.side is not None
     found = verify(record, DATA)
-    assert found.ok and found.caveat == "optimality not verified (side constraints beyond forced features)"
+    assert found.ok and found.caveat == "optimality not verified (the side constraints are not only forced features)"
     assert not verify(replace(record, support=("x0", "x2"), coefficients={"x0": 1.0, "x2": -1.0}), DATA).ok
     forced = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", side=SideOptions(force_in=("x1",), force_out=("x0",)))
     assert set(forced.support) == {"x1", "x2"} and verify(forced, DATA).ok and not verify(forced, DATA).caveat

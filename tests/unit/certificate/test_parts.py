@@ -181,7 +181,9 @@ def test_records_of_all_three_schemas_are_read(place: Path, tmp_path: Path, caps
         capsys.readouterr()
         assert call(["verify", str(file), data]) == 0
         shown = capsys.readouterr().out
-        assert shown.startswith("the record holds: its answer and its bounds are computed and proved again\nverified ")
+        assert shown.startswith(
+            "the record agrees with the data: its answer was recomputed and its bounds were verified\nverified "
+        )
     text = (place / "true.json").read_text().replace("sparsecv/2", "sparsecv/9")
     with pytest.raises(CorruptStore, match="schema"):
         Record.from_json(text)

@@ -80,7 +80,11 @@ def test_rows_of_a_frame_or_a_file_have_their_weights(tmp_path: Path) -> None:
         assert (found.cv_error, found.folds, found.data) == (asked.cv_error, asked.folds, asked.data)
         assert sc.verify(found, read).ok and sc.verify(asked, read).ok
         assert sc.verify(found, sc.read_dataset(tmp_path / "w.csv", "lpsa", aux=["w"])).ok
-    with pytest.raises(sc.SparseCVError, match=r"^weights: read_dataset\(frame, target, weights=...\) gives"):
+    with pytest.raises(
+        sc.SparseCVError,
+        match=r"^weights: not supported here; use read_dataset\(frame, target, "
+        r"weights=...\)",
+    ):
         sc.Dataset.from_frame(frame, "lpsa", weights="w")
     with pytest.raises(
         sc.SparseCVError,

@@ -598,7 +598,7 @@ def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said
 def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, capsys: Said) -> None:
     assert run(["verify", str(record), PROSTATE]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "the record holds: its answer and its bounds are computed and proved again"
+    assert lines[0] == "the record agrees with the data: its answer was recomputed and its bounds were verified"
     assert lines[-1].startswith("only read  work, ") and "the request (" in lines[-1]
     assert "request." not in lines[-1]
     assert run(["verify", str(record), PROSTATE, "--full"]) == 0 and "request.refine" in capsys.readouterr().out
@@ -606,7 +606,7 @@ def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, c
     forged = tmp_path / "forged.json"
     forged.write_text(record.read_text().replace('"cv_error": 0.', '"cv_error": 0.1', 1))
     assert run(["verify", str(forged), PROSTATE, "-q"]) == 1
-    assert capsys.readouterr().out.startswith("the record does not hold\ndisagrees")
+    assert capsys.readouterr().out.startswith("the record does not agree with the data\ndisagrees")
 
 
 def test_verify_names_fields_that_no_record_has(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -634,7 +634,7 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     assert run(["solve", str(lab), "-t", "y", *how, "--json", answer]) == 0
     capsys.readouterr()
     assert run(["verify", answer, str(other)]) == 2
-    assert "has another layout than the data of the record" in capsys.readouterr().err
+    assert "has a different layout from the data of the record" in capsys.readouterr().err
 
 
 def test_a_row_in_the_place_of_a_totals_line_is_predicted(tmp_path: Path, capsys: Said) -> None:

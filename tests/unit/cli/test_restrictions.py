@@ -151,7 +151,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
     [
         ([], True, "kind: all levels of a column enter a model together"),
         (["--count", "columns"], False, ""),
-        (["--folds", "loo"], False, "the proof is faster this way"),
+        (["--folds", "loo"], False, "this makes the proof faster"),
         (["--tau", "5"], False, "give a number from 0 to 4"),
         (["--method", "rounds"], False, "requires method auto, algorithm1 or grid, not rounds"),
     ],
@@ -178,4 +178,4 @@ def test_levels_enter_by_themselves_with_other_losses_and_many_features(
     assert run(["solve", data, "-t", "late", "--drop", "y", "--loss", "logistic", *same]) == 0
     assert "in --tau: factors are not supported with logistic loss" in capsys.readouterr().err
     assert run(["solve", wide, "-t", "y", "--drop", "late", *same]) == 0
-    assert "in --tau: the proof is faster this way; --count factors" in capsys.readouterr().err
+    assert "in --tau (this makes the proof faster; --count factors" in capsys.readouterr().err

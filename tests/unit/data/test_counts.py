@@ -58,7 +58,7 @@ def test_only_counts_get_exposures() -> None:
         ({"days": ["1", "a", *"234567"]}, "days", "column 'days' is 'a' in row 2; give numbers above 0, or drop it"),
         ({}, "x1", "'x1' is a feature; an exposure cannot be a feature or the target"),
         ({}, "hits", "'hits' is the target; an exposure cannot be a feature or the target"),
-        ({}, "hours", "'hours' is not a column that these data keep"),
+        ({}, "hours", "'hours' is not stored with these data"),
     ],
 )
 def test_what_is_refused(given: dict[str, object], exposure: str | None, said: str) -> None:

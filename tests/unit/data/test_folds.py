@@ -123,7 +123,7 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("٣", "are unknown"),
         ("3xloo", "are always the same"),
         ("3xgroups:g", "are always the same"),
-        ("2x", "do not state what to repeat 2 times: 2x10 are 2 times 10 folds"),
+        ("2x", "do not state what to repeat; for example, 2x10 repeats 10 folds 2 times"),
         ("2x1", "fewer than two folds"),
         ("2xten", "are unknown"),
         ("stratified:1", "fewer than two folds"),
@@ -354,7 +354,7 @@ def test_weighted_rows_are_dealt_as_others() -> None:
         ("5", 1, "nested: 1 is out of range"),
         ("5", 25, "nested: 25 outer folds are too many for 24 rows; give at most 24"),
         ("groups:g", 8, "keep rows together in 8 groups; give at most 7"),
-        (np.arange(ROWS) % 2, 2, "in 2 groups; nested folds need at least three"),
+        (np.arange(ROWS) % 2, 2, "in 2 groups; outer folds need at least three groups"),
     ],
 )
 def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:

@@ -185,7 +185,7 @@ def test_constant_columns_are_named_and_left_out() -> None:
     assert std.columns.tolist() == [0, 2, 5] and std.names == ("x0", "x2", "x5")
     assert std.warnings == (
         "columns 'x1', 'x3' are constant: their coefficients are zero",
-        "column 'x4' changes by no more than rounding: its coefficient is zero",
+        "column 'x4' varies only by rounding errors: its coefficient is zero",
     )
     values, _ = std.coefficients([1], np.ones(1), np.zeros(3), 0.0)
     assert list(values) == ["x2"]
@@ -202,8 +202,8 @@ def test_a_small_spread_on_a_large_mean_is_no_constant() -> None:
         ([[1.0], [2.0]], [3.0, 3.0], {}, "target 'y' is constant"),
         ([[1.0], [2.0], [4.0]], [0.3, 0.1 + 0.2, 0.3], {}, "target 'y' is constant"),
         ([[1.0], [1.0]], [3.0, 4.0], {}, "every feature is constant"),
-        ([[1.0], [2.0]], [3.0, 4.0], {"scale": "unit"}, "scale: unknown word 'unit', use length, variance, none"),
-        ([[1.0], [2.0]], [3.0, 4.0], {"intercept": "yes"}, "intercept: unknown word 'yes', use fold, global, none"),
+        ([[1.0], [2.0]], [3.0, 4.0], {"scale": "unit"}, "scale: unknown word 'unit'; use length, variance, none"),
+        ([[1.0], [2.0]], [3.0, 4.0], {"intercept": "yes"}, "intercept: unknown word 'yes'; use fold, global, none"),
         ([[1e300], [2.0]], [3.0, 4.0], {}, r"column 'x0' has values outside 2\^-900 .. 2\^900"),
         ([[1.7e308], [-1.7e308]], [3.0, 4.0], {}, r"column 'x0' has values outside 2\^-900 .. 2\^900"),
         ([[1e-300], [0.0]], [3.0, 4.0], {}, r"column 'x0' has values outside 2\^-900 .. 2\^900"),

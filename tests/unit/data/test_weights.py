@@ -168,8 +168,16 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
         ([[1.0], [2.0, 3.0]], "w must hold numbers only"),
         ({}, "w is {} in row 1"),
         ([0.0, 0.0, 0.0], "w: the weights are all zero"),
-        ([1e40, 1e40, 1e40], r"w holds 1e\+40: weights must be from 1e-30 to 1e30; divide all weights by one number"),
-        ([1e-40, 1e-40, 1e-40], r"w holds 1e-40: weights must be from 1e-30 to 1e30; divide all weights by one number"),
+        (
+            [1e40, 1e40, 1e40],
+            r"w holds 1e\+40: weights must be from 1e-30 to 1e30; divide all weights by the same "
+            r"number",
+        ),
+        (
+            [1e-40, 1e-40, 1e-40],
+            r"w holds 1e-40: weights must be from 1e-30 to 1e30; divide all weights by the same "
+            r"number",
+        ),
         ([1e-7, 1.0, 1e6], r"w goes from 1e-07 to 1e\+06, a range too wide for exact computation; give weight 0"),
     ],
 )

@@ -118,5 +118,5 @@ def test_solvers_refuse_what_has_no_valid_big_m(backend: str) -> None:
         pytest.skip(usable.why)
     rng = np.random.default_rng(0)
     wide = Dataset.from_arrays(rng.normal(size=(7, 8)), rng.normal(size=7))
-    with pytest.raises(BadInput, match=f"{backend} has no valid big-M; take a larger gamma or the native backend"):
+    with pytest.raises(BadInput, match=f"{backend} has no valid big-M; use a larger gamma or the native backend"):
         fit_one(wide, tau=3, gamma=0.0, backend=backend)

@@ -224,7 +224,7 @@ def test_how_levels_are_counted_is_said() -> None:
         for given, words in (("", ""), ("count", "factors"), ("adjust", "city"))
     }
     assert said[""] == "each level of city counts as a feature"
-    assert said["count"] == "factors whole, each counted once (city)"
+    assert said["count"] == "all levels of a factor together, counted as one feature (city)"
     assert said["adjust"] == "adjusted for city=b, city=c (levels against city=a)"
 
 

@@ -490,7 +490,7 @@ def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: A
         assert json.loads(stored.read_text())["cv_error"] == record.cv_error
     with pytest.raises(BadInput, match="weights: 'w' is not stored with these data"):
         sc.solve(sc.Dataset.from_frame(frame.drop(columns="w"), "y"), **how)
-    with pytest.raises(BadInput, match="weights: is not a text; name a column"):
+    with pytest.raises(BadInput, match="weights: the value is not a text; name a column"):
         sc.solve(data, **how | {"weights": frame.w})
 
 

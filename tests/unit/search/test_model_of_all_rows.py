@@ -75,5 +75,7 @@ def test_what_it_does_not_go_with() -> None:
         with pytest.raises(BadInput, match=words):
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
     record = sc.solve(data, folds="3", gammas=0.5, taus=1, scale_within="folds")
-    with pytest.raises(BadInput, match="^interval: each fold imputes and scales rows by its own training rows"):
+    with pytest.raises(
+        BadInput, match="^interval: not supported if each fold imputes or scales with its own training rows"
+    ):
         record.predict_interval(data.X, 0.5, data)
