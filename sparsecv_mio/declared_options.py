@@ -273,7 +273,8 @@ OPTIONS = {
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, where K means stratified:K, stratified:10]"),
-        Option("seed", int, None, "N", "Seed of the shuffle; outer folds are drawn with it for any --folds. [0]"),
+        Option("seed", int, None, "N", "Seed for shuffling the rows into folds, and for the outer folds of `solve "
+                                       "--nested` (whatever --folds is). [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "

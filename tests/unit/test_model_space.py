@@ -42,7 +42,7 @@ def test_what_may_be_given() -> None:
         ({"hierarchy": "c=a,b|d"}, "hierarchy: .* is none of"),
         ({"hierarchy": {"ab": []}}, "hierarchy: \\[\\] is not a list of features"),
         ({"hierarchy": 1}, "hierarchy: 1 cannot be read"),
-        ({"nonnegative": 1.5}, "nonnegative: 1.5 is not a feature"),
+        ({"nonnegative": 1.5}, "nonnegative: 1.5 is neither a feature"),
     ],
 )
 def test_what_may_not_be_given(given: dict[str, Any], message: str) -> None:

@@ -48,7 +48,7 @@ def test_copies(intercept: str) -> None:
     assert standardize(data, "length", intercept).copy_of.tolist() == [-1, -1, 0, 1, 0, shifted, 0, -1, -1]
     unscaled = standardize(data, "none", intercept)
     assert unscaled.copy_of.tolist() == [-1, -1, 0, 1, -1, shifted, 0, -1, -1], "3.7 x pays another penalty than x"
-    assert "'x3' of 'x1'" in unscaled.warnings[0] and len(unscaled.warnings) == 1
+    assert "'x3' duplicates 'x1'" in unscaled.warnings[0] and len(unscaled.warnings) == 1
 
 
 def test_copies_of_indicators_and_of_uncorrelated_columns() -> None:

@@ -60,7 +60,7 @@ def test_rows_are_repeated_for_records_of_the_past() -> None:
         match=r"^w is 0.5 in row 2, but the record was made with whole numbers of repetitions; give whole numbers$",
     ):
         weighted_rows(DATA, [2, 0.5, 1], "w", repeat=True)
-    with pytest.raises(BadInput, match=r"^w makes 2e\+08 rows"):
+    with pytest.raises(BadInput, match=r"^w repeats rows to a total of 2e\+08 rows"):
         weighted_rows(DATA, [1e8, 1e8, 1], "w", repeat=True)
 
 
