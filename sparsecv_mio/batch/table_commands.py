@@ -36,7 +36,8 @@ class RunSelection:
     relative: str | None = option(
         None,
         "COLUMN=VALUE",
-        "Divide by the number of the run on the same problem that has this value in the column. [none]",
+        "Divide each number by that of the reference run on the same problem, which has this value in the column. "
+        "[none]",
     )
     reduction: str | None = option(
         None,

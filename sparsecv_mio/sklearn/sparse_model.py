@@ -179,7 +179,7 @@ CURES = (
      '; to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of sklearn.impute '
      "before the estimator in a pipeline"),
     (r"could not convert string to float.*|encode it as numbers .*",
-     "; to encode columns of words, put make_column_transformer((OneHotEncoder(), [columns of words]), "
+     "; to encode text columns, put make_column_transformer((OneHotEncoder(), [text columns]), "
      "remainder='passthrough') of sklearn.compose before the estimator in a pipeline"),
 )  # fmt: skip
 

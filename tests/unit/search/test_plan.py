@@ -21,7 +21,7 @@ from sparsecv_mio.targets import Loss
 
 SEARCH = ROOT / "sparsecv_mio" / "search"
 ONE_SEARCH = [
-    *(SEARCH / f"{name}.py" for name in ("executor", "goals", "steps", "writer")),
+    *(SEARCH / f"{name}.py" for name in ("goals", "steps", "writer")),
     *SEARCH.glob("grid_*.py"),
     *(SEARCH / "orders").glob("*.py"),
     *(SEARCH / "sources").glob("*.py"),
