@@ -151,7 +151,7 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
     cells, squares = len(gammas) * len(sizes) * found.folds, loss.is_quadratic
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
-    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
+    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau from {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
     alone = f"--na-within {Within.FOLDS}" in found.options
     if alone and not squares and found.folds > MANY_LONE_FOLDS:
         hope = (
@@ -159,7 +159,10 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
             "fewer folds (such as groups:COLUMN:10), or imputation from all rows, shorten the run"
         )
     elif found.p <= (SMALL if squares else SURE_OF_CLASSES):
-        compiled = "expect a certified choice within a minute (the first run on a machine also compiles)"
+        compiled = (
+            "expect a certified choice within a minute (later for the first run on a machine, which also compiles "
+            "kernels)"
+        )
         hope = "expect a certified choice in seconds" if squares else compiled
     elif found.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 shortens" if sizes[-1] > 10 else "--time-limit 60 shortens"

@@ -444,7 +444,7 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"gap": -1.0}, "gap"),
         ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
         ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
-        ({"cv": "7x"}, "cv: folds '7x' do not state what to repeat 7 times: 7x10 are"),
+        ({"cv": "7x"}, "cv: folds '7x' do not state what to repeat; for example, 7x10"),
         ({"cv": "seven"}, "cv: folds 'seven' are unknown: use a number K, a text such as 'loo', '5x10'"),
         ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*such as GroupKFold.., and groups= in fit"),
         ({"cv": KFold}, r"cv: folds KFold: this is a class; give an object"),
