@@ -212,7 +212,7 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
         ):
             BestSubsetRidge(1).fit(X_LINEAR, target)
     X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])
-    with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); na="):
+    with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); to impute"):
         BestSubsetRidge(1).fit(X, np.arange(3.0))
     with pytest.raises(BadInput, match="^Input y contains NaN; remove the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))
