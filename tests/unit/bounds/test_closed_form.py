@@ -190,16 +190,6 @@ def test_every_fit_up_to_the_level_is_inside(seed: int, m: int) -> None:
             assert one.upper - one.lower <= (two.upper - two.lower) * (1.0 + 1e-3) + 1e-6
 
 
-def test_at_the_ridge_fit_the_ball_is_a_point() -> None:
-    problem, X, u = drawn_ridge_ball(0, 3)
-    ball, b = RidgeBall.from_rows(problem, X, u, UNIT), np.linalg.solve(problem.M, problem.c)
-    assert ball is not None
-    found = ball.held_out(float(problem.yy - problem.c @ b))
-    assert float(np.sum((u - X @ b) ** 2)) in found and found.upper - found.lower < 1e-4
-    unknown = ball.held_out(np.inf)
-    assert (unknown.lower, unknown.upper) == (0.0, np.inf)
-
-
 def test_what_means_leave_of_a_row_is_rounding() -> None:
     """A target of 5 in training and in the row, about the mean of all rows: its residual may be 0."""
     problem = SparseProblem(np.eye(1), np.zeros(1), 0.0, np.ones(1), 1.0, 9, np.zeros(1), -0.012)

@@ -76,15 +76,6 @@ def test_stop_leaves_valid_intervals() -> None:
     assert table.to_dict()["table"][0]["upper"] is None
 
 
-def test_only_cells_that_are_asked_for_are_bounded() -> None:
-    data = random_data(4)
-    standard, folds = standardize(data), make_folds("5", data)
-    wanted = np.zeros((2, 2, 5), dtype=np.bool_)
-    wanted[0, 1, 3] = wanted[1, 0, :] = True
-    table = compute_bounds(standard, folds, [0.1, 1.0], [1, 3], known=KnownBefore(wanted=wanted))
-    assert np.array_equal(np.isfinite(table.upper), wanted)
-
-
 def test_hooks_are_told() -> None:
     data, seen = random_data(5), []
     standard, folds = standardize(data), make_folds("4", data)
@@ -146,29 +137,6 @@ def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
                 assert table.decided(g, t) == folds.k and ends.upper - ends.lower < 1e-7 * ends.upper
     least = table.minimum()
     assert least.lower <= least.upper == table.cv_interval(*table.best()).upper
-
-
-def test_supports_help() -> None:
-    data = random_data(1)
-    standard, folds = standardize(data), make_folds("5", data)
-    alone = compute_bounds(standard, folds, [0.05], range(1, 6))
-    given = compute_bounds(standard, folds, [0.05], [2], known=KnownBefore([np.array([0, 1]), np.array([4, 2])]))
-    assert np.all(given.objective_upper <= alone.objective_upper[:, 1:2] * (1 + 1e-9))
-
-
-def test_one_fold_by_itself_meets_the_table() -> None:
-    data = random_data(5)
-    standard, folds = standardize(data), make_folds("5", data)
-    table = compute_bounds(standard, folds, [0.3], [2])
-    for fold, moments in training_moments(standard, folds):
-        inner = moments.problem(standard, 0.3)
-        V, r = standard.rows(folds.scored_rows(fold))
-        alone = FoldBounds(inner, V, r)
-        alone.best[2] = float(table.objective_upper[0, 0, fold])
-        ends = alone.cells([2])[0].interval
-        assert ends.lower <= table.upper[0, 0, fold] and table.lower[0, 0, fold] <= ends.upper
-        exact = FoldBounds(inner, V, r).cells([0, 6])
-        assert [cell.low_origin for cell in exact] == [Origin.EXACT] * 2
 
 
 @pytest.mark.parametrize(("gammas", "taus", "word"), [([], [1], "empty"), ([-1.0], [1], "gamma"), ([1.0], [99], "tau")])

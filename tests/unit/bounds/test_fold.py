@@ -14,7 +14,7 @@ from plain_ridge import ridge
 from reused_points import reused_bounds
 from scipy.optimize import minimize_scalar
 
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, compress, relax_full_data, reuse
+from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, relax_full_data, reuse
 from sparsecv_mio.bounds.relaxation import Diagonal, unit_diagonal
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
@@ -115,16 +115,6 @@ def test_no_column_and_all_of_them_leave_no_choice(tau: int) -> None:
     assert cell.objective_lower <= value <= cell.objective_upper
 
 
-def test_compressed_rows_have_the_same_residuals() -> None:
-    rng = np.random.default_rng(0)
-    X, u = rng.standard_normal((40, 3)), rng.standard_normal(40)
-    few, short = compress(X, u)
-    assert few.shape == (4, 3)
-    for _ in range(5):
-        b = rng.standard_normal(3)
-        assert np.linalg.norm(short - few @ b) == pytest.approx(np.linalg.norm(u - X @ b))
-
-
 def test_what_is_singular_to_rounding_says_nothing() -> None:
     problem = SparseProblem(np.ones((2, 2)), np.ones(2), 2.0, np.ones(2), 1e-20, 9, np.zeros(2), 0.0)
     fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1))
@@ -140,29 +130,6 @@ def objective(problem: SparseProblem, support: list[int]) -> float:
 def problem_of(X: np.ndarray, y: np.ndarray, lam: float) -> SparseProblem:
     q = X.shape[1]
     return SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), lam, len(y), np.zeros(q), 0.0)
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("lam", [0.05, 5.0])
-def test_values_and_decisions(seed: int, lam: float) -> None:
-    rng, sizes = np.random.default_rng(seed), [1, 2, 3]
-    X = rng.standard_normal((40, 6))
-    y = X[:, 0] - 2.0 * X[:, 3] + 0.3 * rng.standard_normal(40)
-    points = relax_full_data(unit_diagonal(problem_of(X, y, lam)), sizes)
-    assert points is not None and points.sizes.tolist() == sizes
-    part = problem_of(X[4:], y[4:], lam)
-    fold = FoldBounds(part, X[:4], y[:4], points.diagonal)
-    fold.search(sizes, swap_rounds=2)
-    tested = reuse(fold, points, sizes, TIE)
-    assert tested is not None
-    for t, tau in enumerate(sizes):
-        value, support = best_support(part, tau)
-        assert tested.dual[t] <= value
-        if tested.decided[t]:
-            assert np.array_equal(np.flatnonzero(fold.supports[tau]), support)
-            b = np.linalg.solve(part.M[np.ix_(support, support)], part.c[support])
-            error = float(np.sum((y[:4] - X[:4, support] @ b) ** 2))
-            assert tested.numbers[t, 2] <= error <= tested.numbers[t, 3]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -118,32 +118,6 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     assert after < float(bounds.held_out_errors(known.values)[0, 0]) <= error, "beyond what any tree can prove"
 
 
-def test_a_tree_of_a_larger_size_does_for_smaller_ones() -> None:
-    problem, X, u = drawn(7)
-    b = np.linalg.solve(problem.with_gamma(0.1).M, problem.c)
-    value, error = problem.yy - float(problem.c @ b), float(((u - X @ b) ** 2).sum())
-    rows = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u)))
-    known = Known(np.full((1, 2), value), np.full((1, 2), error))  # as of the ridge fit of all columns
-    bounds = MoreWeight(np.array([0.1]), np.array([1, 2]))
-    targets = {(0, 0): (0.2 * error, 0.1 * error), (0, 1): (0.2 * error, 0.1 * error)}
-    _, found, spent = bounds.branch_each(rows, targets, 100, known, lambda: False)
-    assert len(spent) == 1 and found.min() >= 0.1 * error
-    assert len(bounds.branch_each(rows, {(0, 0): (0.9 * error, 0.9 * error)}, 100, known, lambda: False)[2]) == 1
-
-
-def test_what_a_fold_keeps_of_its_rows_changes_no_bound() -> None:
-    problem, X, u = drawn(7)
-    known = Known(np.full((1, 1), problem.yy), np.full((1, 1), float(u @ u)))
-    bounds_seen = []
-    for _ in range(2):  # the second time with what the first has left in `problem.kept`
-        rows = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u)))
-        bounds = MoreWeight(np.array([0.1]), np.array([2]))
-        bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
-        bounds_seen.append(bounds.lower.tolist())
-    assert problem.kept
-    assert bounds_seen[0] == bounds_seen[1]
-
-
 def correlated(seed: int) -> tuple[RowsTogether, Known, float]:
     """Rows of columns that all depend on one another, what is known of 9 of them as if by a search, and an h."""
     rng = np.random.default_rng(seed)

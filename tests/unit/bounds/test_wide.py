@@ -95,20 +95,6 @@ def test_the_optimum_of_many_columns(tau: int) -> None:
     assert tau != 3 or (nodes > 5 and len(root.columns) > 100 and root.lower < 0.99 * seen.lower)
 
 
-def test_a_tree_ends_with_its_effort_or_with_enough() -> None:
-    fold = planted()
-    fold.search([3])
-    root, best = fold.survivors(3).lower, fold.upper(3)
-    some, nodes = fold.branch(3, most=4)
-    assert nodes == 4 and root <= some.lower < best * (1.0 - 1e-6)
-    enough = 0.5 * (root + best)
-    seen, fewer = fold.branch(3, enough)
-    assert enough * (1.0 - 1e-12) <= seen.lower <= best and fewer < fold.branch(3)[1]
-    late = WideFold(fold.rows, lambda: True)
-    late.try_supports([np.arange(3)])
-    assert late.branch(3)[1] == 0
-
-
 def test_more_ties_than_are_listed_leave_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide, "MOST_REFITTED", 3)
     X = np.vstack([np.eye(5), np.zeros((1, 5))])
@@ -128,14 +114,3 @@ def test_a_planted_support_is_found_without_branching() -> None:
     assert table.decided(0, 1) == 4 and ends.upper - ends.lower < 1e-6 * ends.upper
     printed = printed_bounds(data, make_folds("4", data.dataset), [0.5], [1, 3])
     assert np.isfinite(printed.upper).all()
-
-
-def test_more_features_than_the_working_set_began_with() -> None:
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((8, 1100))
-    X -= X.mean(axis=0)
-    fold = WideFold(WideRows(X[:6], X[:6, 0] - X[:6, 0].mean(), X[6:], X[6:, 0]))
-    fold.try_supports([np.arange(300)])
-    seen = fold.survivors(300)
-    assert 0.0 <= seen.lower <= seen.upper < np.inf
-    assert 300 < len(fold.relaxation.columns.chosen) <= 1100

@@ -9,15 +9,13 @@ import pytest
 
 from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
-from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold, farthest
-from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns
+from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.kernels.nodes import LevelSet
-from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
 
 from ..kernels import plain
@@ -63,26 +61,6 @@ def drawn(seed: int, n: int = 12, q: int = 40) -> WideRows:
     return WideRows(X, 3.0 * X[:, 1] - 2.0 * X[:, 7] + 0.1 * rng.standard_normal(n), np.zeros((0, q)), np.zeros(0))
 
 
-def objective(rows: WideRows, support: np.ndarray) -> float:
-    return rows.yy - float(rows.c[support] @ np.linalg.solve(rows.matrix(support), rows.c[support]))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_values_are_those_of_the_supports(seed: int) -> None:
-    rows = drawn(seed)
-    known = WideSupports(rows, lambda: False)
-    known.take([np.array([9, 3]), np.array([30])])
-    first = dict(known.best)
-    known.search([1, 2, 4], swap_rounds=2)
-    assert known.support[2].tolist() == [1, 7]
-    for size, support in known.support.items():
-        assert len(support) == size and np.all(np.diff(support) > 0)
-        assert known.best[size] == pytest.approx(objective(rows, support), rel=1e-9)
-        assert known.best[size] <= first.get(size, np.inf)
-    known.take([np.array([0, 2])])
-    assert known.support[2].tolist() == [1, 7], "a worse one is not kept"
-
-
 def test_a_point_is_rounded_and_time_ends_a_search() -> None:
     rows = drawn(0)
     known = WideSupports(rows, lambda: True)
@@ -92,40 +70,6 @@ def test_a_point_is_rounded_and_time_ends_a_search() -> None:
     b[[1, 7, 20]] = [2.0, -1.5, 0.01]
     known.round(2, b, g)
     assert known.support[2].tolist() == [1, 7]
-
-
-def test_rows_equal_moments() -> None:
-    rng = np.random.default_rng(3)
-    X, lam = rng.standard_normal((20, 60)) / 4.0, 0.5
-    y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(20)
-    problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(60), lam, 20, np.zeros(60), 0.0)
-    wide = WideRelaxation(WideRows(X / np.sqrt(lam), y, np.zeros((0, 60)), np.zeros(0)))
-    for tau in (1, 2, 5):
-        point = relax_problem(problem, [tau], diagonal=Diagonal.PENALTY, accuracy=1e-9)[0]
-        dual, primal = wide.solve(tau, 1e-9)
-        assert dual <= primal and abs(dual - point.dual) <= 1e-7 * problem.yy
-        np.testing.assert_allclose(wide.g, wide.rows.Xt @ (y - wide.rows.Xt.T @ wide.b), atol=1e-9)
-
-
-def test_columns_join_a_working_set_and_leave_it() -> None:
-    X, columns = np.random.default_rng(0).standard_normal((5, 20)), WorkingColumns(20)
-    Xt, G = np.ascontiguousarray(X.T), X.T @ X
-    columns.join(np.array([5, 0]), Xt, 4)
-    columns.join(np.array([0, 11, 7, 3]), Xt, 4)
-    assert columns.chosen.tolist() == [5, 0, 11, 7] and np.flatnonzero(columns.inside).tolist() == [0, 5, 7, 11]
-    np.testing.assert_allclose(columns.gram, G[np.ix_(columns.chosen, columns.chosen)])
-    columns.keep(np.array([0, 2]))
-    assert columns.chosen.tolist() == [5, 11] and np.flatnonzero(columns.inside).tolist() == [5, 11]
-    np.testing.assert_allclose(columns.gram, G[np.ix_([5, 11], [5, 11])])
-
-
-def test_the_largest_outside() -> None:
-    g, columns = np.array([1.0, -5.0, 4.0, -4.5, 0.5]), WorkingColumns(5)
-    columns.join(np.array([1]), np.eye(5), 5)
-    assert columns.largest_outside(g, 2).tolist() == [3, 2]
-    assert columns.largest_outside(g, 9).tolist() == [3, 2, 0, 4]
-    columns.join(np.arange(5), np.eye(5), 5)
-    assert columns.largest_outside(g, 2).tolist() == []
 
 
 def few_rows(seed: int, n: int = 8, q: int = 120) -> WideRows:

@@ -15,7 +15,6 @@ from interval_problem import interval_problem
 
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -24,17 +23,12 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, PathSearch, best_subsets, with_surface
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.refit import RowFit, refit_squares
-from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.every_gamma.gamma_partition import ROUNDED
-from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.targets import Loss
-from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.units import TIE_RTOL
 
 
@@ -60,19 +54,6 @@ def test_nothing_found_yet(prepared: bool) -> None:
         assert row.objective == pytest.approx(fit(X, y, support, row.gamma).objective, rel=1e-9)
         least = min(fit(X, y, list(S), row.gamma).objective for S in combinations(range(5), row.tau))
         assert row.lower <= least <= row.upper * (1 + 1e-12) and not row.proved
-
-
-def test_what_was_found_goes_before_what_stands_in() -> None:
-    data, grid = made()
-    known = PathSearch(data.dataset, grid, PathOptions(), Deadline(None, None))
-    known.standardize()
-    known.prepare(time.monotonic() + 60.0)
-    problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-    for g, gamma in enumerate(grid.gammas.tolist()):
-        cells = solve_path(problem.with_gamma(gamma), grid.taus.tolist()).by_size
-        known.cells.update({(g, tau): cell for tau, cell in cells.items()})
-    known.clock.abandoned.set()
-    assert known.record().status == "proved" and known.record(problem).status == "proved"
 
 
 TAUS = (1, 2, 4, 6)
@@ -198,24 +179,6 @@ def test_every_row_is_the_least_of_all_subsets(seed: int) -> None:
         assert row.lower <= least * (1 + 1e-12) and row.upper >= least * (1 - 1e-12)
 
 
-def test_keywords_go_before_options() -> None:
-    base = PathOptions.of(gap=0.5, threads=1)
-    record = best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], options=base, gap=0.25, scale="none")
-    assert (record.request.gap, record.request.threads, record.data.scale) == (0.25, 1, "none")
-    with pytest.raises(TypeError, match=r"best_subsets\(\) got an unexpected keyword argument 'method'"):
-        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], method="rounds")  # type: ignore[call-arg]
-    with pytest.raises(BadInput, match="^gap: "):
-        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], gap=1.0)
-    with pytest.raises(BadInput, match="tau 6"):
-        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[6])
-
-
-def test_progress_counts_every_pair() -> None:
-    seen: list[Progress] = []
-    best_subsets(made_best_subsets(0), gammas=[0.1, 1.0], taus=[1, 2], progress=seen.append)
-    assert seen[-1].done == seen[-1].total == 4
-
-
 def test_a_stop_before_the_start_leaves_an_answer() -> None:
     stop = threading.Event()
     stop.set()
@@ -269,15 +232,3 @@ def test_counts_of_columns_far_from_0_without_an_intercept_are_proved() -> None:
     record = best_subsets(data, gammas=[0.01, 0.1], taus=[1, 2], **how)
     found = cross_validate(data, make_folds("3", data), gammas=[0.01, 0.1], taus=[1, 2], gap=0.0, **how)
     assert record.status == found.status == "proved" and verify(record, data).ok and verify(found, data).ok
-
-
-def test_no_support_is_fitted_twice_after_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 4))
-    data, made, whole = Dataset.from_arrays(X, rng.poisson(np.exp(X[:, 0]))), list[int](), glm_refit.refit_glm
-    data = as_counts(data)
-    monkeypatch.setattr(glm_refit, "refit_glm", lambda *given: (made.append(1), whole(*given))[1])
-    known = PathSearch(data, Grid.of([0.1, 1.0], [1, 2, 4], 4), PathOptions(loss=Loss.POISSON), Deadline(None, None))
-    known.standardize()
-    known.prepare(time.monotonic() + 60.0)
-    assert known.record().status == "limit" and len(made) == known.pairs

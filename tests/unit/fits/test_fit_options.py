@@ -10,14 +10,6 @@ import pytest
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.words import Intercept, Scale
-
-
-def test_words_become_members_in_whatever_letters() -> None:
-    made = FitOptions.of(backend="Gurobi", formulation="BENDERS", scale="NONE", intercept="Global")
-    assert (made.backend, made.formulation) == ("gurobi", "benders")
-    assert (made.scale, made.intercept) == (Scale.NONE, Intercept.GLOBAL)
-    assert PathOptions.of(scale="Variance", intercept="NONE") == PathOptions(Scale.VARIANCE, Intercept.NONE)
 
 
 @pytest.mark.parametrize(

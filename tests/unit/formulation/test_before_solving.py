@@ -40,14 +40,6 @@ def test_feasible_start_meets_the_constraints_or_proves_there_is_none() -> None:
     assert min(found.values()) > 10
 
 
-def test_start_is_good_without_constraints() -> None:
-    rng = np.random.default_rng(7)
-    problem = problem_of_from_problems(rng, 60, 12, 0.05, rho=0.1)
-    fit = feasible_start(problem, 3, FREE)
-    best = min(refit_moments(problem, s).objective for s in itertools.combinations(range(12), 3))
-    assert fit is not None and fit.objective <= 1.02 * best
-
-
 def test_start_where_columns_are_collinear_to_rounding() -> None:
     """Large offsets, no intercept, signs, a group limit: matrices that are singular except for rounding."""
     constraints = SideConstraints(at_most=((1, (0, 1, 3)),), box=((1, 0.0, np.inf), (3, 0.0, np.inf)))
@@ -104,14 +96,6 @@ def test_columns_proven_in_are_in_everything_as_good_as_the_start() -> None:
                 assert inside <= set(support)
 
 
-def test_the_scale_falls_to_that_of_the_answer() -> None:
-    task = task_of(problem_of(np.random.default_rng(2), 1e-6))
-    part = reduce_task(task, KnownBounds())
-    assert part.choice.forced.tolist() == [0, 1, 2] and part.task.tau == 0
-    assert part.task.problem.yy == pytest.approx(task.start.objective)
-    assert task.problem.yy > 1e3 * part.task.problem.yy
-
-
 def test_side_constraints_carry_over() -> None:
     rng = np.random.default_rng(3)
     for _ in range(40):
@@ -141,11 +125,3 @@ def test_boxed_and_collinear_columns_stay() -> None:
     near = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(4), 1e-12, 30, np.zeros(4), 0.0)
     held = model_task(near, 3, SideConstraints(forced_in=(0, 1)), refit_moments(near, (0, 1, 2)), KnownBounds())
     assert len(reduce_task(held, KnownBounds()).choice.forced) == 0
-
-
-def test_advice_carries_over() -> None:
-    task = task_of(problem_of(np.random.default_rng(6), 1e-4))
-    point = np.arange(6.0)
-    part = reduce_task(task, KnownBounds(points=(point,)))
-    assert len(part.choice.forced) and len(part.task.points) == 2
-    assert part.task.points[1] == pytest.approx(part.task.scaled.to_u(point[part.choice.others]))

@@ -11,9 +11,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.outcome import KnownBounds
-from sparsecv_mio.formulation.task import level_set_interval, link_bounds, model_task, require_finite, scaled_problem
-from sparsecv_mio.problem.constraints import FREE
+from sparsecv_mio.formulation.task import level_set_interval, link_bounds, require_finite, scaled_problem
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -100,16 +98,6 @@ def test_links_hold_zero_and_bind_as_boxes_do() -> None:
     assert np.all(lo <= 0) and np.all(hi >= 0)
     boxed, _ = link_bounds(scaled, 0.0, (np.full(4, 0.1), np.full(4, np.inf)))
     assert boxed == pytest.approx(scaled.to_u(np.full(4, 0.1)))
-
-
-def test_links_never_contradict_the_start() -> None:
-    rng = np.random.default_rng(8)
-    problem = problem_of(rng, 30, 5, 0.3)
-    start = refit_moments(problem, (0, 1))
-    task = model_task(problem, 2, FREE, start, KnownBounds())
-    u, z = task.start_u, task.start_z
-    assert np.all(task.lo * z <= u + 1e-15) and np.all(u <= task.hi * z + 1e-15)
-    assert np.all(task.z_lo <= z) and np.all(z <= task.z_hi)
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip", "gurobi"])

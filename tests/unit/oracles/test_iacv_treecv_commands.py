@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.ending import make_json_writer
 from sparsecv_mio.cli.live import counting_bar
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
@@ -31,12 +30,6 @@ from sparsecv_mio.oracles.iacv import run as library
 )
 def test_columns_as_given_are_said(scale: str, intercept: str, said: str) -> None:
     assert raw_data_note({"scale": scale, "intercept": intercept}) == said
-
-
-def test_text_is_strict_json() -> None:
-    assert json.loads("".join(make_json_writer({"a": 0.1, "b": [1, None]})())) == {"a": 0.1, "b": [1, None]}
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        make_json_writer({"a": float("nan")})()
 
 
 class Terminal(io.StringIO):
@@ -154,14 +147,6 @@ def test_quiet_prints_the_number(file, capsys):
     assert float(capsys.readouterr().out) > 0
 
 
-def test_early_stop(file, capsys):
-    words = ("--target", "label", "--lam", 0, "--iterations", 3000, "--early-stop", 3, "--json", "-", "-q")
-    assert sparsecv("iacv", file, *words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["stopped_early"]
-    assert found["iteration"] == found["best_iteration"] < 3000
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -234,14 +219,6 @@ def file_treecv(tmp_path):
 def numbers(capsys, file_treecv, *words):
     assert sparsecv("treecv", file_treecv, "--features", "a,b,c", *words, "--json", "-", "-q") == 0
     return json.loads(capsys.readouterr().out)
-
-
-def test_ridge_equals_standard_cv(file_treecv, capsys):
-    found = numbers(capsys, file_treecv, "--target", "y", "--learner", "ridge", "--folds", 16, "--standard")
-    assert found["estimate"] == pytest.approx(found["standard"]["estimate"], rel=1e-12)
-    assert found["updates"] == 48 * 4
-    assert found["standard"]["updates"] == 48 * 15
-    assert found["updates"] <= 48 * (1 + np.log2(16))
 
 
 def test_ridge_with_an_intercept_by_hand(file_treecv, capsys):

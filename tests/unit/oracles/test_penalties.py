@@ -111,17 +111,6 @@ def test_prox_minimises(penalty):
         )
 
 
-def test_ridge_derivatives():
-    rng = np.random.default_rng(1)
-    penalty = Regularizer(2.0, intercept=True)
-    theta, h = rng.standard_normal(3), 1e-6
-    slope = [(penalty.value(theta + h * e) - penalty.value(theta - h * e)) / (2 * h) for e in np.eye(3)]
-    assert penalty.gradient(theta) == pytest.approx(np.array(slope), abs=1e-8)
-    bend = [(penalty.gradient(theta + h * e) - penalty.gradient(theta - h * e)) / (2 * h) for e in np.eye(3)]
-    assert penalty.hessian_times(theta, np.eye(3)) == pytest.approx(np.array(bend), abs=1e-8)
-    assert penalty.bound() == 2.0
-
-
 def test_accelerated_solves_rows_of_unlike_conditioning():
     rng = np.random.default_rng(2)
     scale = np.array([1.0, 0.1, 1e-3])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
+from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -56,26 +56,9 @@ def test_objectives_predictions_and_leverages_are_those_of_the_whole(forced: lis
                 assert mine + part.leverage(V - whole.v_mean) == pytest.approx(leverage, abs=1e-12)
 
 
-def test_eigenvalues_lie_between_those_of_the_whole() -> None:
-    for seed in range(5):
-        whole, *_ = drawn(seed, [0, 2])
-        low, high = whole.spectrum()
-        values = np.linalg.eigvalsh(eliminate_forced_columns(whole).problem.Q)
-        assert low - 1e-12 <= values[0] and values[-1] <= high + 1e-12
-        assert eliminate_forced_columns(whole).problem.spectrum() == (low, high)
-
-
 def test_copies_are_those_among_the_columns_left() -> None:
     assert eliminate_forced_columns(drawn(0, [0])[0]).problem.copy_of.tolist() == [-1, -1, -1, 0]  # type: ignore[union-attr]
     assert eliminate_forced_columns(drawn(0, [1])[0]).problem.copy_of.tolist() == [-1] * 4  # type: ignore[union-attr]
-
-
-def test_nothing_forced_in_changes_nothing() -> None:
-    whole, V, r = drawn(0, [])
-    part = eliminate_forced_columns(whole)
-    assert part.problem is whole and part.rows(V, r)[0] is V and part.leverage(V).tolist() == [0.0] * 4
-    support = np.array([3, 1])
-    assert part.choice.make_support(support) is support and strip_forced_columns(part.choice, [support])[0] is support
 
 
 def test_a_support_without_the_forced_columns_is_taken_with_them() -> None:

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from plain_ridge import ridge
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
@@ -92,17 +91,6 @@ def test_a_support_whose_columns_are_one_has_no_error_bound() -> None:
     assert np.isfinite(refit_rows(data, slice(0, data.n), np.array([0]), 1e-30).objective_error)
     few = refit_rows(data, slice(0, 6), np.array([0, 1]), 1e-30)
     assert few.objective_error <= 1e-14 * few.objective
-
-
-def test_refit_is_the_ridge_fit() -> None:
-    rng = np.random.default_rng(4)
-    problem = problem_of(rng, 25, 6, 0.01)
-    for support in ((), (2,), (5, 0, 3)):
-        fit = refit_moments(problem, support)
-        assert fit.support == tuple(sorted(support))
-        beta, value = ridge(problem, np.array(sorted(support), dtype=np.intp))
-        assert fit.beta == pytest.approx(beta) and fit.objective == pytest.approx(value)
-        assert 0.0 <= fit.shortfall <= 1e-12 * problem.yy
 
 
 def test_refit_survives_collinear_columns_and_wild_weights() -> None:

@@ -6,7 +6,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.glm_objective import explained_share, fit_of_data, null_loss, weighted_losses
+from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
 from sparsecv_mio.problem.row_losses import SquaredError
 from sparsecv_mio.targets import Loss
 
@@ -35,13 +35,6 @@ def data_with_weights(data: Dataset, weights: np.ndarray) -> Dataset:
     from sparsecv_mio.data.weights import weighted_rows
 
     return weighted_rows(data, weights, "w")
-
-
-def test_the_null_model_is_the_mean() -> None:
-    y = 1e6 + np.array([0.0, 1.0, 5.0, 2.0])
-    data, rows = Dataset.from_arrays(np.ones((4, 1)) * y[:, None], y), np.array([0, 1, 1, 3])
-    assert null_loss(data, Loss.SQUARED, rows) == pytest.approx(np.var(y[rows]), rel=1e-9)
-    assert explained_share(data, Loss.SQUARED, rows, np.var(y[rows]) / 4.0) == pytest.approx(0.75)
 
 
 def test_bounds_hold_on_their_ranges() -> None:

@@ -16,7 +16,6 @@ from sparsecv_mio.problem import training_moments as accumulate
 from sparsecv_mio.problem.training_moments import (
     CentredRows,
     TrainingMoments,
-    full_problem,
     row_moments,
     training_moments,
 )
@@ -71,33 +70,6 @@ def test_chunks_change_nothing(elements: int, monkeypatch: pytest.MonkeyPatch) -
     same(row_moments(data, slice(2, 20)), data, np.arange(2, 20))
     same(row_moments(data, np.array([5, 1, 7])), data, np.array([5, 1, 7]))
     assert row_moments(data, slice(4, 4)).n == 0
-
-
-@pytest.mark.parametrize("wanted", [None, [3], [0, 4], []])
-def test_every_training_set(wanted: list[int] | None) -> None:
-    data, folds = sample()
-    read: list[int] = []
-    found = dict(training_moments(data, folds, wanted, read.append))
-    assert list(found) == (list(range(5)) if wanted is None else wanted)
-    for fold, moments in found.items():
-        same(moments, data, folds.train_rows(fold))
-    if wanted is None:
-        again = sum(len(folds.train_rows(fold)) for fold in range(5))
-        assert sum(read) <= 3 + 20 * np.ceil(np.log2(5)) < again
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-def test_the_problem_is_that_of_the_rows(intercept: str) -> None:
-    data, _ = sample(intercept)
-    v, r = data.rows(slice(0, data.n))
-    problem = full_problem(data, 0.5)
-    if intercept == "fold":
-        assert problem.v_mean == pytest.approx(v.mean(axis=0)) and problem.r_mean == pytest.approx(r.mean())
-        v, r = v - v.mean(axis=0), r - r.mean()
-    else:
-        assert not problem.v_mean.any() and problem.r_mean == 0.0
-    assert pytest.approx(v.T @ v) == problem.Q and problem.c == pytest.approx(v.T @ r, abs=1e-12)
-    assert problem.yy == pytest.approx(r @ r) and problem.lam == 0.25 and problem.n == data.n
 
 
 def test_a_target_that_is_constant_in_training_leaves_nothing_to_explain() -> None:

@@ -22,7 +22,6 @@ from sparsecv_mio.oracles.glru import (
     optimum_region,
     prediction_intervals,
     region_of,
-    train,
 )
 
 from .problems import LOSSES, RIDGES, fitted
@@ -41,12 +40,6 @@ def test_the_midpoint_ball_lies_in_the_papers_and_best_in_all() -> None:
         for method in (IntervalMethod.PRIMAL, IntervalMethod.DUAL, IntervalMethod.SHARP):
             assert np.all(boxes[IntervalMethod.BEST].lower >= boxes[method].lower - 1e-12)
             assert np.all(boxes[IntervalMethod.BEST].upper <= boxes[method].upper + 1e-12)
-
-
-def test_removing_a_row_of_an_exact_fit_halves_the_radius() -> None:
-    problem = fitted(Logistic(), RIDGES[0]).problem
-    region = change_rows(train(problem, tol=1e-14), [4])
-    assert region.radius == pytest.approx(0.5 * region.primal_radius, rel=1e-6)
 
 
 def gap(

@@ -20,7 +20,7 @@ from sparsecv_mio.oracles.glru import (
     prediction_intervals,
     train,
 )
-from sparsecv_mio.oracles.glru.risk import RESIDUAL, box_table, fewer_columns, row_table, shift
+from sparsecv_mio.oracles.glru.risk import RESIDUAL, fewer_columns, shift
 
 from .problems import LOSSES, RIDGES, fitted
 
@@ -80,30 +80,6 @@ def test_the_gap_is_primal_less_dual(loss: ConjugateLoss, regularizer: Regulariz
         assert fit.gap >= 0.0 and fit.table_sum[RESIDUAL] == pytest.approx(rows.sum())
         if regularizer.intercept:
             assert abs(fit.alpha.sum()) <= 1e-12 * np.abs(fit.alpha).sum() + 1e-15
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_tables_of_rows(loss: ConjugateLoss) -> None:
-    rng = np.random.default_rng(1)
-    t, y = rng.standard_normal(6), np.where(rng.random(6) < 0.5, 1.0, -1.0)
-    alpha = -loss.derivative(t + 0.1, y)
-    table, off = row_table(t, alpha, y, loss), alpha + loss.derivative(t, y)
-    assert table[:, RESIDUAL] == pytest.approx(loss.residual(t, alpha, y))
-    assert table[:, 1] == pytest.approx(off**2) and table[:, 4] == pytest.approx(alpha * off)
-    s = 1e-6
-    along = (loss.residual(t, alpha, y) - loss.residual(t, (1 - s) * alpha, y)) / s
-    assert table[:, 2] == pytest.approx(along, abs=1e-4)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_box_holds_every_score(loss: ConjugateLoss) -> None:
-    rng = np.random.default_rng(2)
-    X, y = rng.standard_normal((7, 3)), np.where(rng.random(7) < 0.5, 1.0, -1.0)
-    table, (low, high) = box_table(X, y, loss), loss.dual_range(y)
-    ends = np.where(table[1] > 0.5, -np.inf, table[0]), np.where(table[3] > 0.5, np.inf, table[2])
-    for _ in range(200):
-        alpha = rng.uniform(np.maximum(low, -5.0), np.minimum(high, 5.0))
-        assert np.all(ends[0] <= X.T @ alpha + 1e-12) and np.all(X.T @ alpha <= ends[1] + 1e-12)
 
 
 def test_shift_stays_in_the_box_or_says_no() -> None:

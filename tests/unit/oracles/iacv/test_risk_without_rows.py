@@ -153,12 +153,6 @@ def test_error_falls_with_the_square_of_n():
     assert 1.7 < np.log(small / large) / np.log(4.0) < 2.4
 
 
-@pytest.mark.slow
-def test_error_falls_with_the_square_of_n_at_the_papers_sizes():
-    small, large = (np.median([converged_error(n, seed) for seed in range(5)]) for n in (250, 1000))
-    assert 1.8 < np.log(small / large) / np.log(4.0) < 2.3
-
-
 def make(n=40, p=6, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) + 2.0
@@ -198,26 +192,6 @@ def test_each_fold_is_optimal(penalty):
         for size in (1e-4, 1e-2, 1.0):
             for _ in range(50):
                 assert best <= objective(fits.theta[j] + size * rng.standard_normal(6)) + 1e-10
-
-
-def test_plain_iterates_are_the_left_out_iterates():
-    X, y, labels = make(seed=2)
-    X, y = X - 2.0, y - 5.0
-    erm = Erm(X, y, Squared(2.0), Regularizer(0.0, 1.0), 2.0, labels)
-    step = 0.5 / np.linalg.eigvalsh(X.T @ X)[-1]
-    Theta = theta = np.zeros((4, 6))
-    for t in range(30):
-        Theta = exact_step(erm, proxgd(step), t, Theta)
-        theta = fold_fits(erm, steps=1, begin=theta).theta  # the first step of a run has no momentum
-    assert np.abs(theta - Theta).max() < 1e-12
-
-
-def test_warm_start_needs_fewer_steps():
-    X, y, labels = make(seed=3)
-    cold = fold_fits(Erm(X, y, Squared(2.0), KSupport(2), 1.0, labels), intercept=True)
-    warm = fold_fits(Erm(X, y, Squared(2.0), KSupport(2), 1.0, labels), intercept=True, begin=cold.theta)
-    assert warm.steps < cold.steps
-    assert np.abs(warm.theta - cold.theta).max() < 1e-6
 
 
 def test_refusals():

@@ -23,7 +23,6 @@ from sparsecv_mio.oracles.iacv import (
     full_step,
     gd,
     iacv_step,
-    log_spaced,
     make_erm,
     make_solver,
     newton_step,
@@ -126,34 +125,6 @@ def test_wide_data_never_forms_the_hessian_and_agrees():
         state = iacv_step(erm, solver, state)
         plain = exact_step(erm, solver, t, plain)
     assert np.abs(state.approx - plain).max() < np.abs(state.theta - plain).max()
-
-
-def test_blocks_of_exact_fits_agree(monkeypatch):
-    from sparsecv_mio.oracles.iacv import trajectory
-
-    rng = np.random.default_rng(1)
-    X, y = data("logistic", rng, 30, 3)
-    erm = Erm(X, y, Logistic(), Regularizer(2.0), 0.1)
-    solver = Solver(default_step(erm))
-    whole = exact_step(erm, solver, 0, rng.standard_normal((30, 3)))
-    rng = np.random.default_rng(1)
-    data("logistic", rng, 30, 3)
-    monkeypatch.setattr(trajectory, "CACHED_NUMBERS", 100)
-    monkeypatch.setattr(trajectory, "BLOCK_FITS", 4)
-    assert np.allclose(exact_step(erm, solver, 0, rng.standard_normal((30, 3))), whole, atol=1e-14)
-
-
-def test_default_steps_descend():
-    rng = np.random.default_rng(2)
-    for loss in ("logistic", "squared", "poisson"):
-        X, y = data(loss, rng, 60, 5)
-        erm = Erm(X, y, LOSS[loss], Regularizer(2.0), 0.2)
-        solver = Solver(default_step(erm, iterations=50))
-        theta, value = np.zeros(5), erm.objective(np.zeros(5))
-        for t in range(50):
-            theta = full_step(erm, solver, t, theta)
-            assert erm.objective(theta) <= value * (1 + 1e-12)
-            value = erm.objective(theta)
 
 
 def test_scaled_penalty_keeps_the_minimiser():
@@ -261,26 +232,6 @@ def test_early_stop_holds_the_best_iterate():
     assert report.summary()["cv"] == pytest.approx(long.traces["iacv"].cv.min(), rel=1e-14)
     assert report.summary()["iteration"] == best
     assert erm.held_out_loss(report.approx) == pytest.approx(report.summary()["cv"], rel=1e-12)
-
-
-def test_early_stop_that_never_triggers_reports_the_last():
-    X, y = make(n=200)
-    erm = Erm(X, y, Logistic(), Regularizer(2.0), 1.0)
-    report = run(erm, gd(0.1 * default_step(erm)), 20, early_stop=EarlyStop(patience=50))
-    assert not report.stopped_early
-    assert report.summary()["iteration"] == 20
-
-
-def test_progress_and_record():
-    seen = []
-    X, y = make()
-    erm = Erm(X, y, Logistic(), Regularizer(2.0), 1.0)
-    run(erm, gd(default_step(erm)), 5, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(t, 5) for t in range(1, 6)]
-    grid = log_spaced(1000)
-    assert grid[0] == 1
-    assert grid[-1] == 1000
-    assert grid == sorted(set(grid))
 
 
 def test_divergence_and_bad_options():

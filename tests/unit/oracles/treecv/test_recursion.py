@@ -16,26 +16,9 @@ from sparsecv_mio.oracles.treecv import (
     PartialFitLearner,
     PegasosLearner,
     RidgeLearner,
-    RowsByFold,
     standard_cv,
     tree_cv,
 )
-
-
-def test_every_fold_is_a_slice() -> None:
-    labels = np.array([2, -1, 0, 1, 0, 2])
-    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
-    rows = RowsByFold.of(X, y, folds_from_labels(labels))
-    assert (rows.n, rows.k) == (6, 3) and rows.starts.tolist() == [0, 2, 3, 5]
-    for j in range(3):
-        part = slice(int(rows.starts[j]), int(rows.starts[j + 1]))
-        assert rows.y[part].tolist() == np.flatnonzero(labels == j).tolist()
-        assert np.array_equal(rows.X[part], X[labels == j])
-    assert rows.y[5:].tolist() == [1.0]
-    sorted_already = RowsByFold.of(X, y, folds_from_labels([0, 0, 1, 1, 2, 2]))
-    assert sorted_already.X is X and sorted_already.y is y
-    with pytest.raises(BadInput, match="folds have 6 rows"):
-        RowsByFold.of(X[:5], y[:5], folds_from_labels(labels))
 
 
 class Diary:
@@ -111,29 +94,6 @@ def test_each_model_learned_the_other_rows_in_the_papers_order(seed, k, more, fi
     assert result.updates <= n * (1 + np.log2(k))
     if k & (k - 1) == 0 and held % k == 0 and set(result.sizes) == {held // k}:
         assert result.updates == fixed + held * np.log2(k)
-
-
-@given(st.integers(0, 10_000), st.integers(2, 20))
-@settings(max_examples=30, deadline=None)
-def test_random_order_feeds_the_same_rows(seed, k):
-    rng = np.random.default_rng(seed)
-    n = k + 12
-    folds = folds_from_labels(random_labels(rng, n, k))
-    Diary.clear()
-    tree_cv(Diary(), *numbered(n), folds, shuffle_seed=seed)
-    for j, (seen, _) in enumerate(Diary.scored):
-        assert sorted(seen) == folds.train_rows(j).tolist()
-    standard_cv(Diary(), *numbered(n), folds, shuffle_seed=seed)
-    for j, (seen, _) in enumerate(Diary.scored[k:]):
-        assert sorted(seen) == folds.train_rows(j).tolist()
-
-
-def test_standard_order_is_hierarchical():
-    folds = folds_from_labels([2, 0, 1, 0, 2, 1, -1])
-    Diary.clear()
-    result = standard_cv(Diary(), *numbered(7), folds)
-    assert [seen for seen, _ in Diary.scored] == [[2, 5, 0, 4, 6], [1, 3, 0, 4, 6], [1, 3, 2, 5, 6]]
-    assert result.updates == 15
 
 
 @pytest.mark.parametrize("k", [8, 13, 64])
@@ -216,16 +176,6 @@ def test_estimates():
     assert result.scores == pytest.approx(scores)
     assert result.estimate == pytest.approx(sum(scores) / 2)
     assert result.pooled == pytest.approx((36 + 25 + 16 + 16 + 36) / 5)
-
-
-def test_progress_ends_at_k():
-    X, y, sign, folds = problem(0, k=None)
-    for learner, target in ((RidgeLearner(1.0), y), (PegasosLearner(5, 0.1), sign)):
-        for jobs in (1, 2):
-            seen: list[tuple[int, int]] = []
-            tree_cv(learner, X, target, folds, jobs=jobs, progress=lambda done, k, seen=seen: seen.append((done, k)))
-            assert seen[-1] == (60, 60)
-            assert [done for done, _ in seen] == sorted({done for done, _ in seen})
 
 
 def test_refusals():
