@@ -149,90 +149,13 @@ def test_errors_are_those_of_scikit_learn() -> None:
     assert np.isnan(accuracy([1.0, 1.0], [0.0, 2.0]).r_squared)
 
 
-def refuse(token: str) -> None:
-    raise AssertionError(f"{token} is not JSON")
-
-
-TEXT = """{
-  "schema": "sparsecv/2",
-  "status": "proved",
-  "gamma": 0.1,
-  "tau": 1,
-  "cv_error": 2.0,
-  "lower": 1.9999,
-  "upper": null,
-  "gap": 0.0001,
-  "tie_width": 0.0,
-  "allowance": 1e-12,
-  "r_squared": 0.3,
-  "support": ["a b"],
-  "coefficients": {"a b": 0.30000000000000004},
-  "intercept": -1e-150,
-  "one_se": {"standard_error": 0.5, "estimate": false},
-  "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
-  "table": [
-    {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
-"estimate": false, "status": "decided", "standard_error": 0.5},
-    {"gamma": 1.0, "tau": 1, "cv_error": null, "lower": 0.0, "upper": null, "folds_decided": 0, "folds": 3, \
-"estimate": false, "status": "open", "standard_error": null}
-  ],
-  "chosen_folds": [
-    {"fold": 0, "support": ["a b"], "error": 1.0, "decided": true},
-    {"fold": 1, "support": ["quote\\"d"], "error": 2.0, "decided": true},
-    {"fold": 2, "support": ["a b"], "error": 3.0, "decided": true}
-  ],
-  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": [], "sources": [], "course": [], \
-"plan": []},
-  "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
-"names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null, \
-"class_weight": null, "exposure": null, "loss": null},
-  "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
-  "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
-"restrictions": null, "reference": null, \
-"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
-"mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
-"model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null, \
-"scale_within": null, "na_within": null, "sources": null},
-  "warnings": ["column é is constant"],
-  "versions": {"numpy": "2.4.6"},
-  "refined": null,
-  "descent": [],
-  "estimate": false,
-  "region": {"up_to_tau": 1, "from_gamma": null, "gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, \
-"upper": 2.0001, "tie_width": 0.0, "allowance": 1e-12},
-  "advice": null,
-  "nested": null,
-  "mae": null,
-  "stability": null,
-  "continuous": null,
-  "least": {"gamma": 1.0, "tau": 1, "cv_error": 1.5, "lower": 1.5, "upper": 1.5, "gap": 0.0, "tie_width": 0.0, \
-"allowance": 1e-12, "estimate": false},
-  "least_folds": [
-    {"fold": 0, "support": [], "error": 1.0, "decided": true},
-    {"fold": 1, "support": [], "error": 1.5, "decided": true},
-    {"fold": 2, "support": [], "error": 2.0, "decided": true}
-  ],
-  "average": null,
-  "training_gap": null,
-  "loosest": null,
-  "classes": null,
-  "counts": null,
-  "so_far": null
-}
-"""
+TEXT = Path(__file__).with_name("example.json").read_text(encoding="utf-8")  # as it was written first
 
 
 def test_the_text_stays_what_it_was() -> None:
     record = example(upper=math.inf, versions={"numpy": "2.4.6"})
     assert record.to_json() == TEXT
     assert Record.from_json(TEXT) == record and Record.from_json(TEXT).to_json() == TEXT
-
-
-def test_a_record_from_before_the_regions_still_reads() -> None:
-    start = TEXT.index(',\n  "region"')
-    old = TEXT[:start].replace(', "status": "decided"', "").replace(', "status": "open"', "") + "\n}\n"
-    record = Record.from_json(old)
-    assert record.region is None and [row.status for row in record.table] == [None, None]
 
 
 def of_first_schema(**changes: object) -> str:
@@ -257,14 +180,6 @@ def test_a_record_of_the_schema_before_with_two_pairs_is_refused_in_one_line() -
         Record.from_json(of_first_schema(refit=dataclasses.replace(example().refit, gamma=1.0)))
 
 
-def test_a_record_from_before_the_options_still_reads() -> None:
-    start = TEXT.index(', "restrictions": null, "reference": null, "method"')
-    old = TEXT[:start] + TEXT[TEXT.index("},", start) :]
-    record, request = Record.from_json(old), Record.from_json(old).request
-    assert (request.gap, request.threads) == (1e-4, 2) and request.method is request.oracles is request.refine is None
-    assert dataclasses.replace(record, request=example().request) == Record.from_json(TEXT)
-
-
 def test_a_whole_number_in_the_place_of_a_float_is_written_as_one() -> None:
     assert example(tie_width=0, upper=3).to_json() == example(tie_width=0.0, upper=3.0).to_json()
 
@@ -280,13 +195,6 @@ def test_numbers_come_back_to_the_last_bit(lower: float, gamma: float) -> None:
     record = Record.from_json(example(lower=lower, gamma=gamma, coefficients={"a b": lower}).to_json())
     assert (record.lower.hex(), record.gamma.hex()) == (lower.hex(), gamma.hex())
     assert record.coefficients["a b"].hex() == lower.hex()
-
-
-def test_unknown_bounds_are_null() -> None:
-    text = example(upper=math.inf, cv_error=math.inf, gap=math.inf, one_se=None).to_json()
-    entries = json.loads(text, parse_constant=refuse)
-    assert entries["upper"] is None and entries["table"][1]["upper"] is None and entries["one_se"] is None
-    assert Record.from_json(text).upper == math.inf
 
 
 def test_numpy_scalars_become_plain_numbers() -> None:

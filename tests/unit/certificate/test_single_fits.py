@@ -106,12 +106,6 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
         check(seed, backend)
 
 
-@pytest.mark.slow
-def test_fits_under_side_constraints_pass_at_length() -> None:
-    for seed in range(100, 300):
-        check(seed, "native")
-
-
 def test_a_support_that_is_not_the_best_is_found_out() -> None:
     data, side = made(3), SideOptions(nonnegative=("a", "b", "c"), force_in=("d",))
     best = fit_one(data, tau=2, gamma=0.3, side=side)

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.parts import ChosenFolds, relative_gap
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import VerificationFailed
 from sparsecv_mio.problem.objective import held_out_error, r_squared
 from sparsecv_mio.search.api import cross_validate
@@ -52,12 +52,6 @@ def test_real_ties_pass() -> None:
     )  # fmt: skip
     assert named == [], "any tied support may be the one reported, as long as upper covers the worst"
     assert failing(record, data, upper=h, gap=relative_gap(record.lower, h)) == ["upper", "upper"]
-
-
-def test_folds_of_a_splitter_need_the_plan() -> None:
-    data = small(4)
-    plan = folds_from_labels(np.arange(18) % 3)
-    assert verify(truth(data, plan, [0.1], [1]), data, plan).ok
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
