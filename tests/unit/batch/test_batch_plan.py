@@ -49,11 +49,6 @@ def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_right_settings() -> None:
-    check_settings({"estimator": "sparsecv", "folds": 10, "gamma": [0.1, 1], "tau": 3, "one_se": "both", "gap": 0})
-    check_settings({"estimator": "lasso", "folds": "loo", "refit": "training", "test": 0.2, "gamma": None})
-
-
 PLAN = {"data": [{"design": "toeplitz", "draw": [0, 1]}, {"sklearn": "diabetes"}], "vary": {"folds": "5", "seed": 3}}
 
 
@@ -168,16 +163,6 @@ def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
     assert lists_of_numbers(read_plan(written(tmp_path))) == []
 
 
-def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
-    first = {task.address for task in read_plan(written(tmp_path))}
-    other = tmp_path / "other"
-    other.mkdir()
-    assert {task.address for task in read_plan(written(other, "# moved\n" + PLAN_PLAN))} == first
-    (other / "a.csv").write_text("x,y\n1,2\n2,1\n3,4\n4,4\n9,9\n")
-    changed = {task.address for task in read_plan(other / "plan.toml")}
-    assert len(changed & first) == len(first) - 10
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -229,11 +214,6 @@ def test_wrong_plans(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         read_plan(written(tmp_path, text))
     assert "\n" not in str(caught.value)
-
-
-def test_a_plan_may_be_a_dict() -> None:
-    tasks = make_tasks({"data": [{"sklearn": "diabetes", "name": "d"}], "vary": {"tau": ["1:3"]}})
-    assert [task.source.name for task in tasks] == ["d"] and tasks[0].settings["tau"] == "1:3"
 
 
 def test_options_of_a_solver_are_tables_and_one_text_of_a_task(tmp_path: Path) -> None:

@@ -53,17 +53,6 @@ def test_one_of_every_kind_and_then_the_slowest() -> None:
     assert {one.task.address for one in (*first, second, *rest)} == {task.address for task in tasks}
 
 
-def test_what_was_done_before_tells_too_and_suspects_come_first() -> None:
-    order, tasks = TaskOrder(), make_tasks(PLAN)
-    order.learn(outcome(tasks[0], 1.0))
-    order.learn(outcome(tasks[3], 9.0))
-    for task in (*tasks[1:3], *tasks[4:6]):
-        order.add(Attempt(task))
-    assert rows(order.pop_task()) == 30 and order.n_lost_workers == 0
-    order.add(Attempt(tasks[8], lost=1))
-    assert order.n_lost_workers == 1 and rows(order.pop_task()) == 40 and order.n_lost_workers == 0
-
-
 PLAN_DISPATCH = {
     "data": [{"design": "toeplitz", "n": 24, "p": 3, "support": 1, "draw": [0, 1, 2, 3]}],
     "vary": {"folds": "3", "estimator": ["ridge", "forward"]},

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LassoCV, LinearRegression, PoissonRegressor
+from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
 from sparsecv_mio.batch.batch_plan import Task, check_estimator_name, make_tasks
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
-from sparsecv_mio.batch.estimators import processor_limit, run_estimator, run_search, simplest_pair
+from sparsecv_mio.batch.estimators import processor_limit, run_estimator
 from sparsecv_mio.batch.one_task import BatchFolder, task_rows
 from sparsecv_mio.batch.peers import (
     ESTIMATORS,
@@ -22,13 +22,11 @@ from sparsecv_mio.batch.peers import (
     ConcavePenaltyCV,
     ForwardSelectionCV,
     PoissonRidgeCV,
-    RelaxedLassoCV,
 )
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
-from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
 
@@ -69,20 +67,6 @@ def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:
     assert row["verified"] and row["state"] == "done", row["reason"]
 
 
-def test_both_rules_from_one_search() -> None:
-    data = make_tasks({"data": [{**DESIGN, "snr": 1.0}]})[0].source.load()
-    plan = make_folds("5", data)
-    both = run_search(data, plan, {**SMALL, "one_se": "both"})
-    alone = run_search(data, plan, {**SMALL, "one_se": True})
-    assert both.record is not None and alone.record is not None and alone.record.one_se is not None
-    assert simplest_pair(both.record) == (alone.record.gamma, alone.record.tau)
-    assert np.allclose(both.others["one_se"].coefficients, alone.model.coefficients)
-    gamma, tau = both.record.gamma, both.record.tau
-    least = alone.record.certificate
-    assert (gamma, tau) == (least.gamma, least.tau) and alone.numbers["tau"] == alone.record.tau
-    assert set(both.record.coefficients) == set(fit_one(data, tau=tau, gamma=gamma).support)
-
-
 def test_a_limit_on_processor_time() -> None:
     with processor_limit(None) as stop:
         assert stop is None
@@ -116,15 +100,6 @@ def test_forward_selection_is_greedy() -> None:
     assert sorted(support) == np.flatnonzero(model.coef_).tolist()
     exact = LinearRegression().fit(X[:, support], Y)
     assert np.allclose(model.coef_[support], exact.coef_) and np.isclose(model.intercept_, exact.intercept_)
-
-
-def test_relaxed_lasso_is_no_worse_than_the_lasso_in_cross_validation() -> None:
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    relaxed = RelaxedLassoCV(SPLITS).fit(Z, Y)
-    lasso = LassoCV(cv=SPLITS, alphas=relaxed.alphas_).fit(Z, Y)
-    rows = np.array([len(test) for _, test in SPLITS])
-    errors = (lasso.mse_path_ * rows).sum(axis=1) / rows.sum()
-    assert relaxed.cv_error_ <= errors.min() * (1.0 + 1e-6)
 
 
 COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("mcp", "scad")]  # by skglm, for seconds

@@ -13,7 +13,6 @@ from sparsecv_mio.batch.mio_comparison import Cell, Contender, cells_of, compare
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
-from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits, Start
 
 
@@ -58,18 +57,6 @@ def test_cells_are_the_problems_of_the_folds() -> None:
     for given in ({"taus": [6], "gammas": [1.0]}, {"taus": [1], "gammas": [-0.1]}):
         with pytest.raises(BadInput, match="out of range"):
             list(cells_of("here", data, None, **given))  # type: ignore[arg-type]
-
-
-def test_rows_say_what_a_fit_says() -> None:
-    rows = compare(cells(), [Contender.of("native"), Contender.of("highs:outer")], repeats=1)
-    assert [(row.tau, row.backend) for row in rows] == [
-        (1, "native"), (1, "highs:outer"), (2, "native"), (2, "highs:outer"),
-    ]  # fmt: skip
-    for row in rows:
-        truth = fit_one(made(), tau=row.tau, gamma=0.3)
-        assert row.status == "optimal" and row.same_support and row.support == truth.support
-        assert row.objective == pytest.approx(truth.objective, rel=1e-9) and row.true_gap <= 1e-9
-        assert row.lower <= truth.objective * (1 + 1e-12) and row.environment["backend_version"]
 
 
 def test_a_worse_answer_is_judged_by_the_best() -> None:

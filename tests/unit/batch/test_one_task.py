@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch import one_task, sources
 from sparsecv_mio.batch import one_task as module
 from sparsecv_mio.batch.batch_plan import Task, make_tasks
 from sparsecv_mio.batch.collected import collect
@@ -35,16 +34,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> BatchFolder:
     folder = BatchFolder(tmp_path_factory.mktemp("batch"))
     assert run_batch(make_tasks(PLAN), folder) == 28
     return folder
-
-
-def test_every_task_once(done: BatchFolder) -> None:
-    assert run_batch(make_tasks(PLAN), done) == 0
-    found = list(done.outcomes())
-    assert {one.state for one in found} == {"done"} and len(found) == 28
-    for one in found:
-        assert one.numbers["n"] == 18 and one.numbers["n_test"] == 6
-        assert 0.0 < one.numbers["test_error"] < 50.0 and 0.0 <= one.numbers["f1"] <= 1.0
-        assert (one.record is None) == (one.task["settings"]["estimator"] != "sparsecv")
 
 
 def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,28 +149,6 @@ def test_what_data_do_not_allow(data: dict[str, str], vary: dict[str, Any], mess
     with pytest.raises(BadInput, match=message) as caught:
         check_with_data(tasks)
     assert "\n" not in str(caught.value)
-
-
-def test_what_data_allow(tmp_path: Path) -> None:
-    written(tmp_path)
-    vary = {
-        "folds": ["loo", "4", "groups:which"], "tau": ["1:2", 0], "gamma": ["0.1..1", 0.5, "0.1,1"],
-        "test": 0.2, "estimator": ["sparsecv", "ridge"],
-    }  # fmt: skip
-    check_with_data(make_tasks({"data": [FILE]} | {"vary": vary}, tmp_path))
-
-
-def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(tmp_path)
-    sources._read_source.cache_clear()
-    design = {"design": "toeplitz", "n": [20, 30], "p": 4, "support": 2, "draw": [0, 1, 2], "snr": [1.0, 2.0]}
-    vary = {"folds": ["3", "5"], "seed": list(range(10)), "test": [0.2, 0.3], "split": list(range(10))}
-    dealt, deal = [], one_task.make_folds
-    monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
-    check_with_data(make_tasks({"data": [FILE, design], "vary": vary}, tmp_path))
-    assert sources._read_source.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2
 
 
 def test_two_classes_of_words(tmp_path: Path) -> None:

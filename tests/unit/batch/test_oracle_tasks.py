@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sparsecv_mio.batch.batch_plan import Task, make_tasks
@@ -28,38 +27,6 @@ def numbers(design: dict[str, Any], **vary: Any) -> dict[str, Any]:
     found = run_task(task)
     assert found.state == "done" and found.seconds > 0.0 and found.record is None, found.reason
     return dict(found.numbers)
-
-
-def test_the_tree_scores_as_one_training_per_fold_does() -> None:
-    design = {"design": "toeplitz", "n": 30, "p": 3, "support": 2}
-    asked = {"estimator": "treecv", "learner": "ridge", "lam": 2.0, "folds": "5", "seed": 3}
-    found = {way: numbers(design, way=way, **asked) for way in ("tree", "standard")}
-    (task,) = tasks(design, **asked)
-    data = task.source.load()
-    from sparsecv_mio.data.folds import make_folds
-
-    plan, scores = make_folds("5", data, 3), []
-    for j in range(5):
-        train, held = plan.train_rows(j), plan.scored_rows(j)
-        X = data.X[train]
-        beta = np.linalg.solve(X.T @ X + 2.0 * np.eye(3), X.T @ data.y[train])
-        scores.append(np.mean((data.y[held] - data.X[held] @ beta) ** 2))
-    for numbers_of_way in found.values():
-        assert numbers_of_way["cv_error"] == pytest.approx(np.mean(scores), rel=1e-9)
-    assert found["tree"]["rows_learned"] <= 90 < found["standard"]["rows_learned"] == 120
-    assert "features" not in found["tree"]
-
-
-def test_leave_one_out_errors_by_every_way() -> None:
-    design = {"design": "classes", "n": 40, "p": 12, "bayes_error": 0.2}
-    asked = {"estimator": "glru", "lam": 0.05, "scale": "variance", "intercept": "global"}
-    found = {way: numbers(design, way=way, **asked) for way in ("steps", "trainings", "newton", "naive")}
-    assert len({one["errors"] for name, one in found.items() if name != "newton"}) == 1
-    assert found["naive"]["open"] == found["naive"]["trainings"] == 40
-    assert found["steps"]["trainings"] <= found["trainings"]["trainings"] == found["trainings"]["open"] < 40
-    assert found["steps"]["certain"] == 40 and found["newton"]["certain"] == 40 - found["newton"]["open"]
-    assert all(one["errors_lower"] <= one["errors"] <= one["errors_upper"] for one in found.values())
-    assert found["steps"]["cv_error"] == found["steps"]["errors"] / 40
 
 
 def test_iterates_of_left_out_fits_come_near_the_exact_ones() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -85,18 +84,6 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
     for ending in ("png", "svg", "pdf")[: 1 if options else 3]:
         assert run(["plot", runs, *options, "--out", str(tmp_path / f"f.{ending}")]) == 0
         assert (tmp_path / f"f.{ending}").stat().st_size > 2000
-
-
-def test_boxes_of_a_few_data_sets_have_a_panel_each(runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsecv_mio.batch import tables_and_figures as draw
-
-    frame, table, titles = pd.read_parquet(runs), tmp_path / "runs.parquet", list[list[str]]()
-    drawn = draw.boxes
-    monkeypatch.setattr(draw, "boxes", lambda parts, *rest: titles.append(list(parts)) or drawn(parts, *rest))
-    write_table(frame.assign(data=np.where(frame["design_snr"] == 5.0, "a", "b")), table)
-    for more in ([], ["--panels", "estimator"], ["--relative", "estimator=lasso"]):
-        assert run(["plot", str(table), "--value", "test_error", *more, "--out", str(tmp_path / "f.png")]) == 0
-    assert titles[0] == ["a", "b"] and "lasso" in titles[1] and titles[2] == [""]
 
 
 def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

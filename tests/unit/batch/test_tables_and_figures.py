@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from sparsecv_mio.batch.tables_and_figures import (
     TableCells,
     add_pooling_note,
-    boxes,
     csv,
     distinguishing_settings,
     latex,
@@ -158,13 +157,6 @@ def test_profiles_end_at_the_share_that_was_solved() -> None:
     steps = {line.get_label(): line.get_ydata() for line in figure.axes[0].get_lines()}
     assert steps["a"][-1] == 0.75 and steps["a"].tolist()[1:3] == [0.25, 0.5]
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["one (4 problems)", "two (4 problems)"]
-
-
-def test_boxes_have_the_medians() -> None:
-    figure = boxes({"": RUNS_RESULTS_PLOTS}, "upper", BY)
-    ax = figure.axes[0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["ours", "lasso"]
-    assert 6.0 in [float(np.mean(line.get_xdata())) for line in ax.get_lines() if len(line.get_xdata())]
 
 
 def test_lines_have_the_means() -> None:

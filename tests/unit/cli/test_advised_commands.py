@@ -130,15 +130,6 @@ def test_a_proof_is_checked_as_its_line_says(command: str, reading: tuple[str, .
         assert code == 2 and "give ./-p.tsv instead" in said or code == 1 and "digests differ" in said
 
 
-@pytest.mark.parametrize("reading", READ.values(), ids=READ)
-def test_a_file_is_solved_as_inspect_proposes(reading: tuple[str, ...], capsys: Said) -> None:
-    words = [word for word in reading if word not in ("--encode", "onehot")]
-    assert run(["inspect", *words]) == 0
-    commands = advised(capsys)
-    assert len(commands) == 1
-    run_again([f"{commands[0]} --gamma 0.1"], capsys)
-
-
 def test_counts_with_a_factor_are_solved_as_inspect_proposes(capsys: Said) -> None:
     rows = [f"{('Oslo', 'Rome', 'Bern')[k % 3]},{k * k % 11},{(k * k % 11 + k % 3) // 4}\n" for k in range(40)]
     Path("counts.csv").write_text("place,a,y\n" + "".join(rows))

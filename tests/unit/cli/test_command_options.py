@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from inspect import signature
 from pathlib import Path
-from typing import get_args
 
 import pandas as pd
 import pytest
@@ -14,8 +12,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.batch.batch_plan import SEARCH
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.command_options import Given, with_declared_options
-from sparsecv_mio.declared_options import IN_PLANS, MOST_USED, PANELS, READING
+from sparsecv_mio.declared_options import IN_PLANS, MOST_USED, PANELS
 
 TABLE = "id;age;sex;city;y\n" + "".join(
     f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
@@ -68,17 +65,6 @@ def test_two_words_of_a_target(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert run(["iacv", str(data), "-t", "y", "--loss", "logistic", "--lam", "1", "--iterations", "3", "-q"]) == 0
     assert run(["iacv", str(data), "-t", "y", "--loss", "squared", "--lam", "1", "--iterations", "3", "-q"]) == 2
     assert "column 'y' holds text" in capfd.readouterr().err
-
-
-def test_groups_and_single_options_become_parameters() -> None:
-    @with_declared_options(reading=READING)
-    def command(data: str, *, reading: Given, gap: float = 0.5, quiet: bool = False) -> int:
-        return int(reading == READING and gap == 0.5 and not quiet)
-
-    parameters = signature(command).parameters
-    assert list(parameters) == ["data", *READING, "gap", "quiet"]
-    assert parameters["gap"].default == 0.5 and get_args(parameters["gap"].annotation)[1].metavar == "G"
-    assert command(data="", gap=0.5, quiet=False, **READING) == 1
 
 
 def thousands_file(folder: Path) -> Path:

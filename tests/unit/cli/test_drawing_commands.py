@@ -88,14 +88,6 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_record_is_drawn_beside_itself(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plot", str(record)]) == 0
-    assert capsys.readouterr().out == f"figure: {record.with_suffix('.png')}\n"
-    assert record.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    assert run(["plot", str(record)]) == 0
-    assert "(replaced an older file)" in capsys.readouterr().out
-
-
 def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.svg"
     for extra in (["--panel", "Grid"], ["--panel", "coefficients", "--data", str(PROSTATE)]):

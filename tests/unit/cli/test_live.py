@@ -142,14 +142,6 @@ def test_plain_lines_where_there_is_no_terminal(
     assert capsys.readouterr() == ("", "")  # over with the search
 
 
-def test_that_kernels_are_compiled_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with live.progress_view(False, StopSignal()) as lines:
-        assert lines is not None
-        for stage in ("", f"{COMPILING}: about 10 s", ""):
-            lines(replace(STATE, stage=stage))
-    assert capsys.readouterr() == ("", f"sparsecv: {COMPILING}: about 10 s\n")
-
-
 def test_all_lines_of_a_command_show_one_clock(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,6 @@ from stops import limit_after
 from sparsecv_mio import Dataset, near_optimal
 from sparsecv_mio.cli import run
 from sparsecv_mio.report.record_tables import print_near_optimal
-from sparsecv_mio.search.api import cross_validate
 
 from ..report.printing import printed
 
@@ -37,22 +36,6 @@ def test_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text(json.dumps(record))
     assert run(["verify", str(path), PROSTATE]) == 1
     assert "path[2].objective" in capsys.readouterr().err
-
-
-def test_a_path_keeps_to_forced_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "path.json"
-    ask = ["path", PROSTATE, "--target", "lpsa", "--gamma", "0.1", "--force-in", "age,0", "--force-out", "svi"]
-    assert run([*ask, "--json", str(path)]) == 0
-    assert "models compared: with lcavol, age; without svi" in capsys.readouterr().out
-    record = json.loads(path.read_text())
-    assert [row["tau"] for row in record["path"]] == list(range(2, 8))
-    assert all({"lcavol", "age"} <= set(row["support"]) and "svi" not in row["support"] for row in record["path"])
-    assert run(["verify", str(path), PROSTATE]) == 0
-    record["request"]["restrictions"]["force_in"].append("gleason")
-    path.write_text(json.dumps(record))
-    assert run(["verify", str(path), PROSTATE]) == 1
-    assert run([*ask, "--tau", "1:3"]) == 2
-    assert "tau 1 is below the number of features that are forced in: use 2 to 7" in capsys.readouterr().err
 
 
 NEAR = ["near", PROSTATE, "--target", "lpsa", "--folds", "5", "--threads", "1"]
@@ -212,25 +195,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_bounds_with_forced_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, path, out = problem(7), tmp_path / "d.csv", tmp_path / "b.json"
-    rows = np.column_stack([data.X, data.y])
-    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
-    words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "2:5", "--force-in", "x1,x4"]
-    assert run(["bounds", *words, "--force-out", "x0", "--json", str(out)]) == 0
-    bounds = json.loads(out.read_text())
-    assert bounds["options"]["force_in"] == ["x1", "x4"] and bounds["options"]["force_out"] == ["x0"]
-    record = cross_validate(
-        data, "5", gammas=[0.1, 1.0], taus=range(2, 6), force_in=["x1", "x4"], force_out="x0", gap=0.0, threads=1
-    )
-    for ours, true in zip(bounds["table"], record.table, strict=True):
-        assert (ours["gamma"], ours["tau"]) == (true.gamma, true.tau)
-        assert ours["lower"] <= true.cv_error * (1 + 1e-9) and true.cv_error <= ours["upper"] * (1 + 1e-9)
-    capsys.readouterr()
-    assert run(["bounds", *words, "--tau", "1:2"]) == 2
-    assert "tau 1 is below" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, path, out, cuts = problem(8, 40, 6), tmp_path / "d.csv", tmp_path / "b.json", 0
@@ -255,8 +219,3 @@ def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys
             assert least <= full["upper"] * (1 + 1e-9) and full["lower"] <= most * (1 + 1e-9)
         cuts += 1
     assert cuts
-
-
-def test_an_unknown_keyword_of_near_is_told_by_one_that_it_has() -> None:
-    with pytest.raises(TypeError, match=r"keyword argument 'gammas' \(did you mean 'gamma'\?\)"):
-        near_optimal(problem(8, 40, 6), gammas=[0.1])  # type: ignore[call-arg]

@@ -24,23 +24,6 @@ def wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def test_the_command_that_is_proposed_solves_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    data, numbers = tmp_path / "my data.csv", tmp_path / "facts.json"
-    rows = [f"{k};{30 + k * k % 17},5;{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5 or ''}" for k in range(20)]
-    data.write_text("id;age;city;y\n" + "\n".join(rows) + "\n")
-    assert run(["inspect", str(data), "-t", "y"]) == 2
-    assert "give --sep semicolon" in capfd.readouterr().err
-    given = ["--sep", ";", "--decimal", ","]
-    assert run(["inspect", str(data), "-t", "y", "--json", str(numbers), *given]) == 0
-    shown = capfd.readouterr().out
-    assert "numbers the rows" in shown and "Bonn, Oslo, Rome" in shown
-    facts = json.loads(numbers.read_text())
-    assert facts["n"] == 16 and facts["p"] == 2 and "--count factors" in shown and facts["columns"][-1]["missing"] == 4
-    command = next(line for line in shown.splitlines() if line.startswith("sparsecv solve"))
-    assert run([*shlex.split(command)[1:], "--gamma", "0.1", "-q"]) == 0
-    assert "certified choice" in capfd.readouterr().out
-
-
 def drawn(seed: int) -> pd.DataFrame:
     """Draw a file as people have them: words, gaps, ids, subjects, odd names, any target."""
     rng = np.random.default_rng(seed)

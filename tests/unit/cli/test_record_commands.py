@@ -11,7 +11,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -491,31 +490,6 @@ def test_classes_of_held_out_rows_are_called_as_in_the_file(tmp_path: Path) -> N
     assert list(rows.columns) == ["row", "target", "fold", "probability"] and rows.target.tolist() == words
 
 
-def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys: Said) -> None:
-    out = tmp_path / "rows.csv"
-    command = [
-        "solve",
-        str(PROSTATE_FILE),
-        "--target",
-        "lpsa",
-        "--gamma",
-        "0.1",
-        "--tau",
-        "3",
-        "--save-held-out",
-        str(out),
-    ]
-    for folds, kind, numbers in (("2x4", "times scored", {2}), ("forward:3", "fold", {1, 2, 3})):
-        assert run([*command, "--folds", folds]) == 0
-        rows = read_csv(out)
-        assert list(rows.columns) == ["row", "target", kind, "prediction"] and len(rows) == 97
-        assert set(rows[kind].dropna()) == numbers
-        assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
-        said, held = capsys.readouterr().out, rows.dropna()
-        root = np.sqrt(np.mean((held.target - held.prediction) ** 2))
-        assert f"held-out predictions in the file: RMSE {root:.6g}, " in said
-
-
 @pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])
 def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str], tmp_path: Path, capsys: Said) -> None:
     file, out = tmp_path / "r.json", tmp_path / "rows.csv"
@@ -617,13 +591,6 @@ def test_verify_names_fields_that_no_record_has(tmp_path: Path, capfd: pytest.Ca
     place.write_text(json.dumps(stored))
     assert run(["verify", str(place), str(PROSTATE_FILE)]) == 0
     assert "not checked: table[].odd, nonsense; this version does not know these fields" in capfd.readouterr().err
-
-
-def test_verify_refuses_an_error_of_a_move_that_is_below_the_true_one() -> None:
-    record = sc.solve(PROSTATE_FILE, "lpsa", gammas="0.01:1:3", method="descent")
-    data = sc.read_dataset(PROSTATE_FILE, "lpsa")
-    moves = (replace(record.descent[0], cv_error=0.0), *record.descent[1:])
-    assert sc.verify(record, data).ok and not sc.verify(replace(record, descent=moves), data).ok
 
 
 def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Path, capsys: Said) -> None:

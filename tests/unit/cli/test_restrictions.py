@@ -10,11 +10,9 @@ import pytest
 from repository import INSTANCES
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.objective import fit
 
 PROSTATE, DIABETES = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes"))
 GRID = ["--gamma", "0.1,1", "--tau", "1:4", "--folds", "5", "--threads", "1"]
@@ -38,16 +36,6 @@ def test_groups_and_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert all(record.coefficients.get(name, 0.0) >= 0.0 for name in ("s3", "s4"))
     free = sc.solve(DIABETES, target="y", gammas=[0.1, 1.0], taus="1:4", folds=5)
     assert {"bmi", "s5"} <= set(free.support) and free.cv_error < record.cv_error
-
-
-def test_every_fold_keeps_its_signs(tmp_path: Path) -> None:
-    record = solved(tmp_path, "--nonpositive", "all", "--gap", "0")
-    assert "models compared: no coefficient above 0\n" in record.summary()
-    data = sc.Dataset.from_arrays(*_arrays())
-    plan = sc.make_folds("5", data)
-    for fold, which in enumerate(record.chosen_folds.which):
-        support = [record.data.names.index(name) for name in record.chosen_folds.supports[which]]
-        assert np.all(fit(data.X, data.y, support, record.gamma, rows=plan.train_rows(fold)).beta <= 0.0)
 
 
 def _arrays() -> tuple[np.ndarray, np.ndarray]:
@@ -83,20 +71,6 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
         for name in (name for name in support if ":" in name):
             count = len(set(name.split(":")) & set(support))
             assert count == 2 if word == "strong" else count >= 1
-
-
-def test_paths_and_single_fits(tmp_path: Path) -> None:
-    file, asked = tmp_path / "path.json", ["--at-most", "1:bmi,s5", "--nonnegative", "all"]
-    ask = [DIABETES, "--target", "y", "--gamma", "0.1"]
-    assert run(["path", *ask, "--tau", "1:4", *asked, "--json", str(file)]) == 0
-    path = PathRecord.from_json(file.read_text())
-    assert path.status == "proved" and run(["verify", str(file), DIABETES]) == 0
-    one = tmp_path / "fit.json"
-    for backend in ("native", "highs"):
-        assert run(["fit", *ask, "--tau", "4", *asked, "--backend", backend, "--json", str(one)]) == 0
-        found = json.loads(one.read_text())
-        assert found["status"] == "proved" and found["objective"] == pytest.approx(path.path[-1].objective, rel=1e-9)
-        assert {name for name, b in found["coefficients"].items() if b != 0.0} == set(path.path[-1].support)
 
 
 def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,10 @@ from repository import INSTANCES
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.model_commands import one_gamma, side_options
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.model_space import AtMost
 
 from .diabetes import DIABETES, USABLE, best_by_hand, table
-
-
-def test_texts_become_constraints() -> None:
-    given = {"force_in": "a, b", "force_out": None, "at_most": ["2:a,c"]}
-    found = side_options(given, ["c,d", '"e,f",g'], ["a:-1:2.5", "b::0", "x:y:0:"])
-    assert found.force_in == ("a", "b") and found.force_out == ()
-    assert found.together == (("c", "d"), ("e,f", "g")) and found.at_most == (AtMost(2, ("a", "c")),)
-    assert found.box == {"a": (-1.0, 2.5), "b": (-math.inf, 0.0), "x:y": (0.0, math.inf)}
 
 
 @pytest.mark.parametrize(
@@ -74,11 +64,6 @@ def test_fit_is_the_best_subset(backend: str, tmp_path: Path, capsys: pytest.Cap
     assert record["nodes"] >= 0 and record["seconds"] >= 0.0
     assert FitRecord.from_json(out.read_text()).support == support
     assert "certified best subset: " in capsys.readouterr().out
-
-
-def test_fit_record_refuses_another_schema() -> None:
-    with pytest.raises(CorruptStore, match="schema"):
-        FitRecord.from_json('{"schema": "sparsecv/2"}')
 
 
 def test_fit_under_side_constraints(tmp_path: Path) -> None:

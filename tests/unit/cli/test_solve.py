@@ -108,15 +108,6 @@ def test_npz_files_need_no_target(solve: Solve, tmp_path: Path) -> None:
     assert ours["cv_error"] == pytest.approx(solve(PROSTATE, "--target", "lpsa", *SMALL)["cv_error"], rel=1e-12)
 
 
-def test_one_standard_error_reports_its_pair_and_the_least(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
-    record = solve(DIABETES, "--target", "y", "--gamma", "0.1,1", "--one-se")
-    least = record["least"]
-    assert record["tau"] < least["tau"]
-    assert least["cv_error"] < record["upper"] <= least["cv_error"] + record["one_se"]["standard_error"]
-    assert len(record["support"]) == record["tau"] == record["refit"]["tau"]
-    assert "one-standard-error rule" in capsys.readouterr().out
-
-
 def test_constant_and_repeated_columns_are_warnings(solve: Solve, tmp_path: Path, capsys: Any) -> None:
     numbers, names = table("prostate")
     wide = np.column_stack([numbers, -numbers[:, 0], np.ones(len(numbers))])
@@ -126,12 +117,6 @@ def test_constant_and_repeated_columns_are_warnings(solve: Solve, tmp_path: Path
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sparsecv: warning: ")]
     assert len(lines) == len(record["warnings"]) == 2
     assert "'one' is constant" in lines[0] and "'copy'" in lines[1]
-
-
-def test_default_grids(solve: Solve) -> None:
-    record = solve(PROSTATE, "--target", "lpsa")
-    assert record["request"]["taus"] == list(range(1, 9)) and len(record["request"]["gammas"]) == 15
-    assert record["folds"]["spec"] == "10" and record["request"]["gap"] == 1e-4
 
 
 def test_record_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

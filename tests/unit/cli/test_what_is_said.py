@@ -88,16 +88,6 @@ def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.Capture
     assert "(missing)" not in capsys.readouterr().out
 
 
-def test_columns_that_rows_hardly_tell_apart_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rng, data = np.random.default_rng(0), tmp_path / "t.csv"
-    x = rng.normal(size=40)
-    frame = pd.DataFrame({"y": x + rng.normal(size=40), "a": x, "b": x + 0.01 * rng.normal(size=40)})
-    frame.assign(c=x + 0.2 * rng.normal(size=40)).to_csv(data, index=False)
-    assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
-    error = capsys.readouterr().err
-    assert "nearly collinear with an earlier column: 'b' of 'a';" in error
-
-
 def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng, data = np.random.default_rng(0), tmp_path / "t.csv"
     x = rng.normal(size=40)
@@ -194,15 +184,6 @@ def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest
     assert "--resume: the value is missing, because the option --json follows" in capsys.readouterr().err
     assert run(["fit", table, "-t", "y", "--tau", "1"]) == 2
     assert "--gamma is missing (ridge weight, such as 0.1)" in capsys.readouterr().err
-
-
-def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    ask = ["solve", table, "-t", "y", "--drop", "site,sex", "--gamma", "1", "--tau", "1", "--folds", "3"]
-    assert run([*ask, "--scale-within", "folds"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "most influential fold: not computed, because each fold has its own scales (--scale-within folds)" in said
-    assert run([*ask, "--criterion", "common"]) == 0
-    assert "stability: all 3 folds have these features by definition (--criterion common)" in capsys.readouterr().out
 
 
 def test_predict_says_what_it_filled_and_where_a_bad_cell_is(

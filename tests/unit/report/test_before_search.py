@@ -106,11 +106,6 @@ def test_what_is_not_known_yet_is_no_estimate() -> None:
     assert "~?" not in text and "? not known yet" in text
 
 
-def test_full_has_every_gamma(table: BoundsTable) -> None:
-    text = printed_from_printing(lambda console: print_bounds(console, table, full=True), 200)
-    assert "gamma = 0.1 (ridge weight)" in text and "gamma = 1 (ridge weight)" in text
-
-
 def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
     table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)

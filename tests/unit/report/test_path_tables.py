@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from repository import INSTANCES
@@ -11,8 +9,7 @@ from repository import INSTANCES
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.cli import run
-from sparsecv_mio.fits.criteria import Criteria
-from sparsecv_mio.report.fit_tables import best_sizes, print_path
+from sparsecv_mio.report.fit_tables import print_path
 
 from .printing import WIDTHS, check, data, numbers, printed
 
@@ -50,17 +47,6 @@ def test_no_ridge_weight_is_called_zero(capsys: pytest.CaptureFixture[str]) -> N
     assert run(["path", str(INSTANCES / "servo.csv"), "-t", "class", "--gamma", "0"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("sparsecv: error: --gamma 0: on all rows, columns ") and error.count("\n") == 1
-
-
-def test_names_with_commas_are_quoted_in_models() -> None:
-    rows = sc.Dataset.from_arrays([[1.0], [2.0], [4.0], [3.0]], [1.0, 2.0, 3.5, 3.0], names=["size, m2"])
-    record = sc.best_subsets(rows, gammas=[0.1], taus=[1])
-    assert '"size, m2"' in printed(lambda console: print_path(console, record, rows), 200)
-
-
-def test_a_criterion_that_is_not_known_prefers_nothing() -> None:
-    nothing = Criteria(1.0, math.nan, math.nan, math.nan)
-    assert best_sizes([1, 2], [nothing, nothing]) == "" and best_sizes([1], []) == ""
 
 
 def test_no_size_is_chosen_by_a_residual_that_is_rounding_error() -> None:

@@ -26,7 +26,6 @@ from sparsecv_mio.report import record_plots
 from sparsecv_mio.report.document import Picture
 from sparsecv_mio.report.figures import short
 from sparsecv_mio.report.record_plots import (
-    compute_path,
     draw_panel,
     figure_of,
     fitted_rows,
@@ -38,18 +37,6 @@ from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.search.api import cross_validate
 
 from .printing import data
-
-
-def test_the_path_is_that_of_the_models_gamma(record: Record) -> None:
-    path = compute_path(record, data(), 10.0)
-    assert {row.gamma for row in path.path} == {record.refit.gamma}
-    same = next(row for row in path.path if row.tau == record.refit.tau)
-    assert (same.support, same.objective) == (record.support, pytest.approx(record.refit.objective))
-
-
-def test_the_path_keeps_to_the_restrictions() -> None:
-    record = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
-    assert all("b" in row.support for row in compute_path(record, data(), 10.0).path)
 
 
 def test_other_data_are_refused_and_weights_are_those_of_the_record(record: Record) -> None:
@@ -159,12 +146,6 @@ def test_the_title_states_the_minimum_and_the_reported_pair_on_two_lines(simples
     assert reported.startswith(f"reported by the one-standard-error rule: tau={simplest.tau}, ")
 
 
-def test_ticks_are_whole_numbers(record: Record) -> None:
-    for name in ("plot_cv_error", "plot_features"):
-        ticks = drawn(name, record).get_xticks()
-        assert ticks.tolist() == [round(tick) for tick in ticks.tolist()]
-
-
 def test_a_pair_is_hatched_where_it_is_excluded(record: Record) -> None:
     rows = [dataclasses.replace(row, status="excluded" if row.tau == 3 else "open") for row in record.table]
     ax = drawn("plot_grid", dataclasses.replace(record, table=tuple(rows)))
@@ -209,19 +190,6 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     assert drawn_of == {name: number for name, number in count.items() if number}
 
 
-def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
-    assert simplest.least is not None and simplest.one_se is not None
-    ax = drawn("plot_features", simplest)
-    assert ax.get_title(loc="left") == f"folds that select each feature, tau = {simplest.tau}"
-    assert sum(bar.get_width() for bar in ax.patches) == simplest.tau * len(simplest.chosen_folds)
-    ax = drawn("plot_cv_error", simplest)
-    marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
-    assert marked["minimum CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
-    level = simplest.least.cv_error + simplest.one_se.standard_error
-    assert [y for _, y in marked["minimum CV error + standard error"]] == [level, level]
-
-
 def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
     for given in (None, data()):
         ax = drawn("plot_coefficients", path, given, 0.01)
@@ -236,14 +204,6 @@ def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
                 largest = max(abs(one.coefficients.get(name, 0.0)) for one in path.path if one.gamma == 0.01)
                 expected = value / largest if given is None else value * unit
                 assert values[labels.index(short([name])[0]), t] == pytest.approx(expected)
-
-
-def test_a_record_with_its_data_is_drawn_as_a_path(record: Record) -> None:
-    ax = drawn("plot_coefficients", record, data())
-    assert "coefficients, gamma" in ax.get_title(loc="left") and len(ax.get_xticklabels()) == len(record.request.taus)
-    other = dataclasses.replace(record, data=dataclasses.replace(record.data, fingerprint="sha256:0"))
-    with pytest.raises(BadInput, match="not the data of the record"):
-        drawn("plot_coefficients", other, data())
 
 
 @pytest.mark.parametrize("change", [lambda r: r, unproved, renamed])

@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import format_interval, format_number
-from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of
@@ -62,13 +60,6 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
     assert "if a sign constraint sets its coefficient to 0" in tables(report_of(signed))[0].caption
     assert "sign constraint" not in tables(report_of(found))[0].caption
-
-
-def test_a_report_names_restrictions_only_if_there_are_any() -> None:
-    frame = pd.DataFrame({"u": np.arange(24.0) % 7, "place": ["a", "b", "c"] * 8, "y": np.arange(24.0) ** 0.5})
-    found = solve(frame, "y", encode="onehot", count="factors", folds=3, gammas=0.1, taus=[1, 2], threads=1)
-    words = [line for line in proved_sentences(found) if line.startswith("The full-data model")]
-    assert words == [f"The full-data model uses the best subset of at most {found.tau} features."]
 
 
 def test_a_subset_that_all_folds_share_has_a_page() -> None:
@@ -149,20 +140,6 @@ def test_what_is_proved_and_what_not(record: Record) -> None:
     assert said == f"No bound yet: none of {total:,} subproblems is solved."
 
 
-def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
-    least = simplest.least
-    assert least is not None
-    known = facts(report_of(simplest))
-    assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
-    assert known["status of the minimum CV error"].startswith("certified, gap ") and "status" not in known
-    where = f"{format_number(least.cv_error)} at tau = {least.tau}, gamma = {format_number(least.gamma)}"
-    ends = format_interval(least.lower, least.upper)
-    assert known["minimum CV error over the grid"] == f"{where}, in {ends} (certified)"
-    said = proved_sentences(simplest)
-    assert any(line.startswith(f"Therefore tau = {least.tau}, gamma = ") for line in said)
-    assert "The reported pair is the choice of the one-standard-error rule." in said
-
-
 def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None:
     def commands(document: Document) -> list[str]:
         return [line for section in document.sections for block in section.blocks if isinstance(block, Commands)
@@ -173,13 +150,6 @@ def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None
     of_labels = cross_validate(data(), labels, gammas=0.1, taus=1)
     assert "sc.verify(" in commands(report_of(of_labels))[-1] and "folds" in commands(report_of(of_labels))[-1]
     assert make_folds("5", data()).digest == record.folds.digest
-
-
-def test_paths_and_fits(path: PathRecord) -> None:
-    (table,) = tables(report_of(path, data=data()))
-    assert [(row[0], row[5]) for row in table.rows] == [(str(row.tau), ", ".join(row.support)) for row in path.path]
-    fit = fit_one(data(), tau=2, gamma=0.1)
-    assert facts(report_of(fit))["objective"] == format_number(fit.objective)
 
 
 def test_the_pair_of_a_rule_is_not_said_to_be_minimised() -> None:

@@ -42,11 +42,6 @@ def record(method: str) -> Record:
     return cross_validate(data, make_folds("5", data), gammas=[0.1, 1.0], taus=[1, 2, 3], method=method, threads=1)
 
 
-def test_a_proved_grid_needs_no_words() -> None:
-    proved = record("rounds")
-    assert proved.status == "proved" and region_lines(proved) == [] and open_rows(proved) == []
-
-
 def test_pairs_that_may_win_are_counted_and_compared() -> None:
     part = record("bounds")
     while_open = [row for row in part.table if row.status == "open" and (row.gamma, row.tau) != (part.gamma, part.tau)]
@@ -150,12 +145,6 @@ def test_why_there_is_no_instability_is_said(record: Record) -> None:
     )
     own = replace(without, request=replace(record.request, na_within="folds"))
     assert stability_lines(own)[-1].endswith("because each fold has its own imputed values (--na-within folds)")
-
-
-def test_estimates_are_marked(record: Record) -> None:
-    assert record.stability is not None
-    marked = replace(record, stability=replace(record.stability, estimate=True))
-    assert "~" in stability_lines(marked)[-1] and "certified in" in stability_lines(marked)[-1]
 
 
 def test_the_first_line_is_on_the_pair_that_is_shown() -> None:

@@ -45,11 +45,6 @@ def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None
     assert ax.lines[-1].get_ydata()[-1] == 0.0
 
 
-def test_the_report_has_both(booked: Record) -> None:
-    text = report_text(booked, "html", "RECORD", None, "DATA")
-    assert "subproblem trees" in text and "75.0%" in text and "Relative gap of the grid over time" in text
-
-
 def test_a_record_of_before_has_neither(record: Record) -> None:
     before = replace(record, work=replace(record.work, sources=(), course=()))
     assert source_rows(before) == [] and printed(lambda console: print_sources(console, before), 200) == ""

@@ -21,7 +21,7 @@ def drawn(n: int = 80, p: int = 5) -> tuple[Any, Any]:
     return X, 2.0 * (X[:, 1] - 3.0) / 10.0 - (X[:, 3] - 3.0) / 1000.0 + rng.logistic(size=n) > 0
 
 
-@parametrize_with_checks([BestSubsetLogistic(), BestSubsetLogisticCV(cv=3, gammas=[0.1, 1.0])])
+@parametrize_with_checks([BestSubsetLogistic(), BestSubsetLogisticCV(taus=[0, 1], cv=3, gammas=[0.1], gap=0.05)])
 def test_what_scikit_learn_asks_of_a_classifier(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -152,12 +152,6 @@ def test_the_callers_arrays_stay_writable() -> None:
     mine[0, 0] = 7.0
 
 
-def test_coefficients_of_many_names_stay_in_their_columns() -> None:
-    frame = pd.DataFrame(X_LINEAR, columns=["z", "a", "m"])
-    model = BestSubsetRidge().fit(frame, Y_LINEAR)
-    assert model.coef_.tolist() == [model.record_.path[-1].coefficients[name] for name in frame.columns]
-
-
 def test_what_cannot_be_predicted_from_is_refused() -> None:
     with pytest.raises(NotFittedError):
         BestSubsetRidge().predict(X_LINEAR)
@@ -252,14 +246,6 @@ def test_a_path_holds_the_models_of_its_sizes() -> None:
     assert (path.predict(data.X) == data.X @ path.coef_ + path.intercept_).all()
 
 
-def test_a_grid_search_chooses_its_size() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    y = 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=60)
-    found = GridSearchCV(BestSubsetRidge(gamma=1e-3), {"tau": [1, 2]}, cv=3).fit(X, y)
-    assert found.best_params_ == {"tau": 2} and found.best_score_ > 0.99
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [({"tau": 9}, "tau 9 is out of range; give a number from 0 to 3"), ({"tau": 1.5}, "tau: 1.5 is not a whole number"),
@@ -310,12 +296,6 @@ def test_the_gammas_are_those_of_the_command() -> None:
     X = np.random.default_rng(0).standard_normal((12, 10))
     model = BestSubsetRidgeCV(taus=1, cv=6).fit(X, X[:, 0] + X[:, 1])
     assert model.record_.request.gammas == model_space.gammas(model_space.WIDE_GAMMAS)
-
-
-def test_threads_do_not_change_the_answer() -> None:
-    one, all_cores = (BestSubsetRidgeCV(gammas=[0.01, 1.0], cv=5, n_jobs=n).fit(*prostate()) for n in (None, -1))
-    assert one.record_.request.threads == 1 and all_cores.record_.request.threads == joblib.cpu_count()
-    assert one.record_.table == all_cores.record_.table and (one.coef_ == all_cores.coef_).all()
 
 
 def test_in_a_pipeline_in_a_grid_search_in_a_cross_validation() -> None:
@@ -575,14 +555,6 @@ def test_every_pair_has_its_entry() -> None:
     for place, row in enumerate(record.table):
         assert (found["lower"][place], found["upper"][place]) == (row.lower, row.upper)
         assert found["decided"][place] == (row.folds_decided == row.folds) and found["status"][place] == row.status
-
-
-def test_a_pair_without_a_score_comes_last() -> None:
-    record = sc.solve(INSTANCES / "prostate.csv", "lpsa", gammas=[0.01, 1.0], taus=range(1, 9), method="bounds")
-    found = cv_results(record)
-    nothing = ~np.isfinite(found["cv_error"])
-    assert np.isnan(found["mean_test_score"][nothing]).all()
-    assert (found["rank_test_score"][nothing] > (~nothing).sum()).all()
 
 
 def test_intervals_are_those_of_the_record() -> None:
