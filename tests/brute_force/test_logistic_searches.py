@@ -69,14 +69,6 @@ def test_before_any_tree_every_pair_has_a_lower_end_and_the_best_one_an_upper_en
     assert now.ceiling < 1.3 * now.nominal.min()
 
 
-def test_a_run_repeats_itself() -> None:
-    case = two_class_case(0)
-    first, again = case.solved(), case.solved()
-    assert np.array_equal(first.chosen_folds.error, again.chosen_folds.error)
-    counts = [[(one.source, one.problems, one.nodes) for one in record.work.sources] for record in (first, again)]
-    assert counts[0] == counts[1]
-
-
 @pytest.mark.parametrize("seed", [6081, 6285, 6293, pytest.param(5222, marks=pytest.mark.slow)])
 def test_columns_far_from_0_without_an_intercept(seed: int) -> None:
     """Normal equations lose the digits of what such columns have apart: their fits are taken from the rows."""

@@ -61,17 +61,6 @@ def test_near_ties_of_a_vendor_are_all_found() -> None:
     assert theirs.status == ours.status == "proved"
 
 
-def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPlan]) -> None:
-    data, folds = plain
-    run = new_run(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), method="algorithm1")
-    before = run.state.bounds()
-    for _ in run.turns():
-        after = run.state.bounds()
-        assert np.all(after.lower >= before.lower) and np.all(after.upper <= before.upper)
-        before = after
-    assert before.is_certified(0.0)
-
-
 def test_budget_stops_with_valid_bounds() -> None:
     """Columns are so alike that bounds without branching leave more than three subproblems of the best pair open."""
     rng = np.random.default_rng(3)

@@ -229,10 +229,6 @@ def test_no_circle_of_imports() -> None:
     assert circles(graph()) == set()
 
 
-def test_a_circle_is_seen() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == {"b", "c"}
-
-
 def test_search_is_built_in_layers() -> None:
     """Every folder of `search/` stands above those it imports."""
     level = {part: floor for floor, parts in enumerate(SEARCH_LAYERS) for part in parts}
@@ -243,55 +239,6 @@ def test_search_is_built_in_layers() -> None:
             ours, theirs = ([*one.split("."), "", ""][1:3] for one in (name, other))
             if ours[0] == theirs[0] == "search" and ours[1] and theirs[1] and ours[1] != theirs[1]:
                 assert level[theirs[1]] <= level[ours[1]], f"{name} imports {other}"
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("data.folds", "from sparsecv_mio.problem.problem import SparseProblem"),
-        ("files", "from sparsecv_mio.data.readers import read_dataset"),
-        ("problem.problem", "from ..kernels import tree"),
-        ("kernels.tree", "from sparsecv_mio.errors import BadInput"),
-        ("formulation.backends.gurobi", "from sparsecv_mio.kernels import tree"),
-        ("formulation.outcome", "def f():\n    from sparsecv_mio import bounds"),
-        ("certificate.drawn", "import_module('sparsecv_mio.report.record_plots')"),
-        ("formulation.outcome", "ONE = 'sparsecv_mio.bounds.fold:Bounds'"),
-        ("search.api", "import gurobipy as gp"),
-        ("search.api", "from numba import njit"),
-        ("bounds.fold", "import pyomo.environ"),
-        ("bounds.fold", "import sparsecv_mio.search.api"),
-        ("certificate.verify", "from sparsecv_mio.kernels.tree import solve"),
-        ("certificate.verify", "from sparsecv_mio.problem.problem import SparseProblem"),
-        ("certificate.records", "from sparsecv_mio.data.dataset import Dataset"),
-        ("certificate.records", "from .verify import verify"),
-        ("report.tables", "from sparsecv_mio.cli import main"),
-        ("attic", "import numpy"),
-        ("cli.solve", "from sparsecv_mio.batch.batch_plan import read_plan"),
-        ("warmup", "from sparsecv_mio.oracles.glru import train"),
-        ("cli.record_commands", "import_module('sparsecv_mio.check.main')"),
-        ("check.main", "from sparsecv_mio.errors import BadInput"),
-    ],
-)
-def test_a_forbidden_import_is_seen(module: str, source: str) -> None:
-    assert breaches(source, f"{PACKAGE}.{module}")
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("kernels.tree", "import numpy as np\nfrom numba import njit\nfrom .linear import update"),
-        ("formulation.backends.native", "from sparsecv_mio.trees import listing\nfrom ..outcome import Outcome"),
-        ("formulation.backends.gurobi", "import gurobipy"),
-        ("search.api", "from sparsecv_mio import __version__\nfrom ..certificate.records import Record"),
-        (
-            "certificate.verify",
-            "from ..problem.objective import fit\nfrom .records import Record\nfrom ..data import folds",
-        ),
-        ("cli", "from sparsecv_mio.search.api import cross_validate"),
-    ],
-)
-def test_an_allowed_import_passes(module: str, source: str) -> None:
-    assert breaches(source, f"{PACKAGE}.{module}") == []
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:
