@@ -86,3 +86,14 @@ def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
     a_low, b_low = a - a_high, b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def unmask(values: Any) -> Any:
+    """Return a masked array of numpy with NaN in its masked cells, and any other object unchanged.
+
+    Examples
+    --------
+    >>> unmask(np.ma.masked_greater([1.0, 5.0], 2.0))
+    array([ 1., nan])
+    """
+    return values.astype(np.float64).filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values

@@ -93,6 +93,14 @@ class VerificationFailed(SparseCVError):
         self.field = field
 
 
+class SparseCVWarning(UserWarning):
+    """Base class of warnings about the data, an answer or the machine; the message is one clear line."""
+
+
+class GridEdgeWarning(SparseCVWarning):
+    """The chosen pair is on the edge of the grid; the message names a wider grid."""
+
+
 ELSEWHERE = {  # names of options in other packages: letters only, without a plural s
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
     "n-gammas": ("nalpha", "nlambda"),

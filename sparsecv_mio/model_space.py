@@ -952,11 +952,22 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
         if low > high:
             raise BadInput(f"{option}: {word.strip()!r} is reversed; write {high}:{low}")
         if low < 0 or high > p:
-            raise BadInput(
-                f"{option}: {word.strip()!r} is out of range; give a number from 0 to {p}, the number of features"
-            )
+            raise size_out_of_range(f"{option}: {word.strip()!r}", p)
         sizes.update(range(low, high + 1))
     return tuple(sorted(sizes))
+
+
+def size_out_of_range(size: str, p: int) -> BadInput:
+    """Return the error for a model size that is negative or larger than the number of features.
+
+    Parameters
+    ----------
+    size : str
+        Name and value of the option.
+    p : int
+        Number of features.
+    """
+    return BadInput(f"{size} is out of range; give a number from 0 to {p}, as there are {p} feature(s)")
 
 
 def text_of_gammas(values: Iterable[float]) -> str:

@@ -29,6 +29,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
+from sparsecv_mio.model_space import size_out_of_range
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import FEW_FOLDS
@@ -662,6 +663,4 @@ def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]
             raise BadInput(f"gamma {gamma} is out of range; give a positive number, or 0")
     for tau in taus:
         if not 0 <= tau <= data.dataset.p:
-            raise BadInput(
-                f"tau {tau} is out of range; give a number from 0 to {data.dataset.p}, the number of features"
-            )
+            raise size_out_of_range(f"tau {tau}", data.dataset.p)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import find_implementation
 from sparsecv_mio.data.cure import KEPT, Made, as_pandas, frame_alike
 from sparsecv_mio.digits import plural
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Missing
 
@@ -129,7 +129,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As for `predict`.
     """
-    X = as_pandas(X)
+    X = as_pandas(unmask(X))
     if data.exposure in wanted:
         return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):
@@ -160,7 +160,7 @@ def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: t
     learnt = parts.applied_reading(data.reading)
     new = find_implementation("read_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
     if new.line_warning:
-        warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", UserWarning, stacklevel=4)
+        warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", SparseCVWarning, stacklevel=4)
     return new
 
 
@@ -188,10 +188,22 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
     return np.column_stack([read_columns(data, X, columns), exposures])
 
 
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
     """Return the wanted columns of a table as finite numbers."""
     if table.ndim != 2 or table.shape[1] != len(header):
-        raise BadInput(f"X has the shape {table.shape}; give {len(header)} columns, those that the model was fitted to")
+        one_row = "; for one row give X.reshape(1, -1)" if table.shape == (len(header),) else ""
+        raise BadInput(
+            f"X has the shape {table.shape}; give a table or an array of rows with {len(header)} columns, those that "
+            f"the model was fitted to{one_row}"
+        )
     missing = [repr(name) for name in wanted if name not in header]
     if missing:
         raise BadInput(
@@ -200,6 +212,12 @@ def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -
     try:
         numbers = table[:, [header.index(name) for name in wanted]].astype(np.float64)
     except (TypeError, ValueError) as error:
+        for name in wanted:
+            for row, cell in enumerate(table[:, header.index(name)].tolist(), start=1):
+                if not _is_number(cell):
+                    raise BadInput(
+                        f"column {name!r} holds {cell!r:.40} in row {row}; give a number, as in the data of the model"
+                    ) from None
         raise BadInput(f"X must have numbers only: {error}".splitlines()[0]) from None
     rows, columns = np.nonzero(~np.isfinite(numbers))
     if rows.size:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, ArrowTable, BoolArray, FloatArray, IntArray, prepend_ones, row_chunks
+from sparsecv_mio.arrays import (
+    CACHED_NUMBERS,
+    ArrowTable,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    prepend_ones,
+    row_chunks,
+    unmask,
+)
 from sparsecv_mio.data.cure import KEPT, as_pandas, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
@@ -202,7 +211,7 @@ class Dataset:
         >>> Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]).names
         ('x0',)
         """
-        X = as_pandas(X)
+        X = as_pandas(require_in_memory(X))
         columns = getattr(X, "columns", None)
         if names is None and columns is not None:
             names = [str(name) for name in columns]
@@ -266,7 +275,21 @@ class Dataset:
         of_files = [name for name in how.changed_options() if name not in OF_CELLS]
         if of_files:
             raise BadInput(f"{of_files[0]}: requires a file; omit it for frames")
-        return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux), two_words=two_words), how))
+        wanted = Wanted(target, features, drop, tuple(aux), two_words=two_words)
+        return assemble(*read_frame(require_in_memory(frame), wanted, how))
+
+
+def require_in_memory(data: Any) -> Any:
+    """Return a table or an array; raise `BadInput` for a collection of dask, which has yet to be computed.
+
+    Parameters
+    ----------
+    data : object
+        Table or array.
+    """
+    if hasattr(data, "compute") and hasattr(data, "dask"):
+        raise BadInput(f"data: a {type(data).__name__} of dask is not in memory; call its .compute() first")
+    return data
 
 
 def require_dataset(data: object, who: str) -> Dataset:
@@ -348,7 +371,7 @@ def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
     if hasattr(values, "toarray"):
         raise BadInput(f"{what} is sparse; give {what}.toarray(), because every method needs a dense array")
     try:
-        array = np.array(values, dtype=np.float64, order="C")
+        array = np.array(unmask(values), dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         words = NUMPY_TEXT.sub(r"\1", str(error).splitlines()[0])
         raise BadInput(f"{what} must hold numbers only: {words}") from error

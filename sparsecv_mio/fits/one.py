@@ -29,7 +29,7 @@ from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
-from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions
+from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions, size_out_of_range
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm import GlmProblem
@@ -241,7 +241,7 @@ class _Model:
         adjusted = Restrictions(adjust=options.adjust).resolve_names(dataset.names, constant)
         most = replace(adjusted, count=side.count).n_selectable_features(dataset.p)
         if not 0 <= tau <= most:
-            raise BadInput(f"tau {tau} is out of range; give a number from 0 to {most}, the number of features")
+            raise size_out_of_range(f"tau {tau}", most)
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range; give a finite number of at least 0")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)

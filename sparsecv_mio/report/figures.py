@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.digits import CONTROLS
-from sparsecv_mio.errors import BadInput, need_extra
+from sparsecv_mio.errors import BadInput, SparseCVWarning, need_extra
 from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def save(figure: Figure, path: str | Path) -> None:
         words = (
             f"the font of figures does not have {shown}: {path} shows boxes instead; an .svg file keeps them as text"
         )
-        warnings.warn(words, UserWarning, stacklevel=2)
+        warnings.warn(words, SparseCVWarning, stacklevel=2)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings
 from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
-from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_out_predictions
@@ -506,7 +506,7 @@ def _search(running: RunningSearch) -> Record:
 
 
 def _warn(error: SparseCVError) -> None:
-    warnings.warn(str(error), stacklevel=4)
+    warnings.warn(str(error), SparseCVWarning, stacklevel=4)
 
 
 def _outer(model: PathRow) -> OuterAverage:
@@ -636,8 +636,9 @@ def solve(
     Returns
     -------
     Record
-        Answer and certificate. After Ctrl-C it is the best answer so far, with valid bounds and status `interrupted`;
-        a second Ctrl-C, at least one second later, raises `KeyboardInterrupt`.
+        Answer and certificate; each of its `warnings` is also issued as a `SparseCVWarning`. After Ctrl-C it is the
+        best answer so far, with valid bounds and status `interrupted`; a second Ctrl-C, at least one second later,
+        raises `KeyboardInterrupt`.
 
     Raises
     ------
@@ -670,8 +671,12 @@ def solve(
         raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
     with _ends_on_interrupt(hooks) as hooks:
         if nested is not None:
-            return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
-        return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+            record = nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
+        else:
+            record = cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+    for words in record.warnings:
+        warnings.warn(words, SparseCVWarning, stacklevel=2)
+    return record
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.errors import Interrupted
+from sparsecv_mio.errors import Interrupted, SparseCVWarning
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited
 from sparsecv_mio.search.observers import COMPILING, Progress
@@ -210,7 +210,7 @@ def compile_first(
         progress(Progress(0, 0, 0, 0.0, np.inf, 0.0, stage=words))
     else:
         with suppress(Warning):  # if warnings are errors, this warning does not end the run
-            warnings.warn_explicit(words, UserWarning, "sparsecv_mio", 1)
+            warnings.warn_explicit(words, SparseCVWarning, "sparsecv_mio", 1)
     _compiled.add(needs.purpose)  # the tiny run calls this function too
     _under_way.append(needs.purpose)
     try:

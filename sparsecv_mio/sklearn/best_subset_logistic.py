@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.weights import weighted_rows, with_class_weight
+from sparsecv_mio.data.weights import row_weights, weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
@@ -188,12 +188,19 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return isinstance(self.class_weight, str) and self.class_weight == ClassWeight.BALANCED
 
     def _weights(self, data: Dataset, sample_weight: Any) -> Any:
-        """Return the row weights: the given ones, times those of the classes."""
-        if self.class_weight is None or self._has_balanced_weights:
-            return sample_weight
-        labels = self.classes_[data.y.astype(int)]
-        weights = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
-        return weights * compute_sample_weight(self.class_weight, labels)
+        """Return the row weights: the given ones, times those of the classes; both classes must have some."""
+        labels, weights = self.classes_[data.y.astype(int)], sample_weight
+        if self.class_weight is not None and not self._has_balanced_weights:
+            given = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
+            weights = given * compute_sample_weight(self.class_weight, labels)
+        if weights is not None:
+            counted = np.unique(labels[row_weights(weights, data, "sample_weight") > 0.0]).tolist()
+            if len(counted) < 2:
+                raise BadInput(
+                    f"y has only one class, {counted[0]!r}, among the rows of positive weight; give weight to rows of "
+                    "two classes"
+                )
+        return weights
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set the fitted attributes in the shapes of scikit-learn classifiers."""

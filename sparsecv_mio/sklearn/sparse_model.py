@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from datetime import date
+from decimal import Decimal
 from functools import cached_property, wraps
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 from threading import Event
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -23,19 +25,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, unmask
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import read_schema
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import RawColumn, as_pandas, frame_numbers, impute_and_encode, raw_table
+from sparsecv_mio.data.cure import RawColumn, as_pandas, impute_and_encode, raw_table
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
-from sparsecv_mio.data.reading_options import Reading, Wanted
+from sparsecv_mio.data.reading_options import POINT, Reading, Wanted, is_number
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
-from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
+from sparsecv_mio.errors import BadInput, GridEdgeWarning, did_you_mean, parse_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
@@ -135,9 +137,10 @@ def warn_without_proof(estimator: Any) -> None:
 
 
 def warn_of_edges(estimator: Any) -> None:
-    """Warn if the chosen pair is on the edge of the grid."""
-    for hint in edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}"):
-        warnings.warn(f"{type(estimator).__name__}: {hint}", UserWarning, stacklevel=CALLER)
+    """Warn once if the chosen pair is on the edge of the grid."""
+    hints = edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}")
+    if hints:
+        warnings.warn(f"{type(estimator).__name__}: {'; '.join(hints)}", GridEdgeWarning, stacklevel=CALLER)
 
 
 def _combine_reports(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
@@ -173,15 +176,15 @@ def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progre
     return report
 
 
-CURES = (
-    ("Input y contains NaN", "; remove the rows without a target"),
-    (r"contains NaN|fill the cell, or .*",
-     '; to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of sklearn.impute '
-     "before the estimator in a pipeline"),
-    (r"could not convert string to float.*|encode it as numbers .*",
-     "; to encode text columns, put make_column_transformer((OneHotEncoder(), [text columns]), "
-     "remainder='passthrough') of sklearn.compose before the estimator in a pipeline"),
-)  # fmt: skip
+EMPTY_CELLS = (
+    '; to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of sklearn.impute '
+    "before the estimator in a pipeline"
+)
+TEXT_CELLS = (
+    "; to encode text columns, put make_column_transformer((OneHotEncoder(), [text columns]), "
+    "remainder='passthrough') of sklearn.compose before the estimator in a pipeline"
+)
+CURES = (("contains NaN", EMPTY_CELLS), ("could not convert string to float.*", TEXT_CELLS))
 
 
 @contextmanager
@@ -200,7 +203,7 @@ def suggest_conversion(X: Any) -> Iterator[None]:
 def _locate_cells(X: Any, text: str) -> str:
     """Return the position of the first cell that a message is about, and the columns with such cells."""
     cells = np.asarray(X, dtype=object)
-    if cells.ndim != 2 or text.startswith("Input y"):
+    if cells.ndim != 2:
         return ""
     words = text.startswith("could not convert") or " holds text " in text
     bad = np.array([[isinstance(value, str) if words else _is_empty(value) for value in line] for line in cells])
@@ -219,6 +222,53 @@ def _is_empty(value: Any) -> bool:
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
+
+
+def check_target_cells(y: Any) -> None:
+    """Raise `BadInput` if the target of a row is missing."""
+    if y is None:
+        return
+    targets = np.ma.getdata(y) if np.ma.isMaskedArray(y) else np.asarray(y)
+    if np.ma.is_masked(y) or (targets.dtype.kind == "f" and np.isnan(targets).any()):
+        raise BadInput("Input y contains NaN; remove the rows without a target")
+    if targets.dtype.kind == "O" and any(map(_is_empty, targets.ravel())):
+        raise BadInput("Input y contains NaN; remove the rows without a target")
+
+
+def check_columns(frame: Any, may_be_empty: bool) -> None:
+    """Raise `BadInput` for the first cell of a frame that is not a number, with advice for its kind of value.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Features.
+    may_be_empty : bool
+        True if missing cells are imputed.
+    """
+    for j, name in enumerate(frame.columns):
+        cells = frame.iloc[:, j]
+        is_plain = cells.dtype.kind in "biuf"
+        if is_plain and (may_be_empty or not cells.isna().any()):
+            continue
+        for row, value in enumerate(cells.tolist(), start=1):
+            if _is_empty(value):
+                if not may_be_empty:
+                    raise BadInput(f"column {str(name)!r} is empty in row {row}{EMPTY_CELLS}")
+            elif not isinstance(value, Real | Decimal | np.bool_):
+                raise BadInput(f"column {str(name)!r} holds {_describe_value(value, str(name), row)}")
+
+
+def _describe_value(value: object, name: str, row: int) -> str:
+    """Return a cell that is not a number, and how to convert its column."""
+    shown = f"{value!r:.40}"
+    if isinstance(value, str) and is_number(value, POINT):
+        return f"the number {shown} as text in row {row}; convert the column, for example by pandas.to_numeric"
+    if isinstance(value, str):
+        return f"text {shown} in row {row}{TEXT_CELLS}"
+    if isinstance(value, date):
+        days = f"(X[{name!r}] - X[{name!r}].min()).dt.days"
+        return f"the date {value!s:.10} in row {row}; convert the column to numbers of days, for example by {days}"
+    return f"a value of type {type(value).__name__} in row {row} ({shown}); give one real number in each cell"
 
 
 class FittedModel:
@@ -285,7 +335,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """Return new rows after checking their columns; X may be sparse."""
         check_is_fitted(self)
-        X = as_pandas(X)
+        X = as_pandas(unmask(X))
         with suggest_conversion(X):
             if not self._na.uses_imputation:
                 return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
@@ -332,11 +382,12 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         """Return checked copies of X and y; columns have the names in X, or x0, x1, ..."""
         self._check_parameters()
         target = getattr(y, "name", None)
+        check_target_cells(y)
         self._check_target(y)
-        X = as_pandas(X)
+        X = as_pandas(unmask(X))
         with suggest_conversion(X):
-            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and not self._na.uses_imputation:
-                frame_numbers(X)  # raises an error that names the column and row of a cell that is not a number
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+                check_columns(X, self._na.uses_imputation)
             checks = NAN_TOO if self._na.uses_imputation else {"dtype": np.float64}
             rows, response = validate_data(
                 self, X, y, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric, **checks

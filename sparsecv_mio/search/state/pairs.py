@@ -35,7 +35,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus
+from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus, size_out_of_range
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state.cells import CellTable, Where
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
@@ -77,7 +77,7 @@ class Grid:
                 raise BadInput(f"gamma {gamma:g} is out of range; give 0, or a number from 1e-300 to 1e300")
         for tau in taus:
             if not 0 <= tau <= p or tau != int(tau):
-                raise BadInput(f"tau {tau} is out of range; give a number from 0 to {p}, the number of features")
+                raise size_out_of_range(f"tau {tau}", p)
         restrictions.check_sizes(taus, p)
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))

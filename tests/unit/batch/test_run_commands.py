@@ -181,7 +181,7 @@ def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pyte
             "tau=99",
             "plan 'PLAN', data 'toeplitz n=20 p=3 support=1 draw=0': tau 99 is out of range; give a number from 0 to 3",
         ),
-        ("tau='1:99'", "tau: '1:99' is out of range; give a number from 0 to 3, the number of features"),
+        ("tau='1:99'", "tau: '1:99' is out of range; give a number from 0 to 3, as there are 3 feature"),
         ("folds='500'", "folds '500' need 500 rows but the data have 20"),
         ("gap=2", "plan 'PLAN': gap: 2 is out of range"),
     ],

@@ -23,7 +23,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
@@ -500,3 +500,10 @@ def test_a_frame_is_refused_where_a_dataset_is_needed() -> None:
         match=r"cross_validate needs a Dataset, but the data are DataFrame; Dataset.from_frame converts a frame",
     ):
         sc.cross_validate(pd.DataFrame({"x": [1.0], "y": [1.0]}), "y", gammas=None, taus=None)  # type: ignore[arg-type]
+
+
+def test_warnings_of_a_record_are_issued_too() -> None:
+    frame = read_csv(INSTANCES / "prostate.csv").assign(one=1.0)
+    with pytest.warns(SparseCVWarning, match="'one' is constant") as caught:
+        record = sc.solve(frame, "lpsa", gammas=0.1, taus=1, folds=5)
+    assert {str(warning.message) for warning in caught} >= set(record.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import pickle
 import signal
@@ -38,16 +39,24 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_fit2d_1feature, parametrize_with_checks
 
 import sparsecv_mio as sc
 from sparsecv_mio import model_space
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, GridEdgeWarning
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, kept, sparse_model
+from sparsecv_mio.sklearn import (
+    BestSubsetLogistic,
+    BestSubsetLogisticCV,
+    BestSubsetPoisson,
+    BestSubsetRidge,
+    BestSubsetRidgeCV,
+    kept,
+    sparse_model,
+)
 from sparsecv_mio.sklearn.sparse_model import cv_results, warn_without_proof
 
 
@@ -157,7 +166,7 @@ def test_what_cannot_be_predicted_from_is_refused() -> None:
         BestSubsetRidge().predict(X_LINEAR)
     with pytest.raises(ValueError, match="expecting 3 features"):
         BestSubsetRidge().fit(X_LINEAR, Y_LINEAR).predict(X_LINEAR[:, :2])
-    with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1: encode it .*OneHotEncoder"):
+    with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1; .*OneHotEncoder"):
         BestSubsetRidge().fit(pd.DataFrame({"a": pd.Categorical(["red"] * 20), "b": Y_LINEAR}), Y_LINEAR)
 
 
@@ -210,6 +219,38 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
         BestSubsetRidge(1).fit(X, np.arange(3.0))
     with pytest.raises(BadInput, match="^Input y contains NaN; remove the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))
+    with pytest.raises(BadInput, match="^Input y contains NaN; remove the rows without a target$"):
+        BestSubsetLogisticCV(na="mean", na_within="folds").fit(X_LINEAR, [None, *["a", "b"] * 9, "a"])
+    masked = np.ma.masked_greater(X_LINEAR, X_LINEAR.mean())
+    with pytest.raises(BadInput, match="contains NaN"):
+        BestSubsetRidge(1).fit(masked, Y_LINEAR)
+    with pytest.raises(BadInput, match="column 'x0' holds nan in row 1"):
+        sc.Dataset.from_arrays(masked, Y_LINEAR)
+
+
+@pytest.mark.parametrize("model", [BestSubsetRidge(1), BestSubsetRidgeCV(na="mean", gammas=0.1, taus=1)])
+def test_values_of_frames_that_are_no_numbers_have_advice_for_estimators(model: Any) -> None:
+    day, frame = datetime.date(2024, 5, 6), pd.DataFrame(X_LINEAR, columns=["a", "b", "c"])
+    for value, said in (
+        (pd.Timestamp(day), r"the date 2024-05-06 in row 1; .* by \(X\['c'\] - X\['c'\].min\(\)\).dt.days$"),
+        (day, "the date 2024-05-06 in row 1"),
+        (datetime.time(3), "a value of type time in row 1 "),
+        (3 + 2j, "a value of type complex in row 1 "),
+        ("3", "the number '3' as text in row 1; convert the column, for example by pandas.to_numeric"),
+    ):
+        with pytest.raises(BadInput, match=f"^column 'c' holds {said}"):
+            model.fit(frame.assign(c=[value] * len(frame)), Y_LINEAR)
+
+
+def test_sizes_above_the_number_of_columns_state_it() -> None:
+    for model in (BestSubsetRidge(2), BestSubsetRidge("1:2"), BestSubsetRidgeCV(taus=[2]), BestSubsetPoisson(2)):
+        check_fit2d_1feature(type(model).__name__, model)
+
+
+def test_one_class_of_positive_weight_is_stated() -> None:
+    for model in (BestSubsetLogistic(1), BestSubsetLogisticCV(), BestSubsetLogisticCV(class_weight={0: 0.0, 1: 1.0})):
+        with pytest.raises(BadInput, match="^y has only one class, 1, among the rows of positive weight"):
+            model.fit(X_LINEAR, np.arange(20) % 2, sample_weight=np.arange(20) % 2)
 
 
 @parametrize_with_checks([BestSubsetRidge(), BestSubsetRidge("log", gamma=0.5, scale="none", fit_intercept=False)])
@@ -530,7 +571,7 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
             thread.join()
     X, y = prostate()
     with pytest.warns(
-        UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"
+        GridEdgeWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"
     ):
         BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
     with pytest.warns(UserWarning, match=r"the best tau is the largest of the grid: try taus='1:6'$"):
