@@ -603,8 +603,10 @@ class Restrictions:
             for j in sorted(
                 _find_positions([name for name in getattr(self, option) if name != ALL], place, option) & seen
             ):
-                why = "the coefficients of the levels of a factor are differences between levels, which have no sign"
-                raise BadInput(f"{option}, count: column {names[j]!r} belongs to a factor, and {why}")
+                raise BadInput(
+                    f"{option}, count: column {names[j]!r} is a level of a factor, whose coefficients are deviations "
+                    'and have no sign; give count="columns"'
+                )
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
     def _resolve_constraints(self, names: Sequence[str]) -> Self:

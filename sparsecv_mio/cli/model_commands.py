@@ -30,8 +30,9 @@ from sparsecv_mio.parallel import call_in_thread
 from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
-    pass
-    from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, SideOptions
     from sparsecv_mio.formulation.outcome import StopRequest
 
 
@@ -164,13 +165,23 @@ def near(
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
+        from sparsecv_mio.search.options import SearchOptions
+        from sparsecv_mio.search.question import Question
 
         how = NearOptions.of(
             within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
             restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
         )  # fmt: skip
-        read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
-        dataset, plan = session.run_preparation(read, stop, how)
+
+        def read() -> tuple[Dataset, FoldPlan, NearOptions]:
+            dataset, plan = session.read_with_folds(data, table, rows, quiet, None, how)
+            if forced["count"] is not None:
+                return dataset, plan, how
+            same_models = SearchOptions.of(loss=how.loss, restrictions=how.restrictions)
+            chosen = session.count_factors_together(Question(dataset, plan, gamma, tau, same_models), quiet)
+            return dataset, plan, replace(how, restrictions=chosen.restrictions)
+
+        dataset, plan, how = session.run_preparation(read, stop, how)
 
         from sparsecv_mio.cli.live import compilation_lines
         from sparsecv_mio.near.near_optimal import near_optimal

@@ -33,6 +33,8 @@ PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is
     re.compile(r"(?<=: )([a-z][a-z_-]*)(?= requires )"),
     re.compile(r"(?<=; )([a-z][a-z_-]*)(?=(?: [^ ]+)?: requires )"),
 )
+NAME = re.compile(r"^([a-z][a-z_-]*)")
+TWO_NAMES = re.compile(r"^[a-z][a-z_-]*, [a-z][a-z_-]*(?=: )")  # options that contradict each other
 GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[^"\\]|\\.)*"|False|\d+)(?![\w(])""")
 
 
@@ -74,6 +76,8 @@ def with_dashes(message: str, options: Collection[str]) -> str:
         return f"{word} {shlex.quote(str(value))}"
 
     message = GIVEN.sub(rewrite_setting, message)
+    if two := TWO_NAMES.match(message):
+        message = TWO_NAMES.sub(", ".join(NAME.sub(rewrite_name, name) for name in two[0].split(", ")), message)
     for place in PLACES:
         message = place.sub(rewrite_name, message)
     return message

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
     from sparsecv_mio.search.options import SearchOptions
+    from sparsecv_mio.search.question import Question
 
 T = TypeVar("T")
 
@@ -235,6 +236,24 @@ def cores() -> int:
 def on_cores(given: Given) -> Given:
     """Return options with the number of threads; all cores by default."""
     return {**given, "threads": cores() if given["threads"] is None else given["threads"]}
+
+
+def count_factors_together(question: Question, quiet: bool) -> SearchOptions:
+    """Return options with the default of `count` for these data, and print a note on it.
+
+    Parameters
+    ----------
+    question : Question
+        Question without the option `count`.
+    quiet : bool
+        True to print no note.
+    """
+    from sparsecv_mio.search.question import with_factors_together
+
+    chosen, note = with_factors_together(question)
+    if note and not quiet:
+        tell(f"note: {note}")
+    return chosen
 
 
 def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) -> T:

@@ -284,7 +284,7 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Prepa
 def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
     """Return the data and folds; the restrictions count the levels of a factor together if that is the default."""
     from sparsecv_mio.search.options import NESTED
-    from sparsecv_mio.search.question import Question, with_factors_together
+    from sparsecv_mio.search.question import Question
 
     draws_outer = request.nested is not None or how.stability == NESTED
     dataset, plan = session.read_with_folds(
@@ -294,10 +294,8 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
     if request.restrictions["count"] is not None:
         return _Prepared(dataset, plan, how)
     every, grid = request.gammas
-    chosen, note = with_factors_together(Question(dataset, plan, every or grid, request.tau, how))
-    if note and not request.quiet:
-        ending.tell(f"note: {note}")
-    return _Prepared(dataset, plan, chosen)
+    question = Question(dataset, plan, every or grid, request.tau, how)
+    return _Prepared(dataset, plan, session.count_factors_together(question, request.quiet))
 
 
 def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _SearchRun:

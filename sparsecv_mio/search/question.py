@@ -118,7 +118,8 @@ class Question:
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     """Return options with which all levels of a text column enter a model together, and a note on this choice.
 
-    This is the default of the command `solve`, see :func:`sparsecv_mio.data.table_facts.should_group_levels`.
+    This is the default of the commands `solve` and `near`, see
+    :func:`sparsecv_mio.data.table_facts.should_group_levels`.
 
     Parameters
     ----------

@@ -393,7 +393,10 @@ def test_a_factor_has_one_degree_of_freedom_less_than_levels() -> None:
     [
         ({"count": "factor"}, "^count: 'factor' is neither columns nor factors"),
         ({"count": [["x0", "f0=a"], ["f0=a", "f0=b"]]}, "^count: column 'f0=a' is in two factors"),
-        ({"count": "factors", "nonnegative": ["f0=a"]}, "^nonnegative, count: column 'f0=a' is of a factor"),
+        (
+            {"count": "factors", "nonnegative": ["f0=a"]},
+            "^nonnegative, count: column 'f0=a' is a level of a factor, .*; give count=.columns.$",
+        ),
         ({"count": "factors", "model": "average"}, "^count: requires model pair, not average"),
         ({"count": "factors", "method": "rounds"}, "^count: requires method auto, algorithm1 or grid, not rounds"),
         ({"count": "factors", "backend": "highs"}, "^count: requires backend native, not highs"),

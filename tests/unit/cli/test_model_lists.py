@@ -69,6 +69,28 @@ def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[
     assert "chosen by cross-validation" in shown and "models compared: with age; without svi" in shown
 
 
+def test_near_counts_factors_as_solve_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, table = np.random.default_rng(5), tmp_path / "t.csv"
+    X, level = rng.normal(size=(60, 3)), np.arange(60) % 3
+    y = X[:, 0] + 0.8 * (level == 1) + 0.3 * X[:, 1] + rng.normal(size=60)
+    cells = zip(X.tolist(), level.tolist(), y.tolist(), strict=True)
+    table.write_text("a,b,c,wing,y\n" + "".join(f"{p},{q},{r},{'NSE'[k]},{v}\n" for (p, q, r), k, v in cells))
+    asked = [str(table), "--target", "y", "--encode", "onehot", "--gamma", "0.1", "--json", str(tmp_path / "r.json")]
+    counted = {}
+    for command in ("solve", "near"):
+        for count in ([], ["--count", "columns"], ["--count", "factors"]):
+            assert run([command, *asked, *count]) == 0
+            assert ("wing: all levels of a column enter a model together" in capsys.readouterr().err) == (not count)
+            record = json.loads((tmp_path / "r.json").read_text())
+            limits = record["request"]["restrictions"]
+            counted[command, tuple(count)] = (limits or {}).get("count")
+            tau = record["tau"] if command == "solve" else record["sizes"][0]["tau"]
+            assert counted.setdefault(("tau", tuple(count)), tau) == tau
+    assert counted["near", ()] == counted["solve", ()] == counted["near", ("--count", "factors")]
+    assert counted["near", ()] == [["wing=E", "wing=N", "wing=S"]] and not counted["near", ("--count", "columns")]
+    assert run(["verify", str(tmp_path / "r.json"), str(table)]) == 0
+
+
 def test_near_of_two_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 5))

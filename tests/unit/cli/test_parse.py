@@ -27,6 +27,8 @@ TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
         ("gamma 0.1..1: one-se requires a grid", "--gamma 0.1..1: --one-se requires a grid"),
         ("stability nested, with outer fold 1 held out: no", "stability nested, with outer fold 1 held out: no"),
         ("column: 'tau' is empty", "column: 'tau' is empty"),
+        ("folds, tau: 'a' is in both", "--folds, --tau: 'a' is in both"),
+        ("one_se, rows: neither", "--one-se, rows: neither"),
         ("--tau: '99' is out of range", "--tau: '99' is out of range"),
     ],
 )

@@ -147,8 +147,8 @@ def test_all_options_that_do_not_go_together_are_named_at_once(table: str, capsy
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and error.count(" requires ") == 3
     for words in (
-        "; --na-within folds: requires --model pair, not average (", "--stability 1.0: requires --model pair, not",
-        "; --stability 1.0: requires --na-within all, not folds (",
+        "; --na-within folds: requires --model pair, not average (", "--stability 1: requires --model pair, not",
+        "; --stability 1: requires --na-within all, not folds (",
     ):  # fmt: skip
         assert words in error
 
