@@ -13,27 +13,9 @@ from thin_columns import false_ends, thin_case
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem import refit
 from sparsecv_mio.search.api import cross_validate
-
-BLOCKS, DRAWS = 4, 40
-
-
-@pytest.mark.parametrize("block", [0, 1, *(pytest.param(block, marks=pytest.mark.slow) for block in range(2, BLOCKS))])
-def test_no_end_is_false(block: int) -> None:
-    solved = wide = 0
-    for seed in range(block * DRAWS, (block + 1) * DRAWS):
-        try:
-            case = thin_case(seed)
-            record = case.solved()
-        except BadInput:  # every column is constant, or the target
-            continue
-        assert not false_ends(case, record), seed
-        solved += len(record.table)
-        wide += sum(row.upper - row.lower > 1e-6 * row.upper for row in record.table)
-    assert solved > 3 * DRAWS and wide < 0.1 * solved
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])

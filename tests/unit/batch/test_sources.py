@@ -62,6 +62,14 @@ def test_labels_by_the_logistic_model() -> None:
         assert np.mean(data.y[near] == 1.0) == pytest.approx(1.0 / (1.0 + np.exp(-low)), abs=0.05)
 
 
+def test_stand_ins_for_covertype_and_year() -> None:
+    tables = ({"design": "covertype", "n": 3000}, {"design": "year", "n": 3000})
+    rows, songs = (next(make_sources(table, Path())).load() for table in tables)
+    assert rows.p == 54 and np.mean(rows.y == 1.0) == pytest.approx(0.36, abs=0.001)
+    assert np.all(rows.X[:, 10:14].sum(axis=1) == 1.0) and np.all(rows.X[:, 14:].sum(axis=1) == 1.0)
+    assert songs.p == 90 and songs.y.min() == 0.0 and songs.y.max() == 1.0 and np.median(songs.y) > 0.8
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -12,7 +12,6 @@ import problems
 import pytest
 from altered_numbers import altered, multiplied, numbers
 
-from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.designs import has_proof, make_design
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
@@ -181,14 +180,6 @@ def test_a_standard_error_is_told_as_closely_as_the_losses_of_its_folds_are() ->
         wrong = replace(row, standard_error=row.standard_error * (1.0 + 1e-4))
         found = verify(replace(record, table=tuple(wrong if other is row else other for other in record.table)), DATA)
         assert {failure.field.split(".")[-1] for failure in found.failures} == {"standard_error"}
-
-
-def test_class_quality_of_weighted_rows() -> None:
-    y, chance = np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.4])
-    twice = class_quality(np.append(y, 1.0), np.append(chance, 0.4))
-    once = class_quality(y, chance, np.array([1.0, 1.0, 2.0]))
-    assert twice == once
-    assert np.isnan(class_quality([1.0, 1.0], [0.3, 0.4]).auc) and class_quality([1.0], [0.0]).log_loss == np.inf
 
 
 def test_other_words_are_refused() -> None:

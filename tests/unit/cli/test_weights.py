@@ -42,25 +42,6 @@ def test_rows_count_as_much_as_their_weight_says(folds: str, frame: pd.DataFrame
     assert "data.fingerprint" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("weights", "code"), [("g", 1), (None, 1), ("", 1), ("nobody", 2)])
-def test_a_record_of_other_weights_is_not_verified(weights: str | None, code: int, frame: pd.DataFrame) -> None:
-    assert run(["solve", "rows.csv", *SMALL, "--drop", "g", "--folds", "4", "--json", "r.json"]) == 0
-    record = json.loads(Path("r.json").read_text())
-    record["data"]["weights"] = weights
-    Path("r.json").write_text(json.dumps(record))
-    assert run(["verify", "r.json", "rows.csv", "--quiet"]) == code
-
-
-@pytest.mark.parametrize("command", [["path", "--tau", "1:3"], ["fit", "--tau", "2"]])
-def test_rows_of_all_fits_count_too(command: list[str], frame: pd.DataFrame) -> None:
-    frame.assign(w=frame.w / 4.0).to_csv("rows.csv", index=False)
-    common = ["--target", "lpsa", "--gamma", "0.1", "--weights", "w", "--quiet", "--json", "p.json"]
-    assert run([command[0], "rows.csv", *command[1:], *common]) == run(["verify", "p.json", "rows.csv"]) == 0
-    assert read_record("p.json").data.total_weight == float(frame.w.sum()) / 4.0
-    frame.assign(w=frame.w / 5.0).to_csv("rows.csv", index=False)
-    assert run(["verify", "p.json", "rows.csv", "--quiet"]) == 1
-
-
 def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
     Path("w.txt").write_text("".join(f"{weight / 3.0}\n" for weight in frame.w))
     frame.drop(columns=["w", "g"]).to_csv("rows.csv", index=False)

@@ -125,19 +125,6 @@ def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record)
         assert bar.get_y() + bar.get_height() == pytest.approx(min(row.upper, high))
 
 
-def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
-    ax = drawn("plot_cv_error", unproved(record))
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "estimate ± standard error" in labels and "CV error ± standard error" not in labels
-    low, high = ax.get_ylim()
-    marks = {mark: [at for line in ax.lines if line.get_marker() == mark for at in line.get_xydata().tolist()]
-             for mark in "o^"}  # fmt: skip
-    assert all(low <= error <= high for _, error in marks["o"]) and all(error == high for _, error in marks["^"])
-    assert sorted(tau for tau, _ in (*marks["o"], *marks["^"])) == list(record.request.taus)
-    cut = dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf)
-    assert draw_panel(cut, "all").get_suptitle().endswith(" in [0, ?]")
-
-
 def test_the_title_states_the_minimum_and_the_reported_pair_on_two_lines(simplest: Record) -> None:
     least = simplest.least
     assert least is not None
@@ -188,22 +175,6 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     drawn_of = {name: lengths[labels.index(cut)] for name, cut in zip(count, short(list(count)), strict=True)
                 if cut in labels}  # fmt: skip
     assert drawn_of == {name: number for name, number in count.items() if number}
-
-
-def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
-    for given in (None, data()):
-        ax = drawn("plot_coefficients", path, given, 0.01)
-        mesh = next(one for one in ax.collections if isinstance(one, QuadMesh))
-        labels = [text.get_text() for text in ax.get_yticklabels()]
-        values = np.ma.masked_array(mesh.get_array()).reshape(len(labels), 3)
-        for t, row in enumerate(row for row in path.path if row.gamma == 0.01):
-            assert (~np.ma.getmaskarray(values[:, t])).sum() == len(row.support)
-            for name, value in row.coefficients.items():
-                x = data().X[:, data().names.index(name)]
-                unit = x.std() / data().y.std()
-                largest = max(abs(one.coefficients.get(name, 0.0)) for one in path.path if one.gamma == 0.01)
-                expected = value / largest if given is None else value * unit
-                assert values[labels.index(short([name])[0]), t] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("change", [lambda r: r, unproved, renamed])

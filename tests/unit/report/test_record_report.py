@@ -6,7 +6,6 @@ import dataclasses
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from sparsecv_mio.certificate.parts import ReadingInfo
@@ -16,7 +15,7 @@ from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of
-from sparsecv_mio.search.api import cross_validate, held_out_predictions, solve
+from sparsecv_mio.search.api import cross_validate, held_out_predictions
 
 from .printing import data
 
@@ -86,34 +85,6 @@ def test_how_the_file_was_read_is_said(record: Record) -> None:
     said = facts(report_of(dataclasses.replace(record, data=dataclasses.replace(record.data, reading=read))))
     parts = "missing values: drop, 1 row dropped, separator ';', decimal mark ',', encoding latin-1"
     assert said["read with"] == parts
-
-
-def test_columns_with_empty_cells_alone_are_called_filled() -> None:
-    frame = pd.DataFrame({"a": [1.0, None, 2.0, 5.0] * 3, "b": np.arange(12.0), "y": np.arange(12.0) ** 2})
-    found = solve(frame, "y", na="median", folds=3, gammas=0.1, taus=1)
-    assert "missing values of 1 column imputed by the median" in facts(report_of(found))["read with"]
-    reading = found.data.reading
-    assert reading is not None and reading.filled == ("a",) and set(reading.means) == {"a", "b"}
-    before = dataclasses.replace(found, data=dataclasses.replace(
-        found.data, reading=dataclasses.replace(reading, filled=None)))  # fmt: skip
-    assert "missing values imputed by the median" in facts(report_of(before))["read with"]
-
-
-def test_the_tables_are_those_of_the_record(record: Record) -> None:
-    model, by_tau, every, sources = tables(report_of(record))
-    assert [row[0] for row in sources.rows] == [work.source for work in record.work.sources]
-    assert [row[0] for row in model.rows] == [*record.coefficients, "(intercept)"]
-    assert [float(row[1]) for row in model.rows[:-1]] == pytest.approx(list(record.coefficients.values()), rel=1e-5)
-    assert len(by_tau.rows) == len(record.request.taus) and len(every.rows) == len(record.table)
-    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (
-        str(record.tau),
-        format_number(record.gamma),
-    )
-    place = {name: k for k, name in enumerate(every.head)}
-    variance = np.var(data().y)
-    for line, row in zip(every.rows, record.table, strict=True):
-        assert float(line[place["RMSE"]]) == pytest.approx(math.sqrt(row.cv_error), rel=1e-5)
-        assert float(line[place["R^2"]]) == pytest.approx(1.0 - row.cv_error / variance, abs=1e-4)
 
 
 def test_what_is_proved_and_what_not(record: Record) -> None:

@@ -171,16 +171,6 @@ def test_the_seconds_of_a_limit_are_counted_with_those_of_the_outer_folds() -> N
     assert record.status == "proved" or record.work.seconds >= 0.95 * 0.3
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"nonnegative": "all", "force_in": "x1"}, {"at_most": "1:x0,x2"}, {"folds": "2x3"}, {"folds": "forward:3"}],
-)
-def test_restrictions_and_any_folds(given: dict[str, Any]) -> None:
-    record = solved(drawn(), stability="nested", **given)
-    assert record.stability is not None and record.stability.chosen is not None and record.stability.chosen.proved
-    assert sc.verify(record, drawn()).failures == ()
-
-
 GAMMAS = "0.05,1"
 
 
@@ -205,12 +195,6 @@ def test_it_is_what_cross_val_predict_makes_of_the_estimator() -> None:
     assert record.nested.error == pytest.approx(np.mean((data.y - predicted) ** 2), rel=1e-12)
     assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
     assert [one.fold for one in record.nested.folds] == [0, 1, 2]
-
-
-def test_the_answer_is_that_without_it() -> None:
-    with_it, without = solved_nested(), solved_nested(nested=None)
-    assert without.nested is None
-    assert replace(with_it, nested=None, work=without.work) == without
 
 
 def test_a_stop_keeps_the_main_answer_and_the_folds_that_are_done() -> None:
@@ -266,15 +250,6 @@ def test_ctrl_c_before_any_answer_is_a_keyboard_interrupt(monkeypatch: pytest.Mo
         sc.solve(DATA)
     with pytest.raises(KeyboardInterrupt):  # the handler of the program
         sc.solve(DATA, stop=threading.Event())
-
-
-def test_ctrl_c_between_folds_keeps_the_main_answer() -> None:
-    def interrupted(state: Progress) -> None:
-        if "outer fold 2" in state.stage:
-            raise KeyboardInterrupt
-
-    record = solved_nested(progress=interrupted)
-    assert record.status == "proved" and record.nested is not None and len(record.nested.folds) == 1
 
 
 def test_what_is_wrong_inside_says_where() -> None:
@@ -349,24 +324,6 @@ def test_the_defaults_are_those_of_the_command(tmp_path: Path) -> None:
     assert isinstance(theirs, Record)
     for field in ("gamma", "tau", "cv_error", "lower", "upper", "table", "coefficients", "intercept", "data", "folds"):
         assert getattr(ours, field) == getattr(theirs, field), field
-
-
-def test_files_frames_and_data_give_one_answer() -> None:
-    answers = [
-        sc.solve(str(PROSTATE), "lpsa", **QUICK),
-        sc.solve(read_csv(PROSTATE), "lpsa", **QUICK),
-        sc.solve(sc.read_dataset(PROSTATE, "lpsa"), **QUICK),
-    ]
-    assert len({(record.cv_error, record.data.fingerprint) for record in answers}) == 1
-
-
-def test_folds_of_any_form() -> None:
-    splitter = KFold(4)
-    data = sc.read_dataset(PROSTATE, "lpsa")
-    labels = np.concatenate([np.full(len(test), j) for j, (_, test) in enumerate(splitter.split(data.X))])
-    forms = (splitter, list(splitter.split(data.X)), labels, labels.tolist(), sc.make_folds("4", data), 4, "4")
-    errors = [sc.solve(data, folds=folds, **QUICK).cv_error for folds in forms]
-    assert len(set(errors[:4])) == len(set(errors[4:])) == 1
 
 
 @pytest.mark.parametrize(

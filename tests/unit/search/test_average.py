@@ -24,7 +24,6 @@ from sparsecv_mio.search import api
 from sparsecv_mio.search.answer import average
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
 
 GRID: dict[str, Any] = {"gammas": [0.02, 0.3, 4.0], "taus": range(1, 6)}
 
@@ -139,20 +138,6 @@ def test_fits_of_all_columns_are_left_out_where_no_size_is_near_their_average() 
     assert errors is not None and errors.mean(axis=1).min() < record.cv_error  # they would have had a weight
 
 
-def test_restrictions_leave_fits_of_all_columns_out() -> None:
-    """They enter where every tau is smaller than p; not under restrictions on several columns, nor without time."""
-    folds, taus = make_folds("5", data()), {"taus": [1, 2, 3]}
-
-    def used(**how: Any) -> int:
-        record = cross_validate(data(), folds, **{**GRID, **taus}, threads=1, model="average", **how)
-        assert record.average is not None and verify(record, data(), folds).ok
-        return sum(pair.tau == 7 - len(record.request.restrictions.force_out if how else ())  # type: ignore[union-attr]
-                   for pair in record.average.pairs)  # fmt: skip
-
-    assert (used(), used(force_out="x1"), used(at_most="2:x0,x1,x2")) == (3, 3, 0)
-    assert squared_errors_of_all_columns(standardize(data()), folds, np.ones(1), lambda: True) is None
-
-
 def test_one_model_counts_once_though_larger_taus_have_it_too() -> None:
     """Where larger taus add nothing they change nothing: neither the average nor its model; `verify` says so too."""
     folds = make_folds("5", data())
@@ -239,15 +224,6 @@ def test_the_pair_stays_what_it_is_and_the_average_predicts() -> None:
     expected = data().X[:, columns] @ np.array(list(found.model.coefficients.values())) + found.model.intercept
     assert record.predict(data()) == pytest.approx(expected)
     assert cross_validate(data(), folds, **GRID, threads=2, model="average").average == found
-
-
-def test_the_estimator_predicts_by_it() -> None:
-    """`BestSubsetRidgeCV(model="average")` has the coefficients of the record's averaged model."""
-    fitted = BestSubsetRidgeCV(model="average", cv=5, taus=range(1, 6), gammas=[0.02, 0.3, 4.0]).fit(data().X, data().y)
-    assert fitted.record_.average is not None
-    assert fitted.predict(data().X) == pytest.approx(fitted.record_.predict(data().X))
-    assert fitted.support_.sum() == len(fitted.record_.average.model.support)
-    assert fitted.tau_ == fitted.record_.tau
 
 
 def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawn_search import drawn
 from every_support import brute_force_cell
-from runs import new_run, to_end
+from runs import new_run
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.search.problems import by_rows
@@ -17,20 +17,6 @@ from sparsecv_mio.search.problems.by_rows import RowsProblems
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.trees.subsets import is_never_expired
-
-
-def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, folds, grid = drawn(p=24, n=16, folds="4")
-    exact = to_end(new_run(data, folds, grid)).state.cells
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
-    run = to_end(new_run(data, folds, grid))
-    ours = run.state.cells
-    assert isinstance(run.problems, RowsProblems) and exact.decided.all() and np.isfinite(ours.nominal).all()
-    slack = 1e-9 * exact.upper + 1e-12
-    assert (ours.lower <= exact.upper + slack).all() and (exact.lower <= ours.upper + slack).all()
-    cell = run.best_on_all_rows(0, 2)
-    assert len(cell.support) == 2
-
 
 DRAW: dict[str, Any] = {"p": 24, "n": 20, "folds": "4"}
 FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large

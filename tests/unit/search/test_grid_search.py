@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,29 +44,6 @@ def turns_of(search: GridSearch) -> int:
     return sum(1 for _ in search.turns())
 
 
-def bounds_of(search: GridSearch) -> tuple[np.ndarray, np.ndarray]:
-    return np.array(search.state.cells.lower), np.array(search.state.cells.upper)
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_stopped_at_any_turn_it_keeps_its_bounds_and_goes_on_from_a_checkpoint(seed: int) -> None:
-    case = two_class_case(seed)
-    whole = new_search(case)
-    n_turns = turns_of(whole)
-    lower, upper = bounds_of(whole)
-    for turn in np.linspace(0, n_turns - 1, 6).astype(int).tolist():
-        first, again = new_search(case), new_search(case)
-        for _, _ in zip(range(turn + 1), first.turns(), strict=False):
-            pass
-        stored = first.checkpoint()
-        again.resume(stored)
-        for ends, before in zip(bounds_of(again), bounds_of(first), strict=True):
-            assert np.array_equal(ends, before)
-        turns_of(again)
-        assert again.state.is_certified()
-        assert np.all(bounds_of(again)[0] <= upper * (1 + 1e-9)) and np.all(bounds_of(again)[1] >= lower * (1 - 1e-9))
-
-
 def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path) -> None:
     """A resumed search ended without a proof: trees that had excluded a pair once were not grown on."""
     data = problems.counts(0, 90, 7, {0: 0.5, 1: -0.3})
@@ -83,16 +59,6 @@ def test_findings_of_a_step_are_bitwise_equal_in_a_fresh_process(tmp_path: Path)
     assert all(len(write_steps(path.name, path)) >= 2 for path in steps)
     again = subprocess.run([sys.executable, step_findings.__file__, *steps], capture_output=True, text=True, check=True)
     assert again.stdout == ""
-
-
-def test_several_threads_reach_the_same_answer() -> None:
-    case = two_class_case(0)
-    one, three = new_search(case), new_search(case, threads=3)
-    turns_of(one), turns_of(three)
-    pairs = [search.state.reported_pair() for search in (one, three)]
-    assert pairs[0] == pairs[1] and threading.active_count() < 20
-    for search in (one, three):
-        assert search.state.bounds().floor <= one.state.bounds().ceiling * (1 + 1e-12)
 
 
 def test_the_writer_refuses_a_contradiction() -> None:

@@ -115,21 +115,6 @@ def check(case: Enumerated, scores: BestByFold, folds: range, every: list[tuple[
             assert abs(scores.held_out[t, place] - case.error[best][fold]) <= scores.error[t, place] + 1e-14
 
 
-@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_scores_are_those_of_fits_without_the_fold(spec: str, intercept: str) -> None:
-    case = Enumerated(1, spec=spec, intercept=intercept)
-    every, listing = listing_of(case)
-    k = case.folds.k
-    rows = case.left_out.rows(0, k)
-    check(case, case.left_out.score(listing, rows), range(k), every)
-    # the same in two steps, on top of each other
-    half = len(every) // 2
-    first = ListedSupports(*(array[:half] for array in listing))
-    scores = case.left_out.score(first, rows)
-    scores = case.left_out.score(listing.after(half), rows, first=half, scores=scores)
-    check(case, scores, range(k), every)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("spec", ["loo", "blocks:3"])
 def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,20 +109,6 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
     assert np.mean(np.abs(ratio - 1.0) < 1e-7) > 0.9 and np.all(ratio < 1.05)
 
 
-@pytest.mark.parametrize("most", [1200, 0])
-def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, grid = random_data(7), Grid.of([0.01, 1.0], [1, 4, 30], 60)
-    monkeypatch.setattr(module, "EXACT_COLUMNS", most)
-    dataset = data.dataset
-    for paths in search_all_passes(data, FOLDS, grid):
-        for g, t in np.ndindex(2, 3):
-            support = data.columns[paths.support(g, t)].tolist()
-            fit = objective.fit(dataset.X, dataset.y, support, grid.gammas[g], rows=FOLDS.train_rows(paths.fold))
-            error = objective.held_out_error(fit, dataset.X, dataset.y, FOLDS.scored_rows(paths.fold))
-            assert paths.objective[g, t] * data.y_unit**2 == pytest.approx(fit.objective, rel=1e-7)
-            assert paths.held_out[g, t] * data.y_unit**2 == pytest.approx(error, rel=1e-6)
-
-
 def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
     monkeypatch.setattr(fold_searches, "STORE_BYTES", 8 * 216)

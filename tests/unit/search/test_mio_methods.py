@@ -28,23 +28,6 @@ def bounded(method: str, **words: Any) -> Any:
     return run
 
 
-def test_it_solves_the_winner_with_fewer_than_all_subproblems() -> None:
-    run, rounds = to_end(drawn_run("joint", gap=1e-4)), to_end(drawn_run())
-    best = rounds.state.bounds().best
-    assert run.state.bounds().best == best and run.state.cells.decided[best].all()
-    assert run.n_trees < run.state.cells.decided.size
-
-
-@pytest.mark.parametrize("method", ["joint", "algorithm1", "bounds", "grid"])
-def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
-    truth = to_end(drawn_run()).state.cells.nominal
-    run = drawn_run(method, gap=1e-4)
-    for _ in run.turns():
-        cells = run.state.cells
-        assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
-    assert method == "bounds" or run.state.is_certified()
-
-
 @pytest.mark.parametrize("gap", [0.0, 0.05])
 def test_a_gap_of_zero_solves_every_subproblem(gap: float) -> None:
     cells = to_end(drawn_run("joint", gap=gap)).state.cells

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from engines import ENGINES
 
-from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.search.problems.one_tree_for_folds import (
     EVERY_FOLD,
     fold_thresholds,
@@ -48,17 +47,6 @@ def test_a_budget_that_does_not_suffice() -> None:
     case = Enumerated(p=6)
     found = case.check(list_below_thresholds(case.full_fit([2]), case.wanted([2]), 1, EVERY_FOLD))
     assert found.n_nodes >= 1 and not found.is_solved.any()
-
-
-@pytest.mark.parametrize(("group", "threads"), [(192, 1), (7, 1), (7, 2)])
-@pytest.mark.parametrize("intercept", ["fold", "none"])
-def test_cells_decided_by_one_tree(intercept: str, group: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alive_folds, "GROUP", group)
-    for seed in range(3):
-        case = Enumerated(seed, p=5, intercept=intercept, threads=threads)
-        every = [0, 1, 2, 3]
-        found = case.check(grow_alive_folds(case.full_fit(every), case.wanted(every), 100_000))
-        assert found.n_nodes > 0 and found.is_solved.mean() >= 0.9 and found.is_branched[found.is_solved].all()
 
 
 def test_nothing_is_decided_by_a_tree_that_did_not_end() -> None:

@@ -50,13 +50,6 @@ def test_a_cutoff_of_the_full_data_is_one_mio_that_bounds_its_optimum() -> None:
     assert 0.999 * best <= subset.lower <= best <= subset.upper * (1 + 1e-12) <= 1.001 * best
 
 
-def test_a_backend_leaves_folds_to_its_mios() -> None:
-    problems = problems_of(context_of(), partial(VendorProblem, mio=HIGHS))
-    for problem in (problems.full(0), problems.fold(0, 0)):
-        assert Capability.SHARED_TREE not in problem.capabilities
-        assert Capability.FOLD_RELAXATIONS in problem.capabilities
-
-
 @pytest.mark.parametrize("backend", ["native", "highs"])
 def test_restricted_subsets_are_the_best_that_are_allowed(backend: str) -> None:
     if backend == "highs":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines import by_size
 from runs import change_plan, new_run
 
 from sparsecv_mio.data.dataset import Dataset
@@ -15,7 +14,7 @@ from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.search.state.pairs import Grid
 
-from .judged import check_state, do, grow_full_data, patch_all, random_search
+from .judged import do, grow_full_data, random_search
 
 
 def fitted(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: float) -> tuple[object, GridSearch]:
@@ -28,23 +27,6 @@ def fitted(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: float) -> tup
         list(SupportFits().steps(search.state, search.plan, np.ones(search.state.context.shape[:2], dtype=bool))),
     )
     return case, search
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_no_lower_bound_exceeds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    case, search = fitted(monkeypatch, seed, first_weighted_nodes=4)
-    state, source, every = search.state, WeightedTrees(), np.ones(search.state.context.shape[:2], dtype=bool)
-    before = state.cells.lower.copy()
-    relaxations = list(source.relaxations(state, search.plan, every))
-    assert [step.folds for step in relaxations] == [(fold,) for fold in range(case.folds.k)]  # type: ignore[attr-defined]
-    do(search, relaxations)
-    assert state.tried.is_weighted.all() and not list(source.relaxations(state, search.plan, every))
-    check_state(case, search)  # type: ignore[arg-type]
-    for share in (0.5, 1.0):
-        aims = share * np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0).sum(axis=2)
-        do(search, list(source.steps(state, search.plan, every, aims)))
-        check_state(case, search)  # type: ignore[arg-type]
-    assert np.all(state.cells.lower >= before)
 
 
 def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,16 +58,3 @@ def test_a_target_that_held_out_rows_share_with_training_is_no_error(monkeypatch
     state.cells.nominal[...] = 2.5e-33  # what fits show of it
     do(search, list(WeightedTrees().relaxations(state, search.plan, every)))
     assert folds.k > 2 and not state.cells.lower[:, :, :-1].any()
-
-
-def test_a_search_by_size_relaxes_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
-    patch_all(monkeypatch, by_size(1))
-    n_left = 0
-    for seed in range(8):
-        case, search = random_search(seed)
-        search.begin()
-        left = search.state.subproblems_in_question().any(axis=(0, 1))
-        assert search.state.is_certified() or search.state.tried.is_weighted[left].all()
-        n_left += int(left.sum())
-        check_state(case, search)
-    assert n_left > 0
