@@ -1,23 +1,18 @@
 """Runs that must end: every search, list and fit on data made to lose digits, each with a time limit.
 
-`PYTHONPATH=.:tests/support python tests/campaign/ends.py FIRST COUNT [FILE]` tries runs FIRST, FIRST + 1, .. and
-adds a line to FILE for each: what was asked, seconds of the wall and of the processor, and what was wrong. A run is
-wrong if it ends in anything but an answer or one line, warns, has an interval that enumeration contradicts, or a record
-that `verify` refuses; it is late if it takes longer than its limit + 1 s + 5 %, twice. A busy machine makes runs late:
-try those again alone.
+A run is wrong if it ends in anything but an answer or one line, warns, has an interval that enumeration contradicts, or
+a record that `verify` refuses; it is late if it takes longer than its limit + 1 s + 5 %, twice. A busy machine makes
+runs late: try those again alone.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import judge
@@ -199,18 +194,3 @@ def tried(seed: int, longest: float = math.inf) -> dict[str, Any]:
     except Exception:
         line["wrong"].append(traceback.format_exc()[-1500:])
     return line
-
-
-def main(first: int, count: int, say: Callable[[str], Any]) -> int:
-    """Try some runs and return how many were wrong."""
-    bad = 0
-    for seed in range(first, first + count):
-        line = tried(seed)
-        bad += bool(line["wrong"] or line.get("late"))
-        say(json.dumps(line))
-    return bad
-
-
-if __name__ == "__main__":
-    with Path(sys.argv[3] if len(sys.argv) > 3 else "/dev/stdout").open("a", buffering=1) as store:
-        sys.exit(min(main(int(sys.argv[1]), int(sys.argv[2]), lambda text: store.write(text + "\n")), 1))

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.oracles.glru import ConjugateLoss, Huber, Logistic, Problem, Regularizer, SmoothedHinge, SquaredHinge
+from sparsecv_mio.oracles.glru import ConjugateLoss, Huber, Logistic, Regularizer, SmoothedHinge, SquaredHinge
 
 
 def conjugate(loss: ConjugateLoss, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -40,10 +40,3 @@ def penalty_conjugate(regularizer: Regularizer, c: FloatArray) -> float:
     if regularizer.ridge == 0.0:
         return 0.0 if not beyond.any() else np.inf
     return float(beyond @ beyond) / (2.0 * regularizer.ridge)
-
-
-def dual_value(problem: Problem, alpha: FloatArray) -> float:
-    """`D(alpha) = -(1/n) sum_i l_i*(-alpha_i) - R*(X'alpha / n)`."""
-    score = problem.design.adjoint(alpha) / problem.n
-    rows = problem.keep_rows(conjugate(problem.loss, -alpha, problem.y))
-    return -float(rows.sum()) / problem.n - penalty_conjugate(problem.regularizer, score)
