@@ -10,14 +10,14 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.errors import BadInput, parse_keyword
+from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
@@ -448,6 +448,40 @@ DEPRECATED = {  # options that the next minor release removes, and what to use
     "oracles": "has no effect and will be removed in 0.4; use --sources",
     "refine": "will be removed in 0.4; use --gamma LO..HI, which certifies the best gamma of an interval",
 }
+
+IN_PYTHON = {  # options of commands without a keyword, and what to use
+    "reference": "a record has a coefficient for each level; subtract that of the reference level from the others",
+    "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
+    "json": "use record.write_record(FILE)",
+    "proof": "use write_proof of sparsecv_mio.proofs.proof_writing",
+    "full": "only commands print; use record.to_frame()",
+    "quiet": "only commands print",
+}
+
+
+def unexpected_keyword(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error about an unknown keyword, with its counterpart in Python or a similar keyword.
+
+    Parameters
+    ----------
+    function : str
+        Name of the called function or class.
+    name : str
+        Unknown keyword.
+    known : iterable of str
+        Keywords of the function; deprecated ones are not suggested.
+
+    Examples
+    --------
+    >>> unexpected_keyword("solve", "fold", ["folds", "refine"])
+    TypeError("solve() got an unexpected keyword argument 'fold' (did you mean 'folds'?)")
+    >>> unexpected_keyword("solve", "json", ["folds"])
+    TypeError("solve() got an unexpected keyword argument 'json'; use record.write_record(FILE)")
+    """
+    similar = did_you_mean(name, [word for word in known if word not in DEPRECATED])
+    advice = f"; {IN_PYTHON[name]}" if name in IN_PYTHON else similar
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{advice}")
+
 
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options, including options of single commands

@@ -20,8 +20,15 @@ from sparsecv_mio.data.counts import check_training, prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
-from sparsecv_mio.declared_options import DEPRECATED, OPTIONS, check_whole, option_name, settle_options
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, match_keyword
+from sparsecv_mio.declared_options import (
+    DEPRECATED,
+    OPTIONS,
+    check_whole,
+    option_name,
+    settle_options,
+    unexpected_keyword,
+)
+from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.formulation.backends import BACKENDS, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
@@ -72,8 +79,7 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     values = {name: value for name, value in keywords.items() if name not in inner}
     for name in values:
         if name not in names:
-            meant = did_you_mean(name, (*near, *inside, *sorted(names)))
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
+            raise unexpected_keyword(function, name, (*near, *inside, *sorted(names)))
     if inner:
         whole = values.get("restrictions", getattr(made, "restrictions", NONE))
         values["restrictions"] = replace(whole if isinstance(whole, Restrictions) else NONE, **inner)

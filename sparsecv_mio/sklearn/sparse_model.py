@@ -36,8 +36,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.reading_options import POINT, Reading, Wanted, is_number
 from sparsecv_mio.data.weights import least_rows, weighted
+from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
-from sparsecv_mio.errors import BadInput, GridEdgeWarning, did_you_mean, parse_keyword
+from sparsecv_mio.errors import BadInput, GridEdgeWarning, parse_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
@@ -294,8 +295,7 @@ def settings(kind: type[Estimator]) -> type[Estimator]:
     def begin(self: Any, *args: Any, **given: Any) -> None:
         for name in given:
             if name not in names:
-                meant = did_you_mean(name, names)
-                raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}{meant}")
+                raise unexpected_keyword(kind.__name__, name, names)
         whole(self, *args, **given)
 
     made.__init__ = begin

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import fields
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
+import sparsecv_mio as sc
 from sparsecv_mio import cli
 from sparsecv_mio.batch.batch_plan import COMMON, KINDS, OF_SEARCHES, SEARCH
 from sparsecv_mio.certificate.records import Record
@@ -177,3 +179,22 @@ def test_scalars_of_numpy_are_those_of_python(name: str, value: Any) -> None:
     settled = OPTIONS[name].validate(value)
     assert settled == value.item() and not isinstance(settled, np.generic)
     assert getattr(SearchOptions.of(**{name: value}), name) == value.item()
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("reference", "'reference'; a record has a coefficient for each level; subtract that of the reference level"),
+        ("criterion", "'criterion'; use best_common_subset of sparsecv_mio.near.common_subset"),
+        ("json", "'json'; use record.write_record(FILE)"),
+        ("force_inn", "(did you mean 'force_in'?)"),
+        ("refined", "unexpected keyword argument 'refined'"),
+    ],
+)
+def test_an_unknown_keyword_is_told_its_counterpart_and_no_deprecated_one(name: str, end: str) -> None:
+    data = sc.Dataset.from_arrays(np.eye(6, 2), np.arange(6.0))
+    for function in (sc.solve, partial(sc.best_subsets, gammas=[1.0]), sc.near_optimal, sc.BestSubsetRidgeCV):
+        arguments = () if function is sc.BestSubsetRidgeCV else (data,)
+        with pytest.raises(TypeError) as wrong:
+            function(*arguments, **{name: "x"})
+        assert end in str(wrong.value) and "refine'?" not in str(wrong.value)
