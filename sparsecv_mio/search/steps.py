@@ -6,7 +6,8 @@ only on the step and the problems, so that they are the same in any thread or pr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +123,36 @@ class Step:
         if self.wanted is not None:
             return bool(self.wanted[gamma, tau])
         return self.gamma in (-1, gamma) and tau in self.taus
+
+
+@dataclass(frozen=True)
+class StepClock:
+    """The clock of a step: the step has to end once the search has to end, or once its time is over.
+
+    Attributes
+    ----------
+    is_search_over : callable
+        Function that returns True once the search has to end.
+    at : float
+        End of the step on the clock of `time.monotonic`, in seconds.
+    """
+
+    is_search_over: Callable[[], bool]
+    at: float
+
+    @classmethod
+    def from_step(cls, step: Step, is_search_over: Callable[[], bool]) -> StepClock:
+        """Return the clock of a step that begins now."""
+        return cls(is_search_over, time.monotonic() + step.seconds)
+
+    @property
+    def remaining_seconds(self) -> float:
+        """Seconds until the step has to end."""
+        return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
+
+    def has_expired(self) -> bool:
+        """Return True if the step has to end now."""
+        return self.is_search_over() or time.monotonic() > self.at
 
 
 def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:

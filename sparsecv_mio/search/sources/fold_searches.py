@@ -11,11 +11,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems, SupportsFound
-from sparsecv_mio.search.sources.protocol import StepClock
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, SubproblemBounds
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, StepClock, SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 

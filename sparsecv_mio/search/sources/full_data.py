@@ -15,11 +15,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import StepClock, find_open_gammas
 from sparsecv_mio.search.state.attempts import DONE, LAST_TRY
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, find_open_gammas
 from sparsecv_mio.search.state.pairs import Aim, Pair
-from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
+from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, StepClock, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
 
 

@@ -14,8 +14,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_supports
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import find_open_gammas
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, find_open_gammas
 from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import (
     ALL_FOLDS,

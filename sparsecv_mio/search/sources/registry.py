@@ -1,4 +1,4 @@
-"""The sources of bounds by name.
+"""The sources of bounds by name, and the methods that every source has.
 
 To add a source, add one file, one line to this registry, and one line to each order that uses the source.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import ClassVar, Protocol
 
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.fold_roots import FoldRoots
@@ -17,12 +19,29 @@ from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataT
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
-from sparsecv_mio.search.sources.protocol import Source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.steps import Findings, Step
+
+
+class Source(Protocol):
+    """A bounding method. It has no state: the state of the search stores what was tried.
+
+    A source has a method `steps` too, which reads the state and the plan and yields steps. Its other parameters depend
+    on the source: the pairs (G, T) that are wanted, or one pair with the sum of lower bounds to reach.
+    """
+
+    name: ClassVar[str]
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Run a step."""
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note in the state what a step tried."""
+
 
 SOURCES: dict[str, Source] = {
     source.name: source

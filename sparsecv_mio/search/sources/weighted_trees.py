@@ -15,10 +15,9 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import StepClock
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, HeldOutBounds, Step
+from sparsecv_mio.search.steps import Findings, HeldOutBounds, Step, StepClock
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -239,6 +239,11 @@ class GridState(SearchState):
             self.tried.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tried.tree_tries[g, t]).min()
 
 
+def find_open_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
+    """Return the indices of gammas with pairs that are wanted (G, T) and not done (G,), in descending order."""
+    return [int(g) for g in np.flatnonzero(wanted.any(axis=1) & ~done)[::-1]]
+
+
 class SearchGoal(Protocol):
     """The protocol of a goal of a search, which reads the state (:mod:`sparsecv_mio.search.goals`).
 
