@@ -96,4 +96,4 @@ def unmask(values: Any) -> Any:
     >>> unmask(np.ma.masked_greater([1.0, 5.0], 2.0))
     array([ 1., nan])
     """
-    return values.astype(np.float64).filled(np.nan) if isinstance(values, np.ma.MaskedArray) else values
+    return np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else values

@@ -624,7 +624,9 @@ def check_label_order(folds: object, data: object) -> None:
         Data as for :func:`~sparsecv_mio.search.api.solve`.
     """
     theirs, ours = getattr(folds, "index", None), getattr(data, "index", None)
-    if not (hasattr(theirs, "equals") and hasattr(ours, "equals")) or theirs.equals(ours):
+    if theirs is None or ours is None or not hasattr(theirs, "equals") or not hasattr(ours, "equals"):
+        return
+    if theirs.equals(ours):
         return
     if len(theirs) == len(ours) and theirs.is_unique and ours.is_unique and theirs.isin(ours).all():
         raise BadInput(

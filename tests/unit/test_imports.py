@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "targets": set(),
     "words": {"errors", "targets"},
     "model_space": {"digits", "errors", "targets", "units", "words"},
-    "declared_options": {"errors", "targets", "units", "words", "model_space"},
+    "declared_options": {"errors", "targets", "units", "words", "model_space", "thresholds"},
     "satellites": set(),
     "files": {"errors"},
     "kernels": set(),
