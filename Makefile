@@ -113,7 +113,7 @@ bench: setup
 bench-guard: setup
 	$(BIN)/python scripts/bench/guard.py $(if $(LONG),--long,$(BEFORE))
 
-# By hand: examples are drawn anew each time and counted; a failure prints what reproduces it.
+# By hand: examples are drawn anew each time and counted in build/campaign.jsonl; a failure prints what reproduces it.
 FUZZ_EXAMPLES ?= 1000
 FUZZ_FORGERIES ?= 1000
 FUZZ_SEED ?= 0
