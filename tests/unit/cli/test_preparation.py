@@ -152,3 +152,12 @@ def test_the_page_on_files_shows_the_screen(
     command, _, screen = screen.partition("\n")
     assert run(shlex.split(command.removeprefix("$ sparsecv "))) == 0
     assert capsys.readouterr().out.split() == screen.split()
+
+
+def test_inspect_writes_options_of_solve_as_the_command_line_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("a,b,grade\n" + "".join(f"{k},{k * k % 7},{'xyz'[k % 3]}\n" for k in range(30)))
+    assert run(["inspect", str(tmp_path / "t.csv"), "--target", "grade"]) == 0
+    shown = capsys.readouterr().out
+    assert "--loss logistic" in shown and not re.search(r"\w=[\"\[]", shown)
