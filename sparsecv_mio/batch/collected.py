@@ -13,6 +13,7 @@ from sparsecv_mio.batch.estimators import summarise_record
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, collect_numbers, task_folds, task_rows
 from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.sources import data_source
+from sparsecv_mio.batch.verified_results import VerifiedResults, digest_of_result
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.targets import DEFAULT_LOSS
@@ -42,7 +43,8 @@ def collect(
     level : {"tasks", "pairs", "folds", "sources"}
         Unit of a row.
     check : bool
-        True to verify every record against its data; `verified` is None if there is nothing to verify.
+        True to verify every record against its data; `verified` is None if there is nothing to verify. A record that
+        was verified on this machine before is not verified again, unless its result, data or folds have changed.
     progress : callable, optional
         Function that is called with every outcome.
     every : bool
@@ -62,8 +64,9 @@ def collect(
 
     word = match_keyword(level, LEVELS, "--level")
     rows: list[dict[str, Any]] = []
+    known = VerifiedResults() if check else None
     for outcome in folder.outcomes(every):
-        rows += _rows_of_outcome(outcome, word, check)
+        rows += _rows_of_outcome(outcome, word, known)
         if progress is not None:
             progress(outcome)
     if not rows:
@@ -98,13 +101,16 @@ def _has_mixed_types(values: list[Any]) -> bool:
     return len(kinds) > 1
 
 
-def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
+def _rows_of_outcome(
+    outcome: TaskOutcome, level: str, known: VerifiedResults | None
+) -> Iterable[dict[str, Any]]:  # fmt: skip
+    """Return the rows of an outcome; its record is verified unless `known` is None or has it."""
     settings = {ASKED.get(name, name): _cell_of_setting(value) for name, value in outcome.task["settings"].items()}
     spec = outcome.task["source"]
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
     record = None if outcome.record is None else Record.from_json(outcome.record)
-    verified, failure = (None, "") if record is None or not check else _verify_record(outcome, record)
+    verified, failure = (None, "") if record is None or known is None else _verify_record(outcome, record, known)
     last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
@@ -132,7 +138,7 @@ def _cell_of_setting(value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _verify_record(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
+def _verify_record(outcome: TaskOutcome, record: Record, known: VerifiedResults) -> tuple[bool, str]:
     """Verify a record against its data, read again, and the outcome of the task against the record."""
     from sparsecv_mio.certificate.verify import verify
 
@@ -142,6 +148,9 @@ def _verify_record(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
         folds = task_folds(task, rows.train)
         if record.folds.digest != folds.digest:
             return False, "not verified: the folds of the record differ from those of its task"
+        digest = digest_of_result(outcome, rows.train, folds)
+        if digest in known:
+            return True, ""
         report = verify(record, rows.train)
         held_out = folds if task.settings.get("refit") == "training" else None
         again = collect_numbers(task, rows, summarise_record(record, rows.train, outcome.seconds, held_out))
@@ -152,7 +161,10 @@ def _verify_record(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
     if not report.ok:
         return False, f"not verified: {report.failures[0].field}"
     wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]
-    return not wrong, f"not verified: {wrong[0]} differs from the value of the record" if wrong else ""
+    if wrong:
+        return False, f"not verified: {wrong[0]} differs from the value of the record"
+    known.add(digest)
+    return True, ""
 
 
 def _is_same_value(told: Any, found: Any) -> bool:

@@ -384,6 +384,24 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     return ending.deliver(0, show)
 
 
+@contextmanager
+def _reading_lines(quiet: bool, verify: bool) -> Iterator[Callable[[TaskOutcome], None]]:
+    """Yield the function to call after each result; it counts the results for a line every ten seconds."""
+    from sparsecv_mio.cli.live import print_periodically
+
+    began, counts = time.monotonic(), Counter[str]()
+
+    def line() -> str:
+        verified = f", {counts['record']:,} records verified" if verify else ""
+        return f"sparsecv: {time.monotonic() - began:.0f} s; {counts['result']:,} results read{verified}"
+
+    def count(outcome: TaskOutcome) -> None:
+        counts.update(("result",) if outcome.record is None else ("result", "record"))
+
+    with nullcontext() if quiet else print_periodically(line):
+        yield count
+
+
 COLLECT_CODES = "Exit codes: 0 table written, 1 a record was not verified (see its row), 2 bad input."
 
 
@@ -409,7 +427,8 @@ def collect(
 
     check_format(out)
     place = BatchFolder(folder)
-    frame = make(place, level, verify, every=every)
+    with _reading_lines(quiet, verify) as count:
+        frame = make(place, level, verify, count, every)
     write_table(frame, out)
     wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
     checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())

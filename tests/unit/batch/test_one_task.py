@@ -16,7 +16,9 @@ from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
 from sparsecv_mio.batch.results import read_table, relative, settings_columns, write_table
+from sparsecv_mio.certificate import verify as verify_module
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
+from sparsecv_mio.certificate.checked_fields import VerifyReport
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput
 
@@ -102,6 +104,30 @@ def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_p
         folder.store(outcome)
         table = collect(folder)
         assert bool(table["verified"][0]) == (not message) and message in table["reason"][0], table["reason"][0]
+
+
+def test_a_result_is_verified_once_on_a_machine(
+    done: BatchFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    outcome = next(one for one in done.outcomes() if one.record is not None)
+    folder, calls = BatchFolder(tmp_path / "results"), list[str]()
+    real = verify_module.verify
+
+    def counted(record: Record, *given: Any) -> VerifyReport:
+        calls.append(record.data.fingerprint)
+        return real(record, *given)
+
+    monkeypatch.setattr(verify_module, "verify", counted)
+    folder.store(outcome)
+    for _ in range(2):
+        assert collect(folder)["verified"].tolist() == [True] and len(calls) == 1
+    folder.store(replace(outcome, numbers={**outcome.numbers, "test_error": 0.1}))
+    for times in (2, 3):  # a result that fails is not remembered
+        assert collect(folder)["verified"].tolist() == [False] and len(calls) == times
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    folder.store(outcome)
+    assert collect(folder)["verified"].tolist() == [True] and len(calls) == 4
 
 
 def test_columns_of_numbers_and_words_are_words(done: BatchFolder, tmp_path: Path) -> None:
