@@ -231,7 +231,10 @@ def _value(name: str, text: str) -> Any:
     if name in RANGED and ends is not None:
         low, high = int(ends[1]), int(ends[2])
         if not low <= high < low + MOST_TASKS:
-            raise BadInput(f"--set {name}={text}: give LO:HI with LO not above HI, of at most {MOST_TASKS:,} values")
+            raise BadInput(
+                f"--set {name}={text} is not a valid range; give LO:HI with LO at most HI, and at most "
+                f"{MOST_TASKS:,} values"
+            )
         return list(range(low, high + 1))
     try:
         return tomllib.loads(f"value = {text}")["value"]

@@ -220,7 +220,10 @@ class Counted:
             words += f"; {FIRST_USE}"
         elif self.is_waiting:
             silent = time.monotonic() - self.latest
-            words += f"; no task has ended for {silent:.0f} s, so no estimate (on a first use each process compiles)"
+            words += (
+                f"; no task has ended for {silent:.0f} s, so the remaining time is not estimated (at the first use, "
+                "each process compiles)"
+            )
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 

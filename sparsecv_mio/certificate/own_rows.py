@@ -91,7 +91,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         if not checks.require(
             all(_are_same_rows(own, cells, *rows) for rows in seen),
             place,
-            f"the values of fold {fold + 1} differ from those that its training rows give",
+            f"the values of fold {fold + 1} differ from the values that its training rows give",
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")

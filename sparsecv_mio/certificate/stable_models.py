@@ -251,8 +251,8 @@ def _check_true_interval(
         solved.append(optima)
     low, high = _instability_ends([tied for tied, _ in solved], design.total_weight)
     slack = FOLLOWS_RTOL * high + design.change_noise(np.concatenate(solved[0][0]), high)
-    checks.require(ends[0] <= low + slack, path, f"the lower bound {ends[0]!r} exceeds the true value {low!r}")
-    checks.require(high <= ends[1] + slack, path, f"the upper bound {ends[1]!r} is below the true value {high!r}")
+    checks.require(ends[0] <= low + slack, path, f"the lower bound {ends[0]!r} exceeds the recomputed value {low!r}")
+    checks.require(high <= ends[1] + slack, path, f"the upper bound {ends[1]!r} is below the recomputed value {high!r}")
     if stable is not None and not stable.estimate:
         loose_low, loose_high = _instability_ends([loose for _, loose in solved], design.total_weight)
         largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)

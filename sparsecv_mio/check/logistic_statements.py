@@ -232,7 +232,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     slopes, costs = rows.sign * u, list[int]()
     need(
         u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()),
-        "the slopes of a dual point are not from 0 to 1, or do not balance the two classes",
+        "the slopes of a dual point are not between 0 and 1, or do not balance the two classes",
     )
     for j in columns:
         g, pi = int((slopes * rows.Z[:, j]).sum()), penalty[j]

@@ -74,7 +74,8 @@ class Check:
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
         need(
             [*X.shape, len(y)] == [*size, size[0]],
-            f"the data have {len(y)} rows and {X.shape[1]} features, those of the proof {size[0]} and {size[1]}",
+            f"the data have {len(y)} rows and {X.shape[1]} features, but the data of the proof have {size[0]} and "
+            f"{size[1]}",
         )
         need(
             compute_digest(X, y, data["names"], data["target"]) == data["digest"],
@@ -211,7 +212,7 @@ class Check:
         words += [f"groups of columns that count as one feature: {shown}"] if several else []
         if self.of_loss:
             words.append(
-                f"loss: {head['loss']}, {head['data']['target']!r} 1 against 0; computed in integers in both modes"
+                f"loss: {head['loss']}, {head['data']['target']!r} with classes 1 and 0; computed in integers in both modes"
             )
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
@@ -244,7 +245,7 @@ class Check:
         _proved_interval(claim, low, high, "the claim")
         cells = ", ".join(f"{SAID[by]} {count}" for by, count in self.folds.by.items())
         words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}")
-        words.append(f"bounds on subproblems, several or none for each: {cells}")
+        words.append(f"bounds on subproblems: {cells} (a subproblem has several bounds or none)")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
         words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
         return Proved(words, intervals)

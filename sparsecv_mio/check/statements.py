@@ -511,7 +511,7 @@ class FoldIntervals:
         tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "the number of a tree")[0]]
         need(
             tree.rows == rows and tree.gamma == self.gamma,
-            f"tree {name} is not of the rows and the gamma of the statement that uses it",
+            f"the rows or the gamma of tree {name} differ from those of the statement that uses the tree",
         )
         need(
             tree.first <= self.tau < tree.first + len(tree.above),

@@ -62,8 +62,8 @@ Examples:
 AS_PRINTED = "as-printed"
 BOUNDS_WORDS = ("safe", AS_PRINTED)
 BOUNDS_CODES = (
-    "Exit codes: 0 done, 2 bad input, 3 limit reached and 130 interrupted (bounds found so far printed, all valid; "
-    "the interval of other folds is [0, ?])."
+    "Exit codes: 0 done, 2 bad input, 3 limit reached, 130 interrupted. After 3 and 130 the bounds found so far are "
+    "printed and valid; folds without a bound have the interval [0, ?]."
 )
 FIT_CODES = (
     "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "

@@ -495,7 +495,7 @@ def plan_of_rows(
     left_out = None if left is not None and np.array_equal(left.starts, scored.starts) else left
     listed = len(scored.rows) + (0 if left_out is None else len(left_out.rows))
     if listed > MOST_ROWS:
-        raise BadInput(f"folds {spec!r} list {listed:.1e} rows in all, more than {MOST_ROWS:.0e}: ask for fewer folds")
+        raise BadInput(f"folds {spec!r} contain {listed:.1e} rows in all, more than {MOST_ROWS:.0e}; give fewer folds")
     never = np.ones(n, dtype=bool)
     never[scored.rows] = False
     order = np.concatenate([scored.rows, np.flatnonzero(never)]).astype(np.int64, copy=False)

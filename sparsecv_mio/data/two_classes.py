@@ -104,7 +104,9 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
     wrong = np.flatnonzero((spread > 0.0) & ~((spread >= 1.0 / MOST_SPREAD) & (spread <= MOST_SPREAD)))
     if wrong.size:
         name, by = dataset.names[wrong[0]], float(spread[wrong[0]])
-        raise BadInput(f"column {name!r} varies by {by:g}, too much or too little for {loss} loss; change its unit")
+        raise BadInput(
+            f"column {name!r} varies by {by:g}, which is too much or too little for {loss} loss; change its unit"
+        )
 
 
 def encode_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:

@@ -438,8 +438,10 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
         words = f"CV error of every pair of the grid{excluded}."
         pictures.append(Picture("grid", words, (INCHES, 4.1), partial(record_plots.plot_grid, record)))
         words = "Certified lower bound of every pair, in % above the smallest CV error found. Green pairs are "
-        words += "certified to be worse. Bounds of brown pairs are below that error; pairs whose bound is below it by "
-        words += "at most the gap are excluded too."
+        words += (
+            "certified to be worse. Bounds of brown pairs are below that error; a brown pair is excluded as well if "
+        )
+        words += "its bound is lower by at most the gap."
         pictures.append(Picture("bounds", words, (INCHES, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = (

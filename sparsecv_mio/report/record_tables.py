@@ -472,7 +472,10 @@ def rule_lines(record: records.Record) -> list[str]:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
     if record.least is None:
         return [f"one-standard-error rule (not certified): so far no simpler pair is certified to have {within}"]
-    return [f"one-standard-error rule (not certified): the simplest pair certified so far to have {within}"]
+    return [
+        "one-standard-error rule (not certified): the reported pair is the simplest one certified so far to have "
+        f"{within}"
+    ]
 
 
 def print_model(

@@ -158,7 +158,7 @@ LEVELS_ALONE = "other losses count each level of a factor as one feature; leave 
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
-    "method": "other losses are always searched by joint; leave this option out",
+    "method": "with other losses the search method is always joint; leave this option out",
     "backend": "with another loss, only fit uses solvers",
     "refine": "gamma is refined for squared-error loss only",
     **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),

@@ -107,7 +107,10 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
     assert "8 of 10 tasks done, 0 running" in counted.line()
     assert "running" not in Counted(10, [], None).line()
     counted.latest -= 60.0
-    assert counted.remaining_seconds is None and "no task has ended for 60 s, so no estimate" in counted.line()
+    assert (
+        counted.remaining_seconds is None
+        and "no task has ended for 60 s, so the remaining time is not estimated" in counted.line()
+    )
 
 
 def test_why_no_task_has_ended_yet_is_said() -> None:

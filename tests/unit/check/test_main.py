@@ -217,7 +217,7 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
     other[3, 2] = np.nextafter(other[3, 2], 9.0)
     with pytest.raises(Refused, match="digest"):
         check(str(place), other, data.y)
-    with pytest.raises(Refused, match="the data have 9 rows and 4 features, those of the proof 10 and 4"):
+    with pytest.raises(Refused, match="the data have 9 rows and 4 features, but the data of the proof have 10 and 4"):
         check(str(place), data.X[1:], data.y[1:])
 
 
