@@ -140,7 +140,7 @@ def line(case: Case, exact: bool) -> str:
             slow = f"{seconds(lambda: check(str(place), data.X, data.y, 'exact')):.0f}"
         by_process = commands(case, str(place))
     trees = next(word for word in found.words if word.startswith("trees: "))
-    trees = trees.removesuffix(" leaves cover all supports, every bound holds").removeprefix("trees: ")
+    trees = trees.removesuffix(" leaves cover all supports, and every bound is valid").removeprefix("trees: ")
     return (
         f"| {case.name} | {case.folds} | {len(record.request.gammas)} | {len(record.request.taus)} | {record.status} "
         f"| {solve:.3f} | {proof:.3f} | {proof / solve:.2f} | {fast:.2f} | {fast / solve:.1f} | {slow} | {by_process} "

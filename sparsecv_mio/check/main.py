@@ -212,7 +212,7 @@ class Check:
         words += [f"groups of columns that count as one feature: {shown}"] if several else []
         if self.of_loss:
             words.append(
-                f"loss: {head['loss']}, {head['data']['target']!r} with classes 1 and 0; computed in integers in both modes"
+                f"loss: {head['loss']}, {head['data']['target']!r} is 1 or 0; computed in integers in both modes"
             )
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])

@@ -66,7 +66,7 @@ def test_settings_and_designs_change_and_the_plan_stays() -> None:
     ("change", "message"),
     [
         ("seed", "write NAME=VALUES"),
-        ("seed=5:2", "not above"),
+        ("seed=5:2", "LO at most HI"),
         ("n=5", "no design of the plan has this key"),
         ("seed=0:1000000", "at most 1,000,000 values"),
     ],

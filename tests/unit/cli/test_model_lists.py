@@ -162,7 +162,7 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=30), names=["size, m2", "b", "c"])
     record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
     text = printed(lambda console: print_near_optimal(console, record), 200)
-    assert 'in every model: "size, m2"' in text and "in none: " in text
+    assert 'in every model: "size, m2"' in text and "in no model: " in text
     size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
     request = replace(record.request, time_limit=1e-9)
     empty = replace(record, status="limit", models=(), sizes=(size,), request=request)

@@ -63,13 +63,13 @@ def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
     for command in ("solve", "path", "fit"):
         assert run([command, *ask]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
-        said, check = last.split("; check it: sparsecv ")
+        said, check = last.split("; to check it, run: sparsecv ")
         assert re.fullmatch(rf"proof: {re.escape(str(place))} \(\d+ (kB|bytes)\)", said)
         assert run(shlex.split(check)) == 0
         capsys.readouterr()
     assert run(["fit", *ask, "--json", "-"]) == 0
     told = capsys.readouterr()
-    assert "; check it: " in told.err and json.loads(told.out)
+    assert "; to check it, run: " in told.err and json.loads(told.out)
     assert run(["fit", *ask, "--quiet"]) == 0
     assert "proof: " not in capsys.readouterr().out
 
@@ -184,7 +184,11 @@ def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
         patch.setattr(KeptTrees, "keep", interrupted)
         assert run([*SOLVE, str(place), "--json", str(record)]) == 130
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and f"interrupted, so {place} " in told and "the same command continues from" in told
+    assert (
+        told.count("\n") == 1
+        and f"interrupted and {place} is not written" in told
+        and ("the same command continues from") in told
+    )
     assert record.exists() and unfinished_file(place).exists() and not place.exists()
     other = [word.replace("0.1,1", "0.2,1") for word in SOLVE]
     made.clear()
@@ -477,7 +481,7 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert run(["predict", str(tmp_path / "path.json"), str(PROSTATE_FILE)]) == 2
     assert "holds a model for every size" in capsys.readouterr().err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--out", str(record)]) == 2
-    assert "is also the data; name another file" in capsys.readouterr().err
+    assert "is also the data; give another file name" in capsys.readouterr().err
 
 
 def test_classes_of_held_out_rows_are_called_as_in_the_file(tmp_path: Path) -> None:
@@ -614,7 +618,11 @@ def test_a_row_in_the_place_of_a_totals_line_is_predicted(tmp_path: Path, capsys
     capsys.readouterr()
     assert run(["predict", str(record), str(longer)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 17 and "line 15, although" in printed.err and "line 2, as in" in printed.err
+    assert (
+        printed.out.count("\n") == 17
+        and "line 15 of this file is read as data, although" in printed.err
+        and "line 2, as in" in printed.err
+    )
     assert run(["predict", str(record), str(data)]) == 0
     assert capsys.readouterr().out.count("\n") == 13
 

@@ -97,7 +97,7 @@ def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     error = capsys.readouterr().err
     assert (
         "note: nearly collinear with an earlier column: 'b' of 'a'; the data can hardly distinguish the two" in error
-        and error.count("'c' of") == 1
+        and error.count("'c' duplicates") == 1
     )
 
 
