@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import find_implementation
-from sparsecv_mio.data.cure import KEPT, Made, as_pandas, frame_alike
+from sparsecv_mio.data.frames import as_pandas, read_new_frame
+from sparsecv_mio.data.missing_and_text import KEPT, DatasetParts
 from sparsecv_mio.digits import plural
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.targets import Loss
@@ -137,7 +138,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         return whole
-    rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
+    rows: HasRows | DatasetParts | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (
         learnt.how.na is Missing.DROP
@@ -145,10 +146,10 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         or not set(wanted).issubset(map(str, X.columns))
         or (learnt.how.na.uses_imputation and X[wanted].isna().to_numpy().any())
     ):
-        rows = frame_alike(X, wanted, learnt)  # it has text values or missing cells, as the file had
+        rows = read_new_frame(X, wanted, learnt)  # it has text values or missing cells, as the file had
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
-    if not isinstance(rows, Made) or KEPT not in rows.aux:
+    if not isinstance(rows, DatasetParts) or KEPT not in rows.aux:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
     whole[rows.aux[KEPT]] = numbers

@@ -23,8 +23,11 @@ from sparsecv_mio.arrays import (
     row_chunks,
     unmask,
 )
-from sparsecv_mio.data.cure import KEPT, as_pandas, check_finite, frame_numbers, read_frame
-from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
+from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.columns import check_finite
+from sparsecv_mio.data.frames import as_pandas, frame_numbers, read_frame
+from sparsecv_mio.data.missing_and_text import KEPT
+from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:

@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, BoolArray, FloatArray
+from sparsecv_mio.arrays import ArrowTable, BoolArray, FloatArray
 from sparsecv_mio.data import text_tables
-from sparsecv_mio.data.cure import NO_TARGET, RawColumn, RawTable, impute_and_encode, raw_table, read_alike
+from sparsecv_mio.data.column_choice import Selection, Wanted
+from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, read_texts
 from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
-from sparsecv_mio.data.reading_options import (
-    OF_CELLS,
-    STRICT,
-    Applied,
-    Reading,
-    Selection,
-    Wanted,
-)
+from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
+from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
+from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.data.text_tables import TEXT
 from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 from sparsecv_mio.declared_options import keywords_are
@@ -40,25 +36,33 @@ FEATHER = (".feather", ".arrow", ".ipc")
 SUFFIXES = (".parquet", *FEATHER)
 
 
-def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
-    """Return the data of a columnar file, read a few columns of a block of rows at a time.
-
-    Notes
-    -----
-    Peak memory is X plus one column or 32 MB, whichever is larger.
-    """
-    import pyarrow as pa
-
+def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> RawTable:
+    """Return the columns of a columnar file, read one at a time; peak memory is the numbers plus one column."""
     with _open_columnar(path, wanted) as (file, chosen):
-        words = chosen.target is not None and not text_tables.is_numeric(file.schema.field(chosen.goal).type)
-        durations = any(pa.types.is_duration(file.schema.field(chosen.header[j]).type) for j in chosen.numeric)
-        if how.decimal != "." or (wanted.two_words and words) or durations:
-            return assemble(*impute_and_encode(_raw(file, chosen, how), how, wanted))
-        try:
-            return _all_numbers(file, chosen)
-        except BadInput:
-            impute_and_encode(_raw(file, chosen, how), how, wanted)  # names all bad columns
-            raise
+
+        def read(name: str) -> Any:
+            return file.to_table(columns=[name], use_threads=False)[name]
+
+        aux = {name: text_tables.ids(read(name)) for name in (chosen.header[j] for j in chosen.aux)}
+        return build_table(
+            lambda name: _read_column(name, read(name), how), chosen.names, chosen.goal, file.count_rows(), aux,
+            _declared_orders(file, chosen),
+        )  # fmt: skip
+
+
+def _read_column(name: str, column: Any, how: Reading) -> RawColumn:
+    """Return an Arrow column."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if text_tables.is_numeric(column.type):
+        numbers = column.cast(pa.float64(), safe=pa.types.is_decimal(column.type))
+        values = to_numpy(compute.fill_null(numbers, float("nan")))
+        return RawColumn.from_numbers(name, values, how)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = pa.concat_arrays(column.cast(pa.string()).chunks) if column.num_chunks else pa.array([], pa.string())
+        return read_texts([name], texts, how)[0].with_durations().with_number_codes(how)
+    return RawColumn.from_cells(name, column.to_pylist(), how)
 
 
 @contextmanager
@@ -91,32 +95,6 @@ def _header(path: Path, feather: bool) -> list[str]:
     return list(schema.names)
 
 
-def _all_numbers(file: Any, chosen: Selection) -> Dataset:
-    import pyarrow as pa
-
-    header, rows = chosen.header, file.count_rows()
-    for j in chosen.numeric:
-        _check_type(header[j], file.schema.field(header[j]).type)
-    columns, names = text_tables.FilledColumns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
-    step = max(1, BLOCK_NUMBERS // max(1, rows))
-    for first in range(0, len(names), step):
-        start = 0
-        for batch in file.to_batches(columns=names[first : first + step], use_threads=False, batch_readahead=0):
-            columns.add_block(pa.Table.from_batches([batch]), start)
-            start += batch.num_rows
-    return columns.dataset(rows)
-
-
-def _raw(file: Any, chosen: Selection, how: Reading) -> RawTable:
-    def column(name: str) -> RawColumn:
-        return text_tables.raw_column(name, file.to_table(columns=[name], use_threads=False)[name], how)
-
-    header = [chosen.header[j] for j in chosen.aux]
-    aux_table = file.to_table(columns=header, use_threads=False)
-    aux = {name: np.array(aux_table[name].to_pylist(), dtype=object) for name in header}
-    return raw_table(chosen.names, chosen.goal, column, aux, _declared_orders(file, chosen))
-
-
 def _declared_orders(file: Any, chosen: Selection) -> dict[str, list[Any]]:
     """Return the values of each ordered category in a file, from the lowest to the highest."""
     import pyarrow as pa
@@ -125,11 +103,6 @@ def _declared_orders(file: Any, chosen: Selection) -> dict[str, list[Any]]:
     ordered = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind) and kind.ordered]
     columns = {name: file.to_table(columns=[name], use_threads=False)[name].unify_dictionaries() for name in ordered}
     return {name: column.chunk(0).dictionary.to_pylist() for name, column in columns.items() if column.num_chunks}
-
-
-def _check_type(name: str, kind: Any) -> None:
-    if not text_tables.is_numeric(kind):
-        raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
 
 
 def read_npz(path: Path, wanted: Wanted) -> Dataset:
@@ -423,6 +396,8 @@ def read_rows(
         Path of a file as for :func:`read_dataset`.
     features : sequence of str
         Names of features.
+    target : str
+        Name of the target.
     learnt : Applied, optional
         Preprocessing of the rows that the model was fitted to, which is applied to the new rows.
     id : str, optional
@@ -449,26 +424,17 @@ def read_rows(
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
         return _read_new_rows(path, wanted, how, learnt, id)
-    parts = lines.split(",")
-
-    def read_without(count: int) -> NewRows:
-        """Return the rows without the first parts of the lines."""
-        skipped, kept = ",".join(parts[:count]), ",".join(parts[count:])
-        options = replace(how, skip_lines=skipped or None)
-        rows = _read_new_rows(path, wanted, options, replace(learnt, how=options), id)
-        return rows._replace(skipped_lines=skipped, read_lines=kept)
-
-    try:
-        return read_without(0)
-    except BadInput as error:
-        reason = error
+    parts, failures = lines.split(","), list[BadInput]()
     has_same_end = how.skipped_lines[-1].stop - 1 == _count_lines(path)
-    for count in range(1, 1 if has_same_end else len(parts)):
-        with suppress(BadInput):
-            return read_without(count)
-    if not _has_columns(path, wanted, how):
-        raise reason
-    return read_without(len(parts))
+    for count in (0, len(parts)) if has_same_end else range(len(parts) + 1):
+        options = replace(how, skip_lines=",".join(parts[:count]) or None)
+        try:
+            rows = _read_new_rows(path, wanted, options, replace(learnt, how=options), id)
+        except BadInput as error:
+            failures.append(error)
+            continue
+        return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:]))
+    raise failures[0]
 
 
 def _count_lines(path: str | Path) -> int:
@@ -476,15 +442,6 @@ def _count_lines(path: str | Path) -> int:
     with suppress(OSError), open(path, "rb") as stream:
         return max((number for number, line in enumerate(stream, start=1) if line.strip()), default=0)
     return 0
-
-
-def _has_columns(path: str | Path, wanted: Wanted, how: Reading) -> bool:
-    """Return True if a file has the requested columns under these options."""
-    try:
-        read_raw(path, wanted, how)
-    except BadInput:
-        return False
-    return True
 
 
 def _read_new_rows(
@@ -507,8 +464,12 @@ def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Ap
 
     Parameters
     ----------
+    path : str or Path
+        Path of the file.
     wanted : Wanted
         Selected columns.
+    how : Reading
+        Reading options.
     learnt : Applied, optional
         Preprocessing of other rows, which is applied to these rows.
 
@@ -517,30 +478,35 @@ def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Ap
     BadInput
         As :func:`read_dataset`.
     """
-    with _regular(path) as file:
-        if learnt is not None:
-            table = _raw_by_kind(file, wanted, how)
-            text_tables.check_new_number_format(table.marks, file, wanted, how)
-            return assemble(*read_alike(table, learnt))
-        if how.allows_nonnumeric_cells:
-            return assemble(*impute_and_encode(_raw_by_kind(file, wanted, how), how, wanted))
-        kind = _known_kind(file, how)
-        if kind in MATRICES:
-            return MATRICES[kind](file, wanted)
-        text = kind in TEXT
-        data = text_tables.read_text_table(file, wanted, kind, how) if text else read_columnar(file, wanted, how)
-        return (
-            replace(data, reading=Applied(how, data.names)) if data.reading is None and how.changed_options() else data
-        )
+    table = read_raw(path, wanted, how)
+    if not wanted.needed and how.number_format == POINT:
+        ambiguous = describe_ambiguous(table.evidence, POINT, are_new=True)
+        check_ambiguous({} if ambiguous and _has_settled_column(path, wanted, how) else ambiguous)
+    if learnt is None:
+        return assemble(*impute_and_encode(table, how, wanted))
+    return assemble(*apply_to_new_rows(table, learnt))
+
+
+def _has_settled_column(path: str | Path, wanted: Wanted, how: Reading) -> bool:
+    """Return True if a column of the file, which the model may not need, shows that the decimal mark is one."""
+    try:
+        table = read_raw(path, replace(wanted, target="", features=None, aux=()), how)
+    except BadInput:  # a column without a name, for example
+        return False
+    return any(evidence.is_settled for evidence in table.evidence.values())
 
 
 def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
-    """Return the unchecked columns of a data file.
+    """Return the columns of a data file before any treatment.
 
     Parameters
     ----------
+    path : str or Path
+        Path of the file.
     wanted : Wanted
         Selected columns.
+    how : Reading
+        Reading options.
 
     Raises
     ------
@@ -548,21 +514,14 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
         As for :func:`read_dataset`, except that cells need not be numbers.
     """
     with _regular(path) as file:
-        return _raw_by_kind(file, wanted, how)
-
-
-def _raw_by_kind(file: Path, wanted: Wanted, how: Reading) -> RawTable:
-    kind = _known_kind(file, how)
-    if kind in TEXT:
-        return text_tables.read_raw_table(file, wanted, kind, how)
-    if kind in SUFFIXES:
-        with _open_columnar(file, wanted) as (opened, chosen):
-            return _raw(opened, chosen, how)
-    data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
-    columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
-    return raw_table(
-        data.names, data.target, lambda name: RawColumn.from_cells(name, columns[name].tolist(), how), dict(data.aux)
-    )
+        kind = _known_kind(file, how)
+        if kind in TEXT:
+            return text_tables.read_text_table(file, wanted, kind, how)
+        if kind in SUFFIXES:
+            return read_columnar(file, wanted, how)
+        data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
+        features = [RawColumn.from_numbers(name, data.X[:, j], how) for j, name in enumerate(data.names)]
+        return RawTable(features, RawColumn.from_numbers(data.target, data.y, how), dict(data.aux), X=data.X)
 
 
 @contextmanager

@@ -1,256 +1,21 @@
-"""Options for reading a table: number format, treatment of cells, and choice of columns.
-
-A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1,078` is
-1078 if the comma groups digits and 1.078 if it is the decimal mark. The format of a column is inferred from all of its
-cells. If both formats can read every cell of a column, an error states both numbers and the options for each.
-"""
+"""Options for reading a table, and the preprocessing that they lead to."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any
 
 from sparsecv_mio.data.dates import date_features, parse_date_parts
-from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, quoted_name
+from sparsecv_mio.data.number_format import NONE, SAME, WORDS, NumberFormat, parse_texts
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.words import Encode, Missing
-
-NONE = "none"  # keyword: digits are not grouped, even if the file looks like it
-SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks with the same meaning
-WORDS = {" ": "space", "'": "apostrophe"}
-
-_NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
-_OTHER_NUMBER = r"\d+(?:,\d+)+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d*)?|\d\d?(?::\d\d){1,2}(?:[.,]\d+)?(?: ?[aApP][mM])?"
-_SIGN = r"[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd%()\u2212-]|USD|EUR|GBP|CHF|JPY|\s"
-BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
-DECORATED = re.compile(rf"(?:[<>\u2264\u2265~=+\u2013]|{_SIGN})*(?:{_NUMBER}|{_OTHER_NUMBER})(?:{_SIGN})*")
-DATE = re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?")
-
-
-class Way(NamedTuple):
-    """A number format: the decimal mark, and the mark that groups digits by three, if there is one."""
-
-    decimal: str
-    thousands: str | None
-
-    @property
-    def has_groups(self) -> bool:
-        """True if a mark groups digits."""
-        return self.thousands not in (None, NONE)
-
-    def changed_keywords(self, now: Way) -> str:
-        """Return the keywords that request this format instead of another one."""
-        changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
-        if self.thousands != now.thousands:
-            mark = self.thousands or NONE
-            changed.append(f'thousands="{WORDS.get(mark, mark)}"')
-        return " and ".join(changed)
-
-
-POINT = Way(".", None)
-WAYS = (
-    POINT, Way(",", None), Way(".", ","), Way(",", "."), Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
-)  # fmt: skip
-
-
-@cache
-def _grouped_digits_pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    mark, point = re.escape(SAME.get(thousands, thousands)), re.escape(decimal)
-    return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}(?:[{mark}]\d{{3}})+(?:{point}\d*)?\s*", re.ASCII)
-
-
-def parse_number(text: str, decimal: str = ".", thousands: str | None = None) -> float:
-    """Return a decimal number; raise ValueError for other text, including Python spellings such as 1_000.
-
-    Parameters
-    ----------
-    decimal : str
-        Decimal mark.
-    thousands : str, optional
-        Mark that groups digits by three.
-
-    Examples
-    --------
-    >>> parse_number(" 1e-3"), parse_number("1,5", ","), parse_number("12.078,5", ",", ".")
-    (0.001, 1.5, 12078.5)
-    """
-    if thousands is not None and thousands != NONE and _grouped_digits_pattern(decimal, thousands).fullmatch(text):
-        for mark in SAME.get(thousands, thousands):
-            text = text.strip().replace(mark, "")
-    if "_" in text or not text.isascii():
-        raise ValueError(text)
-    if decimal != ".":
-        if "." in text:
-            raise ValueError(text)
-        text = text.replace(decimal, ".")
-    return float(text)
-
-
-def is_number(text: str, way: Way) -> bool:
-    """Return True if a text is a number in the given format."""
-    try:
-        parse_number(text, *way)
-    except ValueError:
-        return False
-    return True
-
-
-def describe_unreadable_text(text: str) -> str:
-    """Return a description of a text that is neither a word nor a plain number, with advice; empty for a word.
-
-    Examples
-    --------
-    >>> describe_unreadable_text("22%"), describe_unreadable_text("1st")
-    ('numbers with signs or other separators: write plain numbers, such as -1234.5', '')
-    """
-    if DATE.fullmatch(text.strip()):
-        return 'dates: convert them to numbers of days with dates="days"'
-    is_decorated = DECORATED.fullmatch(text.strip())
-    return "numbers with signs or other separators: write plain numbers, such as -1234.5" if is_decorated else ""
-
-
-def possible_formats(texts: Iterable[str], now: Way, is_decimal_sure: bool = False) -> list[Way]:
-    """Return the formats in which all texts are numbers: none, one, or two that read different numbers.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        Texts that are not numbers now; a text without a digit is no number in any format and is left out.
-    now : Way
-        Format in which they are read; a given thousands separator admits no other formats.
-    is_decimal_sure : bool
-        True if other numbers of the table show that the decimal mark is one.
-
-    Examples
-    --------
-    >>> possible_formats(["1,5", "k.A."], POINT), possible_formats(["1,078"], POINT)
-    ([Way(decimal=',', thousands=None)], [Way(decimal=',', thousands=None), Way(decimal='.', thousands=',')])
-    """
-    spelled = [text for text in texts if any(map(str.isdigit, text))]
-    fitting = [
-        way for way in {None: WAYS, NONE: WAYS[:2]}.get(now.thousands, ())
-        if (not is_decimal_sure or way.decimal == now.decimal)
-        and spelled and all(is_number(text, way) for text in spelled)
-    ]  # fmt: skip
-    values = [parse_number(spelled[0], *way) for way in fitting]
-    return fitting[:1] + [way for way, value in zip(fitting, values, strict=True) if value != values[0]][:1]
-
-
-def describe_readings(text: str, now: Way, ways: Sequence[Way]) -> str:
-    """Return the numbers that a text is in two formats, with the keywords for each, from the larger number on.
-
-    Examples
-    --------
-    >>> describe_readings("1.078", POINT, [POINT, Way(",", ".")])
-    '1078 with decimal="," and thousands="." and 1.078 with thousands="none"; give the options that apply'
-    """
-    read = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
-    options = [way.changed_keywords(now if way.thousands else now._replace(thousands=NONE)) for _, way in read]
-    each = [f"{value:.10g} with {keywords}" for (value, _), keywords in zip(read, options, strict=True)]
-    return f"{' and '.join(each)}; give the options that apply"
-
-
-class Marks(NamedTuple):
-    """Evidence in the numbers of a column that the decimal mark is one.
-
-    `grouped` is the first number whose mark could also group digits, such as `1.078`, and `row` its row from 1. `plain`
-    and `large` state whether another cell is a nonzero integer without a mark, and one of at least four digits. `proof`
-    states that a cell shows the mark to be a decimal mark: `1.07`, `0.576`.
-    """
-
-    way: Way
-    grouped: str = ""
-    row: int = 0
-    plain: bool = False
-    large: bool = False
-    proof: bool = False
-
-    @classmethod
-    def from_texts(cls, numbers: Mapping[str, int], way: Way) -> Marks:
-        """Return the evidence in texts that are numbers, each with the first row that holds it."""
-        group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
-        marked = [text for text in numbers if way.decimal in text]
-        grouped = next(filter(group.fullmatch, marked), "")
-        digits = [text.strip().lstrip("+-").lstrip("0") for text in numbers]
-        longest = max((len(text) for text in digits if text.isdigit()), default=0)
-        proof = not all(map(group.fullmatch, marked))
-        return cls(way, grouped.strip(), numbers.get(grouped, 0), longest > 0, longest > 3, proof)
-
-    def is_ambiguous(self, evident: bool, semicolons: bool) -> bool:
-        """Return True if the decimal mark may group digits.
-
-        Parameters
-        ----------
-        evident : bool
-            True if other columns show that it does not. A decimal comma next to integers, as in `1,078` and `576`, is
-            still ambiguous: in the wrong format some cells would be too small by a factor of 1,000.
-        semicolons : bool
-            True if cells are separated by semicolons, as is usual with decimal commas; then points in every row are
-            ambiguous as well. Otherwise points are ambiguous only next to integers, none of which has four digits.
-        """
-        if self.way.thousands is not None or not self.grouped or self.proof:
-            return False
-        if self.way.decimal == ".":
-            return (self.plain or semicolons) and not self.large and not evident
-        return self.plain or not evident
-
-
-def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
-    """Return a description of each column whose numbers are ambiguous, by name.
-
-    Parameters
-    ----------
-    sep : str, optional
-        Separator of the cells, if it was given.
-    """
-    evident = any(marks.proof for marks in columns.values())
-    sentences = dict[str, str]()
-    for name, marks in columns.items():
-        if marks.is_ambiguous(evident, sep == ";"):
-            mark = marks.way.decimal
-            ways = Way(mark, None), Way("," if mark == "." else ".", mark)
-            numbers = describe_readings(marks.grouped, marks.way, ways)
-            sentences[name] = f"{marks.grouped!r} in row {marks.row} is {numbers}"
-    return sentences
-
-
-def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
-    """Raise `BadInput` that names the columns with ambiguous numbers, and the keywords for each format.
-
-    Parameters
-    ----------
-    sep : str, optional
-        Separator of the cells, if it was given.
-    """
-    if sentences := doubts(columns, sep):
-        named = abbreviate_list([repr(name) for name in sentences])
-        raise BadInput(f"{plural(len(sentences), 'column')} {named}: {next(iter(sentences.values()))}")
-
-
-def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
-    """Return a note on the other numbers that a file may hold if every point has three digits after it.
-
-    In such a file nothing shows whether points group digits; they are read as decimal marks, and this note is added.
-    """
-    names = [name for name, marks in columns.items() if marks.grouped and not marks.plain]
-    if not names or any(marks.proof or marks.way != POINT for marks in columns.values()):
-        return ()
-    text, named = columns[names[0]].grouped, abbreviate_list(list(map(repr, names)))
-    return (
-        f"{plural(len(names), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
-        f"number; if it is {text.replace('.', '')}, give --decimal , --thousands . (decimal, thousands in Python)",
-    )
-
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 DECIMAL_MARKS = {"comma": ",", "point": "."}
@@ -260,17 +25,9 @@ YES_AND_NO = (
     *OPPOSITES, ("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("nei", "ja"), ("non", "oui"), ("no", "si"), ("no", "sí"),
     ("no", "sì"), ("não", "sim"), ("nao", "sim"), ("nie", "tak"), ("ne", "ano"), ("ei", "kyllä"),
 )  # fmt: skip
-OF_CELLS = (
-    "decimal",
-    "na",
-    "na_indicator",
-    "na_values",
-    "keep_default_na",
-    "encode",
-    "order",
-    "dates",
-    "thousands",
-)  # options that also apply to frames
+OF_CELLS = (  # options that also apply to frames
+    "decimal", "thousands", "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "dates",
+)  # fmt: skip
 MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # level of missing cells in a text column
 
@@ -359,36 +116,26 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
-        values: dict[str, Any] = {declared_field.name: declared_field.default for declared_field in fields(cls)}
-        values.update(words)
+        values: dict[str, Any] = {declared.name: declared.default for declared in fields(cls)} | words
         _check_kinds(values)
-        comment, encoding = values["comment"], values["encoding"]
-        between, decimal = _separator_and_decimal(values["sep"], values["decimal"])
+        comment, index_col, na = values["comment"], values["index_col"], parse_keyword(Missing, values["na"], "na")
+        sep, decimal = _separator_and_decimal(values["sep"], values["decimal"])
         if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
             raise BadInput(f"comment: {comment!r} cannot begin a comment; give one character, such as #")
         try:
-            codecs.lookup(encoding)
+            codecs.lookup(values["encoding"])
         except (LookupError, ValueError):
-            raise BadInput(f"encoding: {encoding!r} is unknown; use for example latin-1, cp1252 or utf-16") from None
-        index = None if values["index_col"] is None else str(values["index_col"])
-        missing, words_as = (
-            parse_keyword(Missing, values["na"], "na"),
-            parse_keyword(Encode, values["encode"], "encode"),
-        )
-        if values["na_indicator"] and not missing.uses_imputation:
-            raise BadInput(f"na_indicator: requires na mean or median; with {missing} no value is imputed")
-        groups, nothing = _thousands(values["thousands"], decimal), _absent_words(values["na_values"])
-        return cls(
-            between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
-            values["keep_default_na"], values["na_indicator"], _orders(values["order"]),
-            _line_numbers(values["skip_lines"]), parse_date_parts(values["dates"] or ()),
-        )  # fmt: skip
-
-    @property
-    def allows_nonnumeric_cells(self) -> bool:
-        """True if cells that are not plain numbers are allowed."""
-        encodes = self.encode is not Encode.ERROR or bool(self.order)
-        return self.na is not Missing.ERROR or encodes or self.way.has_groups or bool(self.na_values or self.dates)
+            wrong = values["encoding"]
+            raise BadInput(f"encoding: {wrong!r} is unknown; use for example latin-1, cp1252 or utf-16") from None
+        if values["na_indicator"] and not na.uses_imputation:
+            raise BadInput(f"na_indicator: requires na mean or median; with {na} no value is imputed")
+        checked = {
+            "sep": sep, "decimal": decimal, "thousands": _thousands(values["thousands"], decimal), "na": na,
+            "encode": parse_keyword(Encode, values["encode"], "encode"), "na_values": _codes(values["na_values"]),
+            "index_col": None if index_col is None else str(index_col), "order": _orders(values["order"]),
+            "skip_lines": _line_numbers(values["skip_lines"]), "dates": parse_date_parts(values["dates"] or ()),
+        }  # fmt: skip
+        return cls(**values | checked)
 
     @property
     def orders(self) -> dict[str, tuple[str, ...]]:
@@ -410,14 +157,21 @@ class Reading:
         return replace(self, order=tuple({**orders, **self.orders}.items())) if self.encode is Encode.ORDINAL else self
 
     @cached_property
-    def absent(self) -> tuple[frozenset[str], frozenset[float]]:
-        """Additional missing-value codes: words in lower case, and numbers."""
-        return frozenset(word.strip().lower() for word in self.na_values), frozenset(_read_numbers(self.na_values))
+    def missing_words(self) -> frozenset[str]:
+        """Additional missing-value codes in lower case."""
+        return frozenset(word.lower() for word in self.na_values)
+
+    @cached_property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """Additional missing-value codes that are numbers."""
+        return (
+            tuple(value for value in parse_texts(self.na_values).tolist() if value == value) if self.na_values else ()
+        )
 
     @property
-    def way(self) -> Way:
+    def number_format(self) -> NumberFormat:
         """Number format."""
-        return Way(self.decimal, self.thousands)
+        return NumberFormat(self.decimal, self.thousands)
 
     @property
     def needs_rewriting(self) -> bool:
@@ -454,12 +208,6 @@ class Reading:
         return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
 
 
-def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
-    for text in texts:
-        with suppress(ValueError):
-            yield parse_number(text)
-
-
 def _separator_and_decimal(sep: str | None, decimal: str) -> tuple[str | None, str]:
     """Return the separator (None for the default) and the decimal mark, after checking both."""
     decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
@@ -492,9 +240,9 @@ def _thousands(given: str | None, decimal: str) -> str | None:
     """Return the mark that groups digits, from its keyword or any of its forms."""
     if given is None:
         return None
-    marks = {"comma": ",", "point": ".", "dot": ".", NONE: NONE} | {word: mark for mark, word in WORDS.items()}
     forms = {form: mark for mark, several in SAME.items() for form in several}
-    mark = marks.get(given.strip().lower(), forms.get(given, given))
+    marks = {"comma": ",", "point": ".", "dot": "."} | {word: mark for mark, word in WORDS.items()} | forms
+    mark = marks.get(given.strip().lower() or given, given)
     if mark not in (",", ".", NONE, *WORDS):
         raise BadInput(
             f"thousands: {given!r} is not a thousands separator; use comma, point, space, apostrophe or none"
@@ -507,7 +255,7 @@ def _thousands(given: str | None, decimal: str) -> str | None:
     return mark
 
 
-def _absent_words(given: Any) -> tuple[str, ...]:
+def _codes(given: Any) -> tuple[str, ...]:
     """Return missing-value codes as texts."""
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
@@ -684,215 +432,3 @@ def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[s
     if encode is Encode.ORDINAL or tuple(levels) in OPPOSITES:
         return (column,)
     return tuple(f"{column}={level}" for level in (levels[1:] if len(levels) == 2 else levels))
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The columns that the user requests, before the header is known."""
-
-    target: str | int
-    features: Sequence[str] | None
-    drop: Sequence[str] | None
-    aux: tuple[str, ...]
-    needed: bool = True  # True if the data must have the target
-    index: str | None = None  # a column that only numbers the rows
-    two_words: bool | None = False  # True if the target may hold two text values, None if the caller has no loss
-    sure: bool = False  # True if the number format is known, as for a second read
-    role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
-
-    @property
-    def classes_by(self) -> str:
-        """Keyword that makes a target of two text values two classes."""
-        return "two_words=True" if self.two_words is None else 'loss="logistic"'
-
-    @property
-    def has_fixed_options(self) -> bool:
-        """True if the options are those of a record, for its data or new rows, so no others can be proposed."""
-        return self.sure or not self.needed
-
-    def select_columns(self, header: Sequence[str], void: Collection[int] = ()) -> Selection:
-        """Return the positions of the requested columns in a header.
-
-        Parameters
-        ----------
-        header : sequence of str
-            Names of the columns.
-        void : collection of int
-            Positions of columns that have neither a name nor values; they are left out.
-
-        Raises
-        ------
-        BadInput
-            If a name is missing, unknown or given twice, or a column has two uses.
-
-        Examples
-        --------
-        >>> Wanted("y", None, ["b"], ("g",)).select_columns(["a", "b", "g", "y"]).names
-        ('a',)
-        """
-        features, drop = _words(self.features, "features"), _words(self.drop, "drop")
-        names, no_features = self._complete_names(header, void)
-        if no_features and features is None:
-            drop = list(dict.fromkeys([*(drop or ()), *no_features]))
-        if self.has_fixed_options and features is not None:  # names of a record are never positions
-            if self.needed:
-                _position(names, str(self.target), "target")
-            _check_there(features, names)
-        _check_header(names)
-        goal = _target(names, self.target) if self.needed or self.target in names else None
-        extra = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
-        if goal in extra:
-            raise BadInput(
-                f"column {names[goal or 0]!r} is the target and cannot give folds, weights, exposures or ids too: "
-                "use another"
-            )
-        _check_choice(features, drop)
-        places = _feature_positions(names, goal, extra if self.needed else (), features, drop)
-        if not places:
-            raise BadInput("no feature is left; keep at least one column in addition to the target")
-        return Selection(names, goal, tuple(sorted(places)), extra)
-
-    def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:
-        """Return the names of all columns, and the columns that are no features: void ones and the index."""
-        names = tuple(f"(column {j + 1})" if j in void else name for j, name in enumerate(header))
-        no_features = [names[j] for j in void]
-        if self.index is not None:  # it may have no name
-            place = _column(names, self.index, "index column")
-            names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
-            no_features.append(names[place])
-        return names, no_features
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Positions in a header: the target, if any, the features in file order, and the auxiliary columns by name."""
-
-    header: tuple[str, ...]
-    target: int | None
-    features: tuple[int, ...]
-    aux: tuple[int, ...]
-
-    @property
-    def goal(self) -> str:
-        """Name of the target, empty if there is none."""
-        return "" if self.target is None else self.header[self.target]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Feature names."""
-        return tuple(self.header[j] for j in self.features)
-
-    @property
-    def numeric(self) -> tuple[int, ...]:
-        """Positions of every column that must hold numbers: the features, then the target."""
-        return self.features if self.target is None else (*self.features, self.target)
-
-
-def _feature_positions(
-    names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
-    features: Sequence[str] | None, drop: Sequence[str] | None,
-) -> set[int]:  # fmt: skip
-    """Return the positions of the features, from the columns to keep or to drop."""
-    if features is None:
-        gone = {_column(names, name, "dropped column") for name in drop or ()}
-        if goal in gone:
-            raise BadInput(
-                f"column {names[goal]!r} is the target and cannot be dropped; remove it from the dropped columns"
-            )
-        return set(range(len(names))) - gone - {goal, *extra}
-    chosen = _positions(names, features)
-    if goal in chosen:
-        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature; remove it from the features")
-    for j in chosen.intersection(extra):
-        uses = "gives folds, weights, exposures or ids and cannot be a feature"
-        raise BadInput(f"column {names[j]!r} {uses}; remove it from the features")
-    return chosen
-
-
-def _check_header(names: tuple[str, ...]) -> None:
-    for j, name in enumerate(names):
-        if not name:
-            raise BadInput(
-                f"column {j + 1} has no name; name it in the header, or drop it with index_col={j} if it only "
-                "numbers the rows"
-            )
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise BadInput(f"column name {twice[0]!r} is in the header more than once; give every column a different name")
-
-
-def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
-    """Return names or positions of columns as a list of texts; a single value is allowed."""
-    if given is None:
-        return None
-    several = [given] if isinstance(given, str | Integral) else given
-    if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
-        raise BadInput(f"{option}: {given!r} is not a list of column names or positions")
-    return [str(name) for name in several]
-
-
-def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
-    if features is not None and drop is not None:
-        raise BadInput("features and drop were both given; use one of the two")
-    _check_repeats(features, "features")
-    _check_repeats(drop, "drop")
-
-
-def _check_repeats(given: Sequence[str] | None, option: str) -> None:
-    twice = [name for name, count in Counter(given or ()).items() if count > 1]
-    if twice:
-        raise BadInput(f"column {twice[0]!r} is listed twice in {option}; list it once")
-
-
-def _target(names: tuple[str, ...], target: str | int) -> int:
-    word = str(target).strip()
-    if not word:
-        raise BadInput(f"the target is missing; give one of {_list_names(names)}")
-    return _column(names, word, "target")
-
-
-def _column(names: tuple[str, ...], given: str, role: str) -> int:
-    """Return the position of a column given by name or, if no column has that name, by position."""
-    word = str(given).strip()
-    if word in names:
-        return names.index(word)
-    if word.isascii() and word.isdigit():
-        if len(word) < 10 and int(word) < len(names):
-            return int(word)
-        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}")
-    return _position(names, word, role)
-
-
-def _position(names: tuple[str, ...], name: str, role: str) -> int:
-    if name not in names:
-        if all(item.strip() in names for item in name.split(",")):
-            raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
-        near = did_you_mean(name, names)
-        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")
-    return names.index(name)
-
-
-def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
-    missing = [name for name in features if name not in names and not name.strip().isdigit()]
-    if len(missing) > 1:
-        _check_there(missing, names)
-    return {_column(names, name, "feature") for name in features}
-
-
-def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Raise `BadInput` that names the features that are not columns of the data."""
-    header = set(names)
-    missing = [name for name in wanted if name not in header]
-    if len(missing) == 1:
-        _position(tuple(names), missing[0], "feature")
-    if missing:
-        named = abbreviate_list([repr(name) for name in missing])
-        raise BadInput(f"features {named} are not in the data; the columns are {_list_names(tuple(names))}")
-
-
-def _list_names(names: tuple[str, ...]) -> str:
-    """Return names for a message; a long list has the first names and the last, which is often the target."""
-    if len(names) <= MOST_NAMED:
-        return ", ".join(map(quoted_name, names))
-    first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])
-    return f"{first}, ..., {last} ({len(names)} in all)"

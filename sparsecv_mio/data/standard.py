@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, exact_product, row_chunks
-from sparsecv_mio.data.cure import stand_in_notes
+from sparsecv_mio.data.columns import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.errors import BadInput, parse_keyword

@@ -15,44 +15,27 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.cell_errors import find_faults
+from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.columns import RawColumn, RawTable, find_code, is_unreadable
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
-from sparsecv_mio.data.cure import (
-    NINES,
-    SURE_LEVELS,
-    RawColumn,
-    RawTable,
-    Subjects,
-    absent_note,
-    describe_codes,
-    find_code,
-    find_subjects,
-    is_name_like,
-    may_be_codes,
-    numbered_dates,
-    numbers_rows,
-    quote_names,
-    rows_of_sums,
-    rows_without_data,
-    skipped_lines,
-)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dates import DAYS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
-from sparsecv_mio.data.readers import read_raw, read_with_options
-from sparsecv_mio.data.reading_options import (
-    ABSENT,
-    WORDS,
-    Reading,
-    Wanted,
-    both_readings,
-    describe_readings,
-    doubts,
-    feature_names,
-    order_text,
-    possible_formats,
+from sparsecv_mio.data.missing_and_text import (
+    describe_absent_level,
+    describe_codes,
+    number_dates,
+    rows_of_sums,
+    rows_without_data,
+    skipped_lines,
 )
+from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_formats
+from sparsecv_mio.data.readers import read_raw, read_with_options
+from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.subjects import SURE_LEVELS, Subjects, find_subjects, is_name_like, numbers_rows, quote_names
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
@@ -71,6 +54,7 @@ NEAR_COPIES = 0.999  # absolute correlation from which a search names two column
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # size up to which a search looks for nearly collinear columns: 20 ms
 MOST_CORRELATED = 2000  # columns, beyond which correlations are not computed
 MOSTLY_EMPTY = 0.5
+UNREADABLE = "mixed"  # kind of a column with cells that are neither numbers nor text values
 NEARLY_EVERY = 0.9  # distinct values as a share of the rows, from which a column names its rows
 DEFAULT_FOLDS = int(DEALING["folds"])  # default folds of `solve`
 LONG_TAIL = 1.5  # skewness from which a target has a long tail; the exponential distribution has 2
@@ -221,9 +205,9 @@ def inspect_file(
     if features is not None and exposure is not None:
         features = [*(name for name in features if name != exposure), exposure]
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
-    table, how, codes = _read_with_evident_options(path, wanted, how)
+    table, how = _read_rows(path, wanted, how)
     _check_exposure(table, exposure)
-    inspection, how = _with_dates(table, how, partial(inspect_table, codes=codes, loss=loss, exposure=exposure))
+    inspection, how = _with_dates(table, how, partial(inspect_table, loss=loss, exposure=exposure))
     if features is not None:
         inspection = _propose_features(inspection, exposure)
     chosen = wanted.features is not None
@@ -240,83 +224,25 @@ def _check_exposure(table: RawTable, exposure: str | None) -> None:
         raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, names)}")
 
 
-def _read_with_evident_options(
-    path: str | Path, wanted: Wanted, how: Reading
-) -> tuple[RawTable, Reading, dict[str, str]]:
-    """Return the table as the only possible number format reads it, without rows that hold no data.
-
-    Returns
-    -------
-    table, how : RawTable and Reading
-        Table and the options that read it.
-    notes : dict of str to str
-        Notes on columns with proposed missing-value codes.
-    """
-    table, how = _with_number_format(read_raw(path, wanted, how), path, wanted, how)
-    if rows := {*rows_without_data(table), *rows_of_sums(table)}:
-        how = replace(how, skip_lines=skipped_lines(table, how, rows))
-        table = read_raw(path, wanted, how)
-    codes, notes = _find_codes(table)
-    usual = {code for column in table.columns for code in column.usual_codes}
-    with_none = [column for column in table.columns if "none" in map(str.lower, column.usual_codes)]
-    if with_none and all(column.others and column.is_words for column in with_none):
-        codes = [*sorted(code for code in usual if code.lower() != "none"), *codes]
-        how = replace(how, keep_default_na=False)
-        said = "'none' is a text value (--no-keep-default-na); without this option it counts as missing"
-        notes |= dict.fromkeys((column.name for column in with_none), said)
-    if codes or with_none:
-        how = replace(how, na_values=(*how.na_values, *codes))
-        table = read_raw(path, wanted, how)
-    return table, how, notes
+def _read_rows(path: str | Path, wanted: Wanted, how: Reading) -> tuple[RawTable, Reading]:
+    """Return the table without rows that hold no data, and the options that read it."""
+    table = read_raw(path, wanted, how)
+    rows = {*rows_without_data(table), *rows_of_sums(table)}
+    if not rows:
+        return table, how
+    how = replace(how, skip_lines=skipped_lines(table, how, rows))
+    return read_raw(path, wanted, how), how
 
 
-def _with_number_format(
-    table: RawTable, path: str | Path, wanted: Wanted, how: Reading
-) -> tuple[RawTable, Reading]:  # fmt: skip
-    """Return the table in the format in which most cells are numbers; unchanged if several formats read as many."""
-    ways = dict.fromkeys(
-        way for column in table.columns
-        for way in possible_formats(column.others.values(), how.way, table.is_decimal_sure)
-    )  # fmt: skip
-    options = [replace(how, decimal=way.decimal, thousands=way.thousands) for way in ways]
-    tables = [read_raw(path, wanted, option) for option in options]
-    counts = [sum(int(np.isfinite(column.numbers).sum()) for column in reading.columns) for reading in (table, *tables)]
-    best = counts.index(max(counts))
-    return (tables[best - 1], options[best - 1]) if best and counts.count(max(counts)) == 1 else (table, how)
-
-
-def _format_doubts(table: RawTable, how: Reading) -> dict[str, str]:
-    """Return a description of each column whose numbers, or texts, are numbers in two formats."""
-    sentences = doubts(table.marks, how.sep)
+def _describe_formats_to_settle(table: RawTable, how: Reading) -> dict[str, str]:
+    """Return a description of each column with ambiguous numbers, or whose texts are numbers in another format."""
+    descriptions = describe_ambiguous(table.evidence, how.number_format)
     for column in table.columns:
-        ways = possible_formats(column.others.values(), how.way, table.is_decimal_sure)
-        if len(ways) == 2:
-            row, text = next((row, text) for row, text in column.others.items() if any(map(str.isdigit, text)))
-            sentences[column.name] = f"{text!r} in row {row + 1} is {describe_readings(text, how.way, ways)}"
-    return sentences
-
-
-def _find_codes(table: RawTable) -> tuple[list[str], dict[str, str]]:
-    """Return words among numbers, and numbers such as -999, that may be missing-value codes, and notes on columns."""
-    in_texts = {text for column in table.columns if column.is_words for text in column.others.values()}
-    numbers = {column.name: find_code(column.numbers[np.isfinite(column.numbers)]) for column in table.columns}
-    codes, notes = list[str](), dict[str, str]()
-    for column in table.columns:
-        texts, code, said = sorted(set(column.others.values())), numbers[column.name], list[str]()
-        if texts and (column.is_words or in_texts.intersection(texts) or not may_be_codes(texts, len(column.others))):
-            continue
-        if texts:
-            verb = "counts" if len(texts) == 1 else "count"
-            words = abbreviate_list([repr(text) for text in texts])
-            said.append(f"{words} in {several(len(column.others), 'row')} {verb} as missing (--na-values)")
-        is_elsewhere = any(code in other.numbers and numbers[other.name] != code for other in table.columns)
-        if code is not None and abs(code) in NINES and not is_elsewhere:
-            texts.append(f"{code:g}")
-            said.append(f"{code:g} is far from all other values, so it counts as missing (--na-values {code:g})")
-        codes += texts
-        if said:
-            notes[column.name] = "; ".join(said)
-    return list(dict.fromkeys(codes)), notes
+        rows = [row for row, text in column.texts.items() if is_unreadable(text)]
+        formats = describe_formats(column.texts[rows[0]], how.number_format) if len(rows) > 1 else ""
+        if formats and 2 * len(rows) > len(column.texts):
+            descriptions[column.name] = f"{column.texts[rows[0]]!r} in row {rows[0] + 1}: give {formats}"
+    return descriptions
 
 
 def _with_dates(
@@ -325,7 +251,7 @@ def _with_dates(
     """Return the inspection of a table with clear dates converted to days, and the reading options."""
     try:
         in_days = replace(how, dates=how.dates or (DAYS,))
-        dates = numbered_dates(table, in_days)[1]
+        dates = number_dates(table, in_days)[1]
     except BadInput:
         return inspect(table, how), how
     inspection = inspect(table, in_days)
@@ -356,9 +282,8 @@ def _try_options(
     said = {name: next(csv.reader([proposed[name]])) for name in ("--drop", "--features") if name in proposed}
     features, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
     folds = proposed.get("--folds", str(DEFAULT_FOLDS))
-    nothing = tuple(proposed["--na-values"].split(",")) if "--na-values" in proposed else how.na_values
     na, encode = Missing(proposed.get("--na", how.na)), Encode(proposed.get("--encode", how.encode))
-    how = replace(how, na=na, encode=encode, na_values=nothing)
+    how = replace(how, na=na, encode=encode)
     if drop:  # columns given by the user come first
         others = [option for option in inspection.options if not option.startswith("--drop ")]
         inspection = replace(inspection, options=(f"--drop {quote_names(dict.fromkeys(gone))}", *others))
@@ -427,25 +352,24 @@ def _features_together(data: Dataset) -> int:
     return Restrictions(count=EVERY_FACTOR).resolve_names(data.names).n_selectable_features(data.p)
 
 
-def inspect_table(
-    table: RawTable, how: Reading, codes: Mapping[str, str] | None = None, loss: Loss | None = None,
-    exposure: str | None = None,
-) -> Inspection:  # fmt: skip
+def inspect_table(table: RawTable, how: Reading, loss: Loss | None = None, exposure: str | None = None) -> Inspection:
     """Return the facts about a table; O(n p^2) for the correlations of at most 2,000 columns.
 
     Parameters
     ----------
-    codes : mapping of str to str, optional
-        Notes on columns with missing-value codes that these options name.
+    table : RawTable
+        The table.
+    how : Reading
+        Options with which it was read.
     loss, exposure : optional
         Options as for `inspect_file`.
     """
-    unsaid = _format_doubts(table, how)
+    unsaid = _describe_formats_to_settle(table, how)
     order = None if table.target is None or unsaid else time_order(table.features, table.target)
     in_file = {column.name for column in table.columns}
-    table, _ = numbered_dates(table, how)
+    table, _ = number_dates(table, how)
     columns = table.columns
-    facts = _with_possible_drops(_collect_facts(table, unsaid, codes or {}), in_file, exposure)
+    facts = _with_possible_drops(_collect_facts(table, how, unsaid), in_file, exposure)
     goal = None if table.target is None else columns[-1]
     features, subjects = _features_and_subjects(columns, facts, goal, exposure)
     dealt = subjects or order
@@ -500,28 +424,24 @@ def _features_and_subjects(
     no_feature = {exposure, None if goal is None else goal.name}
     beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column.name not in no_feature]
     features = [column for column, fact in beside if not fact.drop]
-    may_be_subjects = [column for column, fact in beside if not fact.drop or (column.others and column.is_words)]
+    may_be_subjects = [column for column, fact in beside if not fact.drop or (column.texts and column.has_text_values)]
     subjects = None if goal is None else find_subjects(may_be_subjects)
     if subjects is None:
         return features, None
     return [column for column in features if column.name != subjects.column], subjects
 
 
-def _collect_facts(table: RawTable, unsaid: Mapping[str, str], codes: Mapping[str, str]) -> list[ColumnFacts]:
+def _collect_facts(table: RawTable, how: Reading, unsaid: Mapping[str, str]) -> list[ColumnFacts]:
     """Return the facts of every column, in comparison with other columns and the target."""
-    goal, columns = table.target, table.columns
-    alike = _likenesses(columns)
-    facts = [_facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, ""))
-             for column in columns]  # fmt: skip
-    unproved = both_readings(table.marks) != ()
-    for k, column in enumerate(columns):
-        notes = [describe_codes(column).removeprefix(f"column {column.name!r}: ")] if column.is_words else []
-        notes += [column.describe_case_variants(column.levels())] if column.is_words else []
-        notes += [note.partition(": ")[2] for note in both_readings({column.name: column.marks})] if unproved else []
-        facts[k] = replace(facts[k], notes=(*facts[k].notes, *filter(None, notes)))
-    facts = [_mark_empty_column(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
-    facts = _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
-    return [replace(fact, notes=(*fact.notes, *filter(None, [codes.get(fact.name)]))) for fact in facts]
+    goal, facts, alike = table.target, list[ColumnFacts](), _likenesses(table.columns)
+    for column in table.columns:
+        fact = _facts(column, column is goal, how, alike.get(column.name, ()), unsaid.get(column.name, ""))
+        if column.has_text_values:
+            codes = describe_codes(column).removeprefix(f"column {column.name!r}: ")
+            notes = filter(None, [codes, column.describe_case_variants(column.levels())])
+            fact = replace(fact, notes=(*fact.notes, *notes))
+        facts.append(_mark_empty_column(column, fact, goal))
+    return _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -533,8 +453,8 @@ def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
 
 def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled: bool) -> list[ColumnFacts]:
     """Return the facts with a note on missing cells of text columns, if numeric columns are imputed."""
-    of_words = (column for column in features if filled and column.is_words and column.empty.any())
-    notes = {column.name: absent_note(column) for column in of_words}
+    of_words = (column for column in features if filled and column.has_text_values and column.empty.any())
+    notes = {column.name: describe_absent_level(column) for column in of_words}
     return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
 
 
@@ -551,7 +471,7 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
     """Return the groups of neighbouring 0/1 columns that add up to 1 in every row: the levels of a factor."""
     factors, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
     for feature in features:
-        if feature.others or feature.empty.any() or set(np.unique(feature.numbers).tolist()) != {0.0, 1.0}:
+        if feature.texts or feature.empty.any() or set(np.unique(feature.numbers).tolist()) != {0.0, 1.0}:
             run = []
             continue
         total = total + feature.numbers if run else feature.numbers
@@ -568,68 +488,58 @@ def _suitable_loss(goal: RawColumn | None) -> Loss:
     """Return logistic loss for a target with two numbers or two text values, otherwise squared-error loss."""
     if goal is None:
         return DEFAULT_LOSS
-    if goal.others:
-        has_two_values = goal.is_words and len(goal.levels()) == 2
+    if goal.texts:
+        has_two_values = goal.has_text_values and len(goal.levels()) == 2
     else:
         has_two_values = len(np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)])) == 2
     return find_loss_of_values(Values.CLASSES) if has_two_values else DEFAULT_LOSS
 
 
-def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:
-    numbers = one.numbers[np.isfinite(one.numbers)]
+def _facts(
+    column: RawColumn, is_target: bool, how: Reading, alike: Sequence[Likeness], unsaid: str
+) -> ColumnFacts:  # fmt: skip
+    """Return the facts of a column."""
+    numbers, n_empty = column.numbers[np.isfinite(column.numbers)], int(column.empty.sum())
     if unsaid:
-        return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
-    kind, notes, drop = _kind_of_column(one, numbers)
+        return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, (unsaid,), False)
+    kind, notes, drop = _kind_of_column(column, numbers, is_target, how)
     if (value := find_code(numbers)) is not None:
         notes.append(
             f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
         )
-    if not goal and not drop:
-        more, drop = _doubts(one, numbers)
+    if not is_target and not drop:
+        more, drop = _doubts(column, numbers)
         notes += more
-    notes = [*(note.removesuffix(", or drop the column") if goal else note for note in notes)]
     notes += [like.words for like in alike]
-    least, mean, largest, spread = _sizes(one, numbers)
-    empty = int(one.empty.sum())
-    return ColumnFacts(one.name, kind, empty, least, mean, largest, spread, tuple(notes), drop and not goal)
+    sizes = _sizes(column, numbers)
+    return ColumnFacts(column.name, kind, n_empty, *sizes, tuple(notes), drop and not is_target)
 
 
 def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the minimum, the mean, the maximum and the standard deviation of a numeric column."""
-    if one.others or not numbers.size:
+    if one.texts or not numbers.size:
         return None, None, None, None
     unit = float(np.abs(numbers).max()) or 1.0
     return float(numbers.min()), float(numbers.mean()), float(numbers.max()), float((numbers / unit).std()) * unit
 
 
-def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
+def _kind_of_column(
+    column: RawColumn, numbers: FloatArray, is_target: bool, how: Reading
+) -> tuple[str, list[str], bool]:  # fmt: skip
     """Return the type of a column, notes on it, and whether dropping it is proposed."""
-    if one.empty.all():
+    if column.empty.all():
         return "empty", ["holds nothing"], True
-    if not one.others:
-        return _kind_of_numbers(one, numbers)
-    return _kind_of_text_values(one) if one.is_words else _kind_of_unreadable_texts(one)
-
-
-def _kind_of_numbers(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
-    whole = bool(np.all(numbers == np.rint(numbers)))
-    kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
-    infinite = int(np.isinf(one.numbers).sum())
-    note = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite; correct the file, or drop the column"
-    return kind, [note] if infinite else [], infinite > 0
-
-
-def _kind_of_unreadable_texts(one: RawColumn) -> tuple[str, list[str], bool]:
-    kind = one.kind
-    if len(one.others) == int(np.sum(~one.empty)) and kind:
-        contents, _, cure = kind.partition(": ")
-        return contents, [f"{cure or contents}, or drop the column"], True
-    row, word = next(iter(one.others.items()))
-    cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
-    cure = kind or "correct the file"
-    if set(one.others.values()) == {word} and may_be_codes({word}, len(one.others)):
-        cure = f"{cure}, give --na-values {shlex.quote(word)} if {word!r} marks a missing value"
-    return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
+    if column.has_text_values:
+        return _kind_of_text_values(column)
+    alone = RawTable([] if is_target else [column], column if is_target else None, {})
+    faults = find_faults(alone, how, lambda _: False, lambda _: True, False)
+    if faults:
+        cells = "cells are" if faults[0].count > 1 else "cell is"
+        words = faults[0].describe().removeprefix(f"{column.name!r} ")
+        return UNREADABLE, [f"{faults[0].count:,} {cells} no number: {words}; {faults[0].advise()}"], True
+    is_whole = bool(np.all(numbers == np.rint(numbers)))
+    kind = "0 or 1" if is_whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if is_whole else "number"
+    return kind, [], False
 
 
 def _kind_of_text_values(one: RawColumn) -> tuple[str, list[str], bool]:
@@ -655,7 +565,7 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     share = float(one.empty.mean())
     if share > MOSTLY_EMPTY:
         return [f"{share:.0%} of its cells are empty"], True
-    if one.others:
+    if one.texts:
         return [], False
     if numbers.size and numbers.min() == numbers.max():
         return ["constant"], True
@@ -716,7 +626,7 @@ def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     plain = [
         column
         for column in columns
-        if not column.others and not column.empty.all() and np.isfinite(column.numbers).any()
+        if not column.texts and not column.empty.all() and np.isfinite(column.numbers).any()
     ]
     if not 1 < len(plain) <= MOST_CORRELATED:
         return {}
@@ -768,7 +678,7 @@ def _count_duplicate_rows(columns: Sequence[RawColumn], rows: int) -> int:
     keys = np.zeros((rows, len(columns)))
     for k, column in enumerate(columns):
         keys[:, k] = np.where(column.empty, -math.inf, column.numbers)
-        for row, word in column.others.items():
+        for row, word in column.texts.items():
             keys[row, k] = float(hash(word) % (1 << 50))
     distinct = {keys[row].tobytes() for row in range(rows)}
     return rows - len(distinct)
@@ -889,7 +799,7 @@ def _proposed_options(
     gone = [fact.name for fact in facts if fact.drop]
     options = [f"--drop {quote_names(gone)}"] if gone else []
     options += [f"--na {na}"] if na is not None else []
-    if any(column.others and column.is_words and column.name not in how.orders for column in kept):
+    if any(column.texts and column.has_text_values and column.name not in how.orders for column in kept):
         options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return options
 
@@ -898,7 +808,7 @@ def _propose_search_options(
     filled: Sequence[RawColumn], loss: Loss, exposure: str | None, dealt: Subjects | TimeOrder | None
 ) -> list[str]:
     """Return proposed options of the search: preprocessing within folds, the loss, and the folds."""
-    has_gaps = any(column.empty.any() and not column.is_words for column in filled)
+    has_gaps = any(column.empty.any() and not column.has_text_values for column in filled)
     options = [f"--na-within {Within.FOLDS}"] if has_gaps else []
     options += [f"--loss {loss}"] if not loss.is_quadratic else []
     options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
@@ -921,7 +831,7 @@ def _list_reading_options(how: Reading) -> list[str]:
 
 def _width(one: RawColumn, filled: bool, how: Reading) -> int:
     """Return the number of features that a column becomes."""
-    if not one.others:
+    if not one.texts:
         return 1
     levels = one.levels()
     if filled and one.empty.any():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.cure import RawColumn
+from sparsecv_mio.data.columns import RawColumn
 from sparsecv_mio.data.dates import DAYS, FORMS, PARTS, read_moment
 
 ORDERED_ROWS = 20
@@ -74,7 +74,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
         days = _days(column)
         if days is not None and _is_growing(days, 0.5):
             return TimeOrder(column.name, "a date that grows from row to row")
-    plain = [column for column in features if not column.others and not column.empty.any()]
+    plain = [column for column in features if not column.texts and not column.empty.any()]
     by_name = _order_by_name(plain, sorted_by_target)
     if by_name is not None or sorted_by_target or likeness < NEIGHBOUR_CORRELATION:
         return by_name
@@ -121,9 +121,9 @@ def _likeness(target: FloatArray) -> float:
 
 def _days(one: RawColumn) -> FloatArray | None:
     """Return the dates of a column as numbers; None if a cell is missing or not a date."""
-    if len(one.others) < len(one.numbers):
+    if len(one.texts) < len(one.numbers):
         return None
-    texts = [one.others[row] for row in range(len(one.numbers))]
+    texts = [one.texts[row] for row in range(len(one.numbers))]
     for form in FORMS:
         with suppress(ValueError):
             return np.array([PARTS[DAYS](read_moment(text, form)) for text in texts])

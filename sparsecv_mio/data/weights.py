@@ -8,8 +8,10 @@ problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.cure import KEPT, drop_keyword, fill_value, has_decimals
+from sparsecv_mio.data.columns import drop_keyword
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.reading_options import POINT, Marks, Way, check_marks, is_number, parse_number
+from sparsecv_mio.data.missing_and_text import KEPT, fill_value
+from sparsecv_mio.data.number_format import POINT, Evidence, check_ambiguous, describe_ambiguous, parse_cells
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
@@ -52,16 +55,17 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     array([0.5, 0. ])
     """
     try:
-        numbers = np.asarray(weights)
-        if numbers.dtype.kind not in "biuf" and numbers.ndim == 1:
-            numbers = np.array([_checked_number(value) for value in numbers.tolist()])
-        numbers = numbers.astype(np.float64)
-        numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
+        cells = np.asarray(weights)
+        values = [] if cells.dtype.kind in "biuf" or cells.ndim != 1 else parse_cells(cells.tolist(), POINT)[0]
+        for row, value in enumerate(values, start=1):
+            if not isinstance(value, Real | Decimal | None):
+                raise BadInput(f"{name} is {value!r} in row {row}: {HOW}")
+        numbers = (np.array(values) if values else cells).astype(np.float64)
     except (TypeError, ValueError) as error:
-        for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
-            if _is_not_number(value):
-                raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
+        if isinstance(error, BadInput):
+            raise
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
+    numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     if numbers.shape != (data.n,):
         raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
     wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
@@ -81,18 +85,6 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
             "that hardly count"
         )
     return numbers
-
-
-def _checked_number(value: Any) -> Any:
-    return parse_number(value) if isinstance(value, str) else value
-
-
-def _is_not_number(value: object) -> bool:
-    try:
-        np.float64(_checked_number(value))
-    except (TypeError, ValueError):
-        return True
-    return False
 
 
 def weight_columns(name: str | None) -> tuple[str, ...]:
@@ -123,31 +115,23 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     """
     if not name.startswith(FILE):
         column = np.asarray(data.aux[name])
-        way = POINT if data.reading is None else data.reading.how.way
-        cells = column.tolist()
-        marks = _marks(cells, way)
-        if marks.grouped:
-            check_marks({name: marks, "": Marks(way, proof=any(map(has_decimals, (*data.X.T, data.y))))})
-        if data.reading is None:
-            return column
-        return np.array([parse_number(v, *way) if isinstance(v, str) and is_number(v, way) else v for v in cells])
+        number_format = POINT if data.reading is None else data.reading.how.number_format
+        numbers, evidence = parse_cells(column.tolist(), number_format)
+        other_columns = Evidence(is_settled=bool(np.any(data.X % 1.0) or np.any(data.y % 1.0)))
+        check_ambiguous(describe_ambiguous({name: evidence, "": other_columns}, number_format, are_new=True))
+        return column if data.reading is None else np.array(numbers, dtype=object)
     file = name.removeprefix(FILE)
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
         raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight per line")
     weights = [line[0] for line in lines[len(lines) - data.n :]]
-    if (marks := _marks(weights, POINT)).is_ambiguous(False, False):
-        text = marks.grouped
+    evidence = parse_cells(weights, POINT)[1]
+    if describe_ambiguous({file: evidence}, POINT, are_new=True):
+        text = evidence.text
         raise BadInput(
             f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it as one of the two"
         )
     return np.array(weights)
-
-
-def _marks(cells: Iterable[Any], way: Way) -> Marks:
-    """Return the evidence of the number format in the text of weights."""
-    rows = {cell: row for row, cell in enumerate(cells, start=1) if isinstance(cell, str) and is_number(cell, way)}
-    return Marks.from_texts(rows, way)
 
 
 def weighted(

@@ -22,9 +22,9 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.data.cure import drop_fold_wording
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.missing_and_text import drop_fold_wording
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput

@@ -14,7 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio import model_space
-from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, FACTORS_TOGETHER, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.data.table_facts import (
+    DEFAULT_FOLDS,
+    FACTORS_TOGETHER,
+    MOST_CORRELATED,
+    UNREADABLE,
+    ColumnFacts,
+    Inspection,
+)
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, mark_estimate, pair, print_table, say
@@ -25,7 +32,6 @@ from sparsecv_mio.words import Within
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
-OR_DROP = "or drop the column"  # end of the note on a column with unreadable cells
 COLUMNS_SHOWN = 40  # maximum number of columns shown by default
 HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
 MANY_LONE_FOLDS = 20  # folds with columns of their own, logistic loss; 70 took eight times as long as shared columns
@@ -113,9 +119,7 @@ def _describe_missing_rows(found: Inspection) -> list[str]:
 
 def _describe_unread_columns(found: Inspection) -> list[str]:
     """Return a line on columns that the proposed command leaves out because some cells are not numbers."""
-    unread = [
-        column.name for column in found.columns if column.drop and any(note.endswith(OR_DROP) for note in column.notes)
-    ]
+    unread = [column.name for column in found.columns if column.drop and column.kind == UNREADABLE]
     if not unread:
         return []
     return [

@@ -40,10 +40,10 @@ from sparsecv_mio.certificate.records import (
     Refined,
     Refit,
 )
-from sparsecv_mio.data.cure import OVER_ALL_ROWS
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
+from sparsecv_mio.data.missing_and_text import OVER_ALL_ROWS
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds

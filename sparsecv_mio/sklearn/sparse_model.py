@@ -30,11 +30,15 @@ from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import read_schema
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import RawColumn, as_pandas, impute_and_encode, raw_table
+from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.columns import RawColumn, build_table
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
-from sparsecv_mio.data.reading_options import POINT, Reading, Wanted, is_number
+from sparsecv_mio.data.frames import as_pandas
+from sparsecv_mio.data.missing_and_text import impute_and_encode
+from sparsecv_mio.data.number_format import is_number
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
@@ -262,7 +266,7 @@ def check_columns(frame: Any, may_be_empty: bool) -> None:
 def _describe_value(value: object, name: str, row: int) -> str:
     """Return a cell that is not a number, and how to convert its column."""
     shown = f"{value!r:.40}"
-    if isinstance(value, str) and is_number(value, POINT):
+    if isinstance(value, str) and is_number(value):
         return f"the number {shown} as text in row {row}; convert the column, for example by pandas.to_numeric"
     if isinstance(value, str):
         return f"text {shown} in row {row}{TEXT_CELLS}"
@@ -404,7 +408,9 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))
         how = Reading.from_keywords(na=self._na)
         cells = {**columns, goal: response}
-        table = raw_table(columns, goal, lambda name: RawColumn.from_cells(name, cells[name].tolist(), how), aux)
+        table = build_table(
+            lambda name: RawColumn.from_numbers(name, cells[name], how), tuple(columns), goal, len(rows), aux
+        )
         return assemble(*impute_and_encode(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
 
     _y_is_numeric = True  # scikit-learn checks that y is numeric

@@ -58,7 +58,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": GROUND,
     "problem": DATA,
     "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
-    **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
+    **{
+        f"certificate.{part}": GROUND | {"data.frames", "data.missing_and_text", "data.reading_options"}
+        for part in RECORDS
+    },
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
     "formulation.near_ties": PROBLEM | {"bounds", "kernels", "trees"},

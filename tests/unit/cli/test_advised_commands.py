@@ -62,7 +62,7 @@ WITH_OTHER_LINES = {  # files whose lines are not all names or rows, and the opt
     "units": (TABLE.replace("y\n", "y\nkg,,m\n"), "--skip-lines 2"),
     "total": (TABLE + "Total,,\n", "--skip-lines 22"),
     "sums": (TABLE + "Sum,40,50\n", "--skip-lines 22"),
-    "mean and deviation": (TABLE + "Mean,4,5\nSD,1,2\n", "--skip-lines 23,22"),
+    "mean and deviation": (TABLE + "Mean,4,5\nSD,1,2\n", "--skip-lines 22:23"),
     "footer": (TABLE + "Source: register\n", "--skip-lines 22"),
     "footer of several lines": (TABLE + '"Note: a\nb"\nSource,x\n', "--skip-lines 22:24"),
     "title and footer": ("Report\n\n" + TABLE + "n = 20\n", "--skip-lines 1:2,24"),

@@ -106,11 +106,11 @@ def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.Captu
     capfd.readouterr()
     assert run(["solve", str(data), "-t", "ill", "--gamma", "0.1"]) == 2
     said = capfd.readouterr().err
-    assert "give --encode onehot or --loss logistic for two classes" in said and said.count("\n") == 1
+    assert "give --loss logistic for two classes, or --encode onehot" in said and said.count("\n") == 1
     pd.read_csv(data).assign(town=["Oslo", "Bonn"] * 20).to_csv(data, index=False)
     assert run(["solve", str(data), "-t", "ill", "--gamma", "0.1"]) == 2
     said = capfd.readouterr().err
-    assert "(40 cells; give --encode onehot or --loss logistic for two classes)" in said
+    assert "(40 cells; give --loss logistic for two classes, or --encode onehot for the numbers 0 and 1)" in said
     assert said.count("two classes") == 1 and said.count("\n") == 1
 
 

@@ -690,7 +690,7 @@ def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path
     assert run(["predict", answer, str(data)]) == 0
     capsys.readouterr()
     assert run(["predict", answer, str(new)]) == 2
-    assert "'1.125' in row 1 is 1125 with" in capsys.readouterr().err
+    assert "'1.125' in row 1 is ambiguous: give --decimal" in capsys.readouterr().err
 
 
 def test_rows_are_numbered_as_in_the_file_next_to_dropped_rows(tmp_path: Path, capsys: Said) -> None:

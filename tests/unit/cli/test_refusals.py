@@ -51,11 +51,13 @@ def test_a_column_that_rounding_moves_is_not_called_constant(capsys: Said) -> No
     assert run([*ask, "--drop", "b", "-q"]) == 0 and run(["check", "p", "ulp.csv"]) == 0
 
 
-def test_inspect_names_both_readings_of_three_digits(capsys: Said) -> None:
+def test_inspect_names_both_readings_of_ambiguous_numbers(capsys: Said) -> None:
     Path("three.csv").write_text("a,b,y\n" + "".join(f"{k + 12}.{k * 37 % 900 + 100},{k * k},{k}\n" for k in range(12)))
     assert run(["inspect", "three.csv"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "three digits behind every point, so 12.100 is read as a decimal number; if it is 12100, give --dec" in said
+    assert (
+        "'12.100' in row 1 is ambiguous: give --decimal , and --thousands . (12100) or --thousands none (12.1)" in said
+    )
 
 
 def test_a_threshold_that_is_no_probability_is_told_its_range(capsys: Said) -> None:

@@ -66,7 +66,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("a.csv", "a,y\n1,2\n3,4,5\n", "", "has 3 cells in line 3"),
     ("b.csv", "a,y\n1,2\n3\n", "", "has 1 cell in line 3"),
     ("c.csv", "a,y\n1,2\n3,inf\n", "--na drop", "column 'y' holds inf in row 2 (line 3): replace it"),
-    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): 1 of 4 cells is text: correct it"),
+    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): text in 1 of 4 cells: correct them"),
     ("e.csv", "a,y\n1,2\n,3\n", "--encode onehot", "column 'a' is empty in row 2"),
     ("f.csv", "a,b,y\n,1,2\n,2,3\n", "--na mean", "column 'a' is empty in every row: give --drop a"),
     ("g.csv", "a,b,y\n,1,2\n3,,3\n", "--na drop", "no row is left"),
@@ -157,10 +157,11 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     path.write_text("a,b,c,d,y\n1,u,,1,1\nNA,v,2,1,2\n,u,inf,1,3\n")
     expected = (
         "3 columns have cells that are not numbers: 'b' holds text 'u' in row 1 (line 2) "
-        '(3 cells; give encode="onehot", or drop the column), '
+        '(3 cells; give encode="onehot", or drop=["b"]), '
         "'c' is empty in row 1 (line 2) (1 cell; give na=\"drop\" or na=\"mean\"), 'a' has the missing-value code 'NA' "
-        'in row 2 (line 3) (2 cells; give na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; replace '
-        "it by a finite number, or leave the row out); `sparsecv inspect` proposes options for the whole file"
+        'in row 2 (line 3) (2 cells; give na="drop" or na="mean", or keep_default_na=False if \'NA\' is a text value), '
+        "'c' holds inf in row 3 (line 4) (1 cell; replace it by a finite number, or leave the "
+        "row out); `sparsecv inspect` proposes options for the whole file"
     )
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y")
@@ -170,7 +171,9 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
         with pytest.raises(BadInput) as caught:
             read()
         without_lines = re.sub(r" \(line \d\)", "", expected.partition("; `sparsecv inspect`")[0])
-        assert str(caught.value) == without_lines.replace("has the missing-value code 'NA'", "is empty")
+        assert str(caught.value) == without_lines.replace("has the missing-value code 'NA'", "is empty").replace(
+            ", or keep_default_na=False if 'NA' is a text value", ""
+        )
 
 
 def parquet(frame: pd.DataFrame, folder: Path) -> Dataset:

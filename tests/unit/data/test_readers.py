@@ -164,8 +164,8 @@ def test_the_advice_for_a_text_target_is_a_parameter_of_the_function_that_gives_
     frame = pd.DataFrame({"x": np.arange(12.0), "ill": ["no", "yes", "no"] * 4})
     frame.to_csv(data, index=False)
     for source in (data, frame):
-        with pytest.raises(BadInput, match=r"or two_words=True for two classes$"):
+        with pytest.raises(BadInput, match="give two_words=True for two classes, or encode="):
             read_dataset(source, "ill")
-        with pytest.raises(BadInput, match=r'or loss="logistic" for two classes$'):
+        with pytest.raises(BadInput, match=r'give loss="logistic" for two classes, or encode='):
             solve(source, "ill")
         assert read_dataset(source, "ill", two_words=True).y.tolist() == [0.0, 1.0, 0.0] * 4

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparsecv_mio.data.columns import stand_in_notes
 from sparsecv_mio.data.counts import as_counts
-from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -92,25 +92,6 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     assert found.options == ("--drop who",)
 
 
-def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    rows = [f"{('none', 'shed', 'none', 'wood')[k % 4]},{('NA', 'tar')[k % 2]},{k * k % 11},{k}\n" for k in range(40)]
-    path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",?,"))
-    found = inspect_file(path, "y", Reading(), None)
-    assert found.options[:2] == ("--na-values '?,NA'", "--no-keep-default-na")
-    assert notes(found)["shed"] == (
-        "none, shed, wood",
-        "'none' is a text value (--no-keep-default-na); without this option it counts as missing",
-    )
-    assert (found.n, found.p, found.refused) == (40, 3, "")  # the levels of shed and of lane count as one each
-    path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",none,"))
-    found = inspect_file(path, "y", Reading(), None)
-    assert not any("keep" in option for option in found.options)
-    said = notes(found)
-    assert "'NA' in 20 cells counted as missing; if such a code is a text value, give --no-keep" in said["lane"][1]
-    assert said["shed"][::2] == ("shed, wood", "20 empty cells of 'shed' are a separate level, shed=(missing)")
-
-
 def test_features_that_were_named_are_proposed_but_for_names(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     messy().to_csv(path, index=False)
@@ -131,46 +112,13 @@ def test_clean_files_need_nothing(tmp_path: Path) -> None:
     assert inspect_file(tmp_path / "data.npz", None, Reading(), None).target == "y"
 
 
-@pytest.mark.parametrize(
-    ("mark", "others", "proposed"),
-    [
-        ("-", "", "-"),
-        ("--", "", "--"),
-        ("*", ",g", "*"),
-        ("nd", "", "nd"),
-        ("-", ",+,-", None),
-        ("\u2014", "", "\u2014"),
-    ],
-)
-def test_marks_for_missing_values_among_numbers(mark: str, others: str, proposed: str | None, tmp_path: Path) -> None:
-    values = np.round(np.random.default_rng(5).normal(size=(30, 3)), 2)
-    rows = [f"{a},{mark if k in (3, 8) else b},{y}" for k, (a, b, y) in enumerate(values)]
-    texts = others.split(",")[1:]
-    rows = [f"{row},{texts[k % len(texts)]}" if texts else row for k, row in enumerate(rows)]
-    path = tmp_path / "data.csv"
-    path.write_text("\n".join(["a,b,y,g" if texts else "a,b,y", *rows]) + "\n")
-    found = inspect_file(path, "y", Reading(), None)
-    if proposed is not None:
-        assert f"--na-values {proposed!r}" in found.options and found.incomplete == 2
-        dropped = ["--drop g"] if texts == ["g"] else []  # constant text
-        assert [option for option in found.options if option.startswith("--drop")] == dropped
-        with pytest.raises(BadInput, match=f'correct them, or .*give na_values="{re.escape(mark)}" and na='):
-            read_dataset(path, "y", features=["a", "b"])
-    else:
-        assert "--drop b" in found.options
-        if mark == "nd":
-            assert "give --na-values nd if 'nd' marks a missing value" in notes(found)["b"][0]
-    data = read_dataset(path, "y", features=["a", "b"], na_values=mark, na="drop")
-    assert data.n == 28
-
-
 def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text('a,b,y\n1,"1,5",3\n2,"2,5",1\n4x,"3,5",2\n')
-    said = notes(inspect_file(path, "y", Reading(), None))
-    assert said["a"] == ("1 cell of text among numbers, '4x' in row 3: correct the file, or drop the column",)
-    assert said["b"] == ()
     found = inspect_file(path, "y", Reading(), None)
+    assert found.doubts == {"b": "'1,5' in row 1: give decimal=\",\" (1.5)"}
+    found = inspect_file(path, "y", Reading.from_keywords(decimal=","), None)
+    assert notes(found)["a"][0].startswith("1 cell is no number: holds text '4x' in row 3; text in 1 of 3")
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
     path.write_text("year,day,y\n1001,2024-01-05,1\n1002,2024-01-06,2\n1003,2024-02-05,2\n1004,2024-03-05,2\n")
     found = inspect_file(path, "y", Reading(), None)
@@ -238,19 +186,6 @@ def test_a_record_warns_of_separated_classes() -> None:
     frame = pd.DataFrame({"x": x, "u": x % 5, "ill": np.where(x > 11.0, "yes", "no")})
     found = solve(frame, "ill", loss="logistic", folds=4, gammas=1e-6, taus=1)
     assert any("separates the two classes" in warning for warning in found.warnings)
-
-
-def test_a_repeated_text_among_numbers_counts_as_missing(tmp_path: Path) -> None:
-    """The proposed command keeps the column, and the table counts its missing cells and those of a code."""
-    path = tmp_path / "data.csv"
-    cells = [("n.d." if k in (3, 8) else f"{k * 7 % 13}.5", "-999" if k == 5 else f"{k * 5 % 11}") for k in range(30)]
-    path.write_text("a,b,y\n" + "".join(f"{a},{b},{k % 4 + k / 9:.2f}\n" for k, (a, b) in enumerate(cells)))
-    found = inspect_file(path, "y", Reading(), None)
-    a, b, _ = found.columns
-    assert "--na-values 'n.d.,-999'" in found.options and not any("--drop" in option for option in found.options)
-    assert (a.missing, a.kind, a.notes) == (2, "number", ("'n.d.' in 2 rows counts as missing (--na-values)",))
-    assert (b.missing, b.least) == (1, 0.0) and "so it counts as missing (--na-values -999)" in b.notes[0]
-    assert found.incomplete == 3 and not found.refused
 
 
 def test_classes_in_several_cases_are_two(tmp_path: Path) -> None:
@@ -343,7 +278,7 @@ def test_a_last_row_of_sums_is_proposed_to_be_skipped(label: str, tmp_path: Path
     path.write_text("\n".join(["day,a,b,y", *rows, f"{label},{total}"]) + "\n")
     found = inspect_file(path, "y", Reading(), None)
     assert found.n == 20 and "--skip-lines '22'" in found.options
-    with pytest.raises(BadInput, match='row 21, the last one, holds the sums of the other rows: .* skip_lines="22"'):
+    with pytest.raises(BadInput, match=f'row (21, the last one, holds the sums|holds text.*{label}).* skip_lines="22"'):
         read_dataset(path, "y")
     path.write_text("\n".join(["day,a,b,y", *rows]) + "\n")
     assert not any("--skip-lines" in option for option in inspect_file(path, "y", Reading(), None).options)
@@ -354,11 +289,13 @@ def test_decimal_commas_below_a_line_of_units_are_found(tmp_path: Path) -> None:
     path, rng = tmp_path / "lab.csv", np.random.default_rng(3)
     rows = [";".join(f"{v:.2f}".replace(".", ",") for v in row) for row in rng.normal(50, 9, (30, 3))]
     path.write_text("\n".join(["Labor 3", "Temp;pH;y", "C;-;%", *rows]) + "\n")
-    with pytest.raises(BadInput, match='give skip_lines="1" and sep="semicolon" and decimal=","'):
+    with pytest.raises(BadInput, match='give skip_lines="1" and sep="semicolon"$'):
         read_dataset(path, "y")
-    with pytest.raises(BadInput, match='give sep="semicolon" and decimal=","'):
+    with pytest.raises(BadInput, match='give sep="semicolon"$'):
         read_dataset(path, "y", skip_lines="1")
     found = inspect_file(path, "y", Reading(skip_lines="1", sep=";"), None)
+    assert found.doubts and all('give decimal=","' in said for said in found.doubts.values())
+    found = inspect_file(path, "y", Reading(skip_lines="1", sep=";", decimal=","), None)
     assert not found.refused and (found.n, found.p) == (30, 2)
     assert "--decimal ','" in found.options and "--skip-lines '1,3'" in found.options
 
@@ -382,13 +319,25 @@ def test_spellings_of_one_answer_are_one_class(tmp_path: Path) -> None:
     assert found.two_classes and not found.refused and "'ja' (12 rows) rather than 'nein'" in found.about_target
 
 
-@pytest.mark.parametrize("texts", [["n.a."], ["n.a.", "ND"], ["12 kg", "12 kg"]])
-def test_words_among_numbers_are_proposed_as_missing_value_codes(texts: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("texts", [["-", "-"], ["\u2014"], ["n.a."], ["n.a.", "ND"], ["12 kg", "12 kg"]])
+def test_texts_among_numbers_are_named_with_the_option_that_reads_them(texts: list[str], tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("a,y\n" + "".join(f"{k * k % 13},{dict(enumerate(texts)).get(k, k)}\n" for k in range(24)))
-    found = inspect_file(path, "y", STRICT, None)
-    assert f"--na-values {','.join(sorted(set(texts)))!r}" in found.options and not found.refused
-    with pytest.raises(BadInput, match=f'na_values="{",".join(sorted(set(texts)))}" and na="drop" if'):
+    rows = [f"{k * k % 13},{dict(enumerate(texts)).get(k, k)},{k % 7 + k / 9:.2f}\n" for k in range(24)]
+    path.write_text("a,b,y\n" + "".join(rows))
+    found, codes = inspect_file(path, "y", STRICT, None), ",".join(sorted(set(texts)))
+    assert "--drop b" in found.options and found.columns[1].kind == "mixed" and not found.refused
+    advice = f'correct them, give na_values="{codes}" and na="drop" if they mark missing values'
+    assert advice in found.columns[1].notes[0]
+    with pytest.raises(BadInput, match=f"'b' holds text .* in row 1 .line 2.: .*{re.escape(advice)}"):
         read_dataset(path, "y")
-    path.write_text("a,y\n" + "".join(f"{k * k % 13},{'1o5' if k == 3 else k}\n" for k in range(24)))
-    assert "1 of 24 cells is text: correct it" in inspect_file(path, "y", STRICT, None).refused
+    assert read_dataset(path, "y", na_values=codes, na="drop").n == 24 - len(texts)
+
+
+def test_a_usual_code_that_may_be_a_text_value_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    rows = [f"{('none', 'shed', 'none', 'wood')[k % 4]},{k * k % 11},{k}\n" for k in range(40)]
+    path.write_text("shed,a,y\n" + "".join(rows))
+    (shed, *_) = inspect_file(path, "y", Reading(), None).columns
+    assert any("'none' in 20 cells counted as missing; if such a code is a text value" in note for note in shed.notes)
+    found = inspect_file(path, "y", Reading.from_keywords(keep_default_na=False), None)
+    assert found.options[:2] == ("--no-keep-default-na", "--encode onehot") and not found.refused

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from sparsecv_mio import files
@@ -119,8 +118,8 @@ BAD_TABLES = [
     ("a,y\n1,2\n", "", "the target is missing"),
     ("a;y\n1;2\n", "y", "seems to be separated by semicolons"),
     ("a, b;c;y\n1;2;3\n", "1", "seems to be separated by semicolons"),
-    ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons: give sep="semicolon" and decimal=","'),
-    ("a;y\n1.234,5;2\n2;3\n", "y", 'give sep="semicolon" and decimal="," and thousands="."'),
+    ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons: give sep="semicolon"'),
+    ("a;y\n1.234,5;2\n2;3\n", "y", 'give sep="semicolon"'),
     ("a;y\n1,078;2\n2;3\n", "y", 'separated by semicolons: give sep="semicolon"'),
     ("a,y\n1;\n", "y", "has 1 cell in line 2"),
     ("1.5,2.5\n3,4\n", "1", "has numbers where its column names belong"),
@@ -135,15 +134,6 @@ def test_bad_tables(tmp_path: Path, text: str, target: str, message: str) -> Non
     refused(message, path, target)
 
 
-def test_cells_of_a_file_that_is_right_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_tables.cure, "impute_and_encode", lambda *_: pytest.fail("a file without a fault"))
-    path = tmp_path / "data.csv"
-    path.write_text('g,a,y\n"u ""v""", +1.5 ,"2"\r\n"two\nlines",-.5e-3,5.\n\n,1E+5,-0\n')
-    data = read_dataset(path, "y", aux=["g"])
-    assert data.X.tolist() == [[1.5], [-0.0005], [1e5]] and data.y.tolist() == [2.0, 5.0, 0.0]
-    assert data.aux["g"].tolist() == ['u "v"', "two\nlines", ""]
-
-
 def test_lines_and_quotes_may_cross_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_tables, "BLOCK_BYTES", 64)
     path = tmp_path / "data.csv"
@@ -153,24 +143,3 @@ def test_lines_and_quotes_may_cross_blocks(tmp_path: Path, monkeypatch: pytest.M
     wide = np.random.default_rng(0).standard_normal((5, 400))
     pd.DataFrame(wide).add_prefix("c").to_csv(path, index=False)
     assert np.array_equal(read_dataset(path, "c0").X, wide[:, 1:])
-
-
-CELLS = [
-    "1", "2.5", " 3.125 ", "1.078", "576", "-0", "+.5", "1e-3", "4.", "", " ", "NA", "n/a", "none", "-999", "nan", "x",
-    "1e999", "inf", "1_0", "1,5", "\u0663", "0x1F", "12.345",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_arrow_and_the_loop_over_cells_read_the_same(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    cells = rng.choice(CELLS[: int(rng.integers(2, len(CELLS) + 1))], int(rng.integers(1, 12))).tolist()
-    how = Reading.from_keywords(
-        na="mean", na_values=["-999", "none"][: int(rng.integers(3))], keep_default_na=bool(rng.integers(2)),
-        thousands=[None, "none", ","][int(rng.integers(3))],
-    )  # fmt: skip
-    slow = text_tables.cure.RawColumn.from_cells("a", cells, how)
-    fast = text_tables.raw_column("a", pa.chunked_array([cells]), how)
-    assert np.array_equal(fast.numbers, slow.numbers, equal_nan=True) and np.array_equal(fast.empty, slow.empty)
-    assert (fast.others, fast.absent, dict(fast.usual_codes)) == (slow.others, slow.absent, dict(slow.usual_codes))
-    assert fast.marks.proof == slow.marks.proof and (fast.marks.proof or fast.marks.grouped == slow.marks.grouped)

@@ -75,14 +75,6 @@ def test_empty_cells_are_not_filled_by_later_rows(tmp_path: Path) -> None:
     assert {"--na mean", "--na-within folds"} <= set(found.options) and found.refused == ""
 
 
-def test_a_number_for_nothing_stands_in_the_proposal(tmp_path: Path) -> None:
-    gaps = np.where(np.arange(N) == 7, -999.0, NOISE.round(2))
-    found = inspected(tmp_path, NOISE, b=gaps)
-    assert "--na-values '-999'" in found.options and "--na drop" in found.options and found.n == N - 1
-    used_elsewhere = inspected(tmp_path, NOISE, b=gaps, c=np.linspace(-1998.0, 0.0, N + 1)[1:].round() // 999 * 999.0)
-    assert not [option for option in used_elsewhere.options if option.startswith("--na")]
-
-
 def test_a_copy_of_a_column_that_stays_is_left_out(tmp_path: Path) -> None:
     b = RNG.normal(size=N).round(3)
     found = inspected(tmp_path, NOISE, b=b, again=b, degrees=1.8 * b + 32.0)

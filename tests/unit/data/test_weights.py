@@ -141,7 +141,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     file, place = tmp_path / "d.csv", tmp_path / "w.csv"
     file.write_text("a;w;y\n1;1.376;5\n4;576;6\n7;12;9\n")
     with pytest.raises(
-        BadInput, match=r"^column 'w': '1.376' in row 1 is 1376 with .* and 1.376 with thousands=\"none\""
+        BadInput, match=r"^column 'w': '1.376' in row 1 is ambiguous: give .*1376. or thousands=.none. .1.376.$"
     ):
         weights_of(read_dataset(file, "y", aux=["w"], drop=["w"], sep=";"), "w")
     for said, first in (({"thousands": "none"}, 1.376), ({"decimal": ",", "thousands": "."}, 1376.0)):
@@ -166,7 +166,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
         ([np.inf, 1.0, 1.0], "w is inf in row 1"),
         (["1", "x", "2"], "w is 'x' in row 2: give a weight"),
         ([[1.0], [2.0, 3.0]], "w must hold numbers only"),
-        ({}, "w is {} in row 1"),
+        ({}, "w must hold numbers only"),
         ([0.0, 0.0, 0.0], "w: the weights are all zero"),
         (
             [1e40, 1e40, 1e40],

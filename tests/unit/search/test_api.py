@@ -385,7 +385,7 @@ def test_messages_name_keywords(tmp_path: Path) -> None:
     assert "--" not in str(caught.value) and "\n" not in str(caught.value)
     for word in ('thousands=","', 'na="drop" or na="mean"', 'encode="onehot"'):
         assert word in str(caught.value)
-    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none"; give the options that apply'
+    both = 'give thousands="," .1100. or decimal="," and thousands="none" .1.1.'
     with pytest.raises(sc.SparseCVError, match=both):
         sc.solve(MESSY, "y", features=["a"], **QUICK)
     with pytest.raises(

@@ -15,36 +15,28 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.cure import (
-    RawColumn,
-    bad_cell,
-    check_finite,
-    find_subjects,
-    numbers_rows,
-    quote_names,
-    stand_in_notes,
-)
+from sparsecv_mio.data.cell_errors import Fault
+from sparsecv_mio.data.columns import RawColumn, check_finite, stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.subjects import find_subjects, numbers_rows, quote_names
 from sparsecv_mio.data.table_facts import describe_target
 from sparsecv_mio.errors import BadInput
 
 
 @pytest.mark.parametrize(
-    ("value", "line", "told"),
+    ("value", "is_missing", "said"),
     [
-        (None, None, "column 'a' is empty in row 3: "),
-        ("  ", 4, "column 'a' is empty in row 3 (line 4): "),
-        ("N/A", None, "has the missing-value code 'N/A' in row 3"),
-        ("five", None, "holds text 'five' in row 3"),
-        ("x" * 50, None, f"holds text '{'x' * 27}...' in row 3"),
-        (float("inf"), None, "holds inf in row 3"),
+        ("", True, "'a' is empty in row 3 (line 4)"),
+        ("N/A", True, "'a' has the missing-value code 'N/A' in row 3 (line 4)"),
+        ("five", False, "'a' holds text 'five' in row 3 (line 4)"),
+        ("x" * 50, False, f"'a' holds text '{'x' * 27}...' in row 3 (line 4)"),
+        (float("inf"), False, "'a' holds inf in row 3 (line 4)"),
     ],
 )
-def test_what_a_cell_holds_is_said(value: object, line: int | None, told: str) -> None:
-    message = str(bad_cell("a", 3, value, line))
-    assert told in message and "\n" not in message
+def test_what_a_cell_holds_is_said(value: str | float, is_missing: bool, said: str) -> None:
+    assert Fault(column("a", []), 3, value, 1, is_missing).describe(4) == said
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -82,9 +74,9 @@ def test_cells() -> None:
     )
     assert np.array_equal(column.numbers, [1, 2.5, np.nan, np.nan, np.nan, np.nan, 1, np.nan, 1000], equal_nan=True)
     assert column.empty.tolist() == [False, False, False, True, True, True, False, True, False]
-    assert column.others == {2: "x"} and not column.is_words
+    assert column.texts == {2: "x"} and not column.has_text_values
     few = column.select_rows(np.array([1, 2]))
-    assert few.others == {1: "x"} and few.is_words and few.levels() == ("2.5", "x")
+    assert few.texts == {1: "x"} and few.has_text_values and few.levels() == ("2.5", "x")
 
 
 def test_a_frame_is_cured_and_says_so() -> None:
@@ -350,7 +342,7 @@ def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Pat
             how: dict[str, Any] = {"na": na, "encode": "onehot"}
             data = [read_kind(empty, kind, tmp_path, **how), read_kind(marked, kind, tmp_path, na_values=given, **how)]
             assert data[0].names == data[1].names and (data[0].X == data[1].X).all() and (data[0].y == data[1].y).all()
-    with pytest.raises(BadInput, match="^column 'a' (is empty|has the missing-value code '-999.0') in row 2"):
+    with pytest.raises(BadInput, match="^column 'a' (is empty|has the missing-value code '-999') in row 2"):
         read_kind(marked.drop(columns="b"), kind, tmp_path, na_values=-999)
     for wrong in ([None], object(), {"a": [1]}.values()):
         with pytest.raises(BadInput, match="^na_values: .* is not a list of texts and numbers$"):
@@ -400,9 +392,10 @@ def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as found:
         read_kind(frame[["garage", "y"]], kind, tmp_path)
     words = 'give na="drop" or na="mean", or keep_default_na=False if it is a text value'
-    assert words in str(found.value) and '(4 cells; give encode="onehot", or drop' in str(found.value)
+    assert words.replace("it is", "'none' is") in str(found.value)
+    assert '(4 cells; give encode="onehot", or drop' in str(found.value)
     with pytest.raises(
-        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: correct it, or .*na_values=\"\?\" and na="
+        BadInput, match=r"'\?' in row 3.*: text in 1 of 8 cells: correct them, give na_values=\"\?\" and na="
     ):
         read_kind(frame[["area", "y"]], kind, tmp_path, keep_default_na=False, encode="onehot")
 
@@ -432,16 +425,18 @@ def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Datas
 
 
 def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
-    for rows, more in ((60, ""), (20, ' or encode="onehot"')):
+    for rows, said in (
+        (60, "nearly every row has a different value, so it names the rows and is not a feature; give {}"),
+        (20, 'every row has a different value, so it may name the rows; give {}, or encode="onehot" for a feature'),
+    ):
         lines = [f"P{k:03},{k % 7},{k}\n" for k in range(rows)]
         (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))
         with pytest.raises(BadInput) as found:
             read_dataset(tmp_path / "d.csv", "y")
-        names = "nearly every row has a different value, so it names the rows and is not a feature"
-        words = f'{names}; give drop=["patient"]'
-        assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}{more}"
+        words = said.format('drop=["patient"]')
+        assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}"
     (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
-    with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\] or encode=\"onehot\"\), 'x' holds text"):
+    with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\], or encode=.*, 'x' holds text"):
         read_dataset(tmp_path / "d.csv", "y")
 
 

@@ -1,0 +1,223 @@
+"""Choice of the columns of a table: the target, the features, and columns of folds, weights, exposures and ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
+from sparsecv_mio.errors import BadInput, did_you_mean
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns that the user requests, before the header is known."""
+
+    target: str | int
+    features: Sequence[str] | None
+    drop: Sequence[str] | None
+    aux: tuple[str, ...]
+    needed: bool = True  # True if the data must have the target
+    index: str | None = None  # a column that only numbers the rows
+    two_words: bool | None = False  # True if the target may hold two text values, None if the caller has no loss
+    sure: bool = False  # True if the number format is known, as for a second read
+    role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
+
+    @property
+    def classes_by(self) -> str:
+        """Keyword that makes a target of two text values two classes."""
+        return "two_words=True" if self.two_words is None else 'loss="logistic"'
+
+    @property
+    def has_fixed_options(self) -> bool:
+        """True if the options are those of a record, for its data or new rows, so no others can be proposed."""
+        return self.sure or not self.needed
+
+    def select_columns(self, header: Sequence[str], void: Collection[int] = ()) -> Selection:
+        """Return the positions of the requested columns in a header.
+
+        Parameters
+        ----------
+        header : sequence of str
+            Names of the columns.
+        void : collection of int
+            Positions of columns that have neither a name nor values; they are left out.
+
+        Raises
+        ------
+        BadInput
+            If a name is missing, unknown or given twice, or a column has two uses.
+
+        Examples
+        --------
+        >>> Wanted("y", None, ["b"], ("g",)).select_columns(["a", "b", "g", "y"]).names
+        ('a',)
+        """
+        features, drop = _words(self.features, "features"), _words(self.drop, "drop")
+        names, no_features = self._complete_names(header, void)
+        if no_features and features is None:
+            drop = list(dict.fromkeys([*(drop or ()), *no_features]))
+        if self.has_fixed_options and features is not None:  # names of a record are never positions
+            if self.needed:
+                _position(names, str(self.target), "target")
+            _check_there(features, names)
+        _check_header(names)
+        goal = _target(names, self.target) if self.needed or self.target in names else None
+        extra = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
+        if goal in extra:
+            raise BadInput(
+                f"column {names[goal or 0]!r} is the target and cannot give folds, weights, exposures or ids too: "
+                "use another"
+            )
+        _check_choice(features, drop)
+        places = _feature_positions(names, goal, extra if self.needed else (), features, drop)
+        if not places:
+            raise BadInput("no feature is left; keep at least one column in addition to the target")
+        return Selection(names, goal, tuple(sorted(places)), extra)
+
+    def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:
+        """Return the names of all columns, and the columns that are no features: void ones and the index."""
+        names = tuple(f"(column {j + 1})" if j in void else name for j, name in enumerate(header))
+        no_features = [names[j] for j in void]
+        if self.index is not None:  # it may have no name
+            place = _column(names, self.index, "index column")
+            names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
+            no_features.append(names[place])
+        return names, no_features
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Positions in a header: the target, if any, the features in file order, and the auxiliary columns by name."""
+
+    header: tuple[str, ...]
+    target: int | None
+    features: tuple[int, ...]
+    aux: tuple[int, ...]
+
+    @property
+    def goal(self) -> str:
+        """Name of the target, empty if there is none."""
+        return "" if self.target is None else self.header[self.target]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Feature names."""
+        return tuple(self.header[j] for j in self.features)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Positions of every column that must hold numbers: the features, then the target."""
+        return self.features if self.target is None else (*self.features, self.target)
+
+
+def _feature_positions(
+    names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
+    features: Sequence[str] | None, drop: Sequence[str] | None,
+) -> set[int]:  # fmt: skip
+    """Return the positions of the features, from the columns to keep or to drop."""
+    if features is None:
+        gone = {_column(names, name, "dropped column") for name in drop or ()}
+        if goal in gone:
+            raise BadInput(
+                f"column {names[goal]!r} is the target and cannot be dropped; remove it from the dropped columns"
+            )
+        return set(range(len(names))) - gone - {goal, *extra}
+    chosen = _positions(names, features)
+    if goal in chosen:
+        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature; remove it from the features")
+    for j in chosen.intersection(extra):
+        uses = "gives folds, weights, exposures or ids and cannot be a feature"
+        raise BadInput(f"column {names[j]!r} {uses}; remove it from the features")
+    return chosen
+
+
+def _check_header(names: tuple[str, ...]) -> None:
+    for j, name in enumerate(names):
+        if not name:
+            raise BadInput(
+                f"column {j + 1} has no name; name it in the header, or drop it with index_col={j} if it only "
+                "numbers the rows"
+            )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"column name {twice[0]!r} is in the header more than once; give every column a different name")
+
+
+def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
+    """Return names or positions of columns as a list of texts; a single value is allowed."""
+    if given is None:
+        return None
+    several = [given] if isinstance(given, str | Integral) else given
+    if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
+        raise BadInput(f"{option}: {given!r} is not a list of column names or positions")
+    return [str(name) for name in several]
+
+
+def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
+    if features is not None and drop is not None:
+        raise BadInput("features and drop were both given; use one of the two")
+    _check_repeats(features, "features")
+    _check_repeats(drop, "drop")
+
+
+def _check_repeats(given: Sequence[str] | None, option: str) -> None:
+    twice = [name for name, count in Counter(given or ()).items() if count > 1]
+    if twice:
+        raise BadInput(f"column {twice[0]!r} is listed twice in {option}; list it once")
+
+
+def _target(names: tuple[str, ...], target: str | int) -> int:
+    word = str(target).strip()
+    if not word:
+        raise BadInput(f"the target is missing; give one of {_list_names(names)}")
+    return _column(names, word, "target")
+
+
+def _column(names: tuple[str, ...], given: str, role: str) -> int:
+    """Return the position of a column given by name or, if no column has that name, by position."""
+    word = str(given).strip()
+    if word in names:
+        return names.index(word)
+    if word.isascii() and word.isdigit():
+        if len(word) < 10 and int(word) < len(names):
+            return int(word)
+        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}")
+    return _position(names, word, role)
+
+
+def _position(names: tuple[str, ...], name: str, role: str) -> int:
+    if name not in names:
+        if all(item.strip() in names for item in name.split(",")):
+            raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
+        near = did_you_mean(name, names)
+        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")
+    return names.index(name)
+
+
+def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
+    missing = [name for name in features if name not in names and not name.strip().isdigit()]
+    if len(missing) > 1:
+        _check_there(missing, names)
+    return {_column(names, name, "feature") for name in features}
+
+
+def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Raise `BadInput` that names the features that are not columns of the data."""
+    header = set(names)
+    missing = [name for name in wanted if name not in header]
+    if len(missing) == 1:
+        _position(tuple(names), missing[0], "feature")
+    if missing:
+        named = abbreviate_list([repr(name) for name in missing])
+        raise BadInput(f"features {named} are not in the data; the columns are {_list_names(tuple(names))}")
+
+
+def _list_names(names: tuple[str, ...]) -> str:
+    """Return names for a message; a long list has the first names and the last, which is often the target."""
+    if len(names) <= MOST_NAMED:
+        return ", ".join(map(quoted_name, names))
+    first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])
+    return f"{first}, ..., {last} ({len(names)} in all)"

@@ -1,0 +1,432 @@
+"""Facts about the cells of a table before any treatment: numbers, empty cells, and texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.dates import duration_in_days, parse_duration
+from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_text_array, parse_texts, to_numpy
+from sparsecv_mio.data.reading_options import OPPOSITES, YES_AND_NO, Reading
+from sparsecv_mio.digits import abbreviate_list
+from sparsecv_mio.errors import BadInput
+
+MOST_LEVELS = 50  # text values that a feature may have
+MISSING_CODES = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as in exports
+
+_NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_OTHER_NUMBER = r"\d+(?:,\d+)+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d*)?|\d\d?(?::\d\d){1,2}(?:[.,]\d+)?(?: ?[aApP][mM])?"
+_SIGNS = r"[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd%()\u2212\s-]"
+BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
+LIKE_NUMBER = re.compile(rf"(?:[<>\u2264\u2265~=+\u2013]|{_SIGNS})*(?:{_NUMBER}|{_OTHER_NUMBER}){_SIGNS}*")
+DATE = re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?")
+
+
+def is_unreadable(text: str) -> bool:
+    """Return True for a text that is a date or a number with signs or marks, and thus no text value.
+
+    Examples
+    --------
+    >>> [is_unreadable(text) for text in ("22%", "2024-01-05", "1,078", "1st", "18-35")]
+    [True, True, True, False, False]
+    """
+    return bool(DATE.fullmatch(text) or LIKE_NUMBER.fullmatch(text))
+
+
+@dataclass(frozen=True, eq=False)
+class RawColumn:
+    """The cells of a column: its numbers and its other cells.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    numbers : (n,) array
+        Numbers; NaN if a cell is not a number.
+    empty : (n,) bool array
+        True for cells that are empty or hold a missing-value code.
+    code : str
+        Missing-value code of the first such cell; empty if it is an empty cell.
+    texts : dict of int to str
+        Text by row, for cells that are neither numbers nor missing.
+    evidence : Evidence
+        Evidence of the number format.
+    codes : dict of str to int
+        Usual missing-value codes in the column, as written, with their numbers of cells; codes that the reading options
+        name are not included.
+    """
+
+    name: str
+    numbers: FloatArray
+    empty: BoolArray
+    code: str = ""
+    texts: dict[int, str] = field(default_factory=dict)
+    evidence: Evidence = Evidence()
+    codes: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_numbers(cls, name: str, numbers: FloatArray, how: Reading) -> RawColumn:
+        """Return a column of numbers, of which NaN and the missing-value codes of the options are missing."""
+        numbers = np.asarray(numbers, dtype=np.float64)
+        return cls(name, numbers, np.isnan(numbers)).with_number_codes(how)
+
+    @classmethod
+    def from_cells(cls, name: str, cells: Sequence[Any], how: Reading) -> RawColumn:
+        """Return the column of cells that are numbers, texts, durations or other objects of a frame.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+        cells : sequence
+            The cells.
+        how : Reading
+            Number format and missing-value codes.
+        """
+        numbers, texts = np.full(len(cells), np.nan), [""] * len(cells)
+        for row, cell in enumerate(cells):
+            if isinstance(cell, Real | Decimal | np.bool_):
+                numbers[row] = float(cell)
+            elif isinstance(cell, timedelta) and cell == cell:
+                numbers[row] = duration_in_days(cell)
+            elif cell is not None and repr(cell) not in ("<NA>", "NaT"):
+                texts[row] = str(cell)
+        column = read_texts([name], texts, how)[0]
+        known = ~np.isnan(numbers)
+        whole = replace(column, numbers=np.where(known, numbers, column.numbers), empty=column.empty & ~known)
+        return (whole if known.any() else whole.with_durations()).with_number_codes(how)
+
+    def with_number_codes(self, how: Reading) -> RawColumn:
+        """Return the column in which the numbers among the missing-value codes of the options are missing."""
+        are_codes = np.isin(self.numbers, list(how.missing_numbers)) if how.missing_numbers else np.zeros(1, dtype=bool)
+        if not are_codes.any():
+            return self
+        empty = self.empty | are_codes
+        first = int(np.argmax(empty))
+        code = f"{self.numbers[first]:g}" if are_codes[first] else self.code
+        return replace(self, numbers=np.where(are_codes, np.nan, self.numbers), empty=empty, code=code)
+
+    def with_durations(self) -> RawColumn:
+        """Return the column with numbers of days if all of its cells that are not empty are durations."""
+        if self.texts and len(self.texts) + int(self.empty.sum()) == len(self.numbers):
+            with suppress(ValueError):  # if a cell is not a duration, all cells are text values
+                numbers = self.numbers.copy()
+                numbers[list(self.texts)] = list(map(parse_duration, self.texts.values()))
+                return replace(self, numbers=numbers, texts={})
+        return self
+
+    @property
+    def unreadable(self) -> str:
+        """The first text that is a date or a number with signs; empty if there is none."""
+        return next((text for text in dict.fromkeys(self.texts.values()) if self._is_unreadable(text)), "")
+
+    @property
+    def has_text_values(self) -> bool:
+        """True if at least half of the cells that are not missing hold text values."""
+        counts = Counter(self.texts.values())
+        values = sum(count for text, count in counts.items() if not self._is_unreadable(text))
+        return 2 * values >= max(1, int(np.sum(~self.empty)))
+
+    def _is_unreadable(self, text: str) -> bool:
+        """Return True for a text that is no text value; `<18` is a text value if no cell is a number."""
+        has_numbers = len(self.texts) + int(self.empty.sum()) < len(self.numbers)
+        return is_unreadable(text) and (has_numbers or not BOUND.fullmatch(text))
+
+    def levels(self, order: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return the declared order, or the text values of the column: no before yes, otherwise alphabetical."""
+        if order:
+            return order
+        numbers = set(self.numbers[~np.isnan(self.numbers)].tolist())
+        words = sorted({*self.texts.values(), *(f"{value:g}" for value in numbers)})
+        plain = {word.lower() for word in words}
+        pairs = OPPOSITES if len(words) <= 2 else YES_AND_NO
+        return next((pair for pair in pairs if plain <= set(pair)), tuple(words)) if words else ()
+
+    def describe_case_variants(self, levels: Sequence[str]) -> str:
+        """Return a note on text values that differ only in upper and lower case; empty if there are none."""
+        variants: dict[str, set[str]] = {}
+        for word in {*self.texts.values()} if levels else ():
+            variants.setdefault(word.lower(), set()).add(word)
+        notes = []
+        for words in (sorted(words) for words in variants.values() if len(words) > 1):
+            count = len({self._find_level(word, levels) for word in words})
+            number = "one value" if count == 1 else f"{count} values (they differ only in capital letters)"
+            notes.append(f"{' and '.join(map(repr, words))} are {number}")
+        return abbreviate_list(sorted(notes))
+
+    @staticmethod
+    def _find_level(word: str, levels: Sequence[str]) -> int:
+        """Return the position of a text value in the levels, also in lower case; -1 if it is none of them."""
+        return next((levels.index(form) for form in (word, word.lower()) if form in levels), -1)
+
+    def level_codes(self, levels: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+        """Return the position of every cell in the levels, -1 if it is missing, and other values by row from 0."""
+        codes, unknown = np.full(len(self.numbers), -1, dtype=np.int64), dict[int, str]()
+        known: dict[str, int] = {}
+        for row in np.flatnonzero(~self.empty).tolist():
+            word = self.texts.get(row) or f"{self.numbers[row]:g}"
+            if word not in known:
+                known[word] = self._find_level(word, levels)
+            codes[row] = known[word]
+            if codes[row] < 0:
+                unknown[row] = word
+        return codes, unknown
+
+    def select_rows(self, rows: NDArray[np.intp]) -> RawColumn:
+        """Return the column for some rows in ascending order."""
+        place = {row: k for k, row in enumerate(rows.tolist())} if self.texts else {}
+        texts = {place[row]: word for row, word in self.texts.items() if row in place}
+        return replace(self, numbers=self.numbers[rows], empty=self.empty[rows], texts=texts)
+
+
+def read_texts(names: Sequence[str], texts: Any, how: Reading, start: int = 0) -> list[RawColumn]:
+    """Return the columns of texts.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    texts : sequence of str or pyarrow.Array
+        Texts of all columns, one column after the other; missing texts are empty cells.
+    how : Reading
+        Number format and missing-value codes.
+    start : int
+        Number of rows before these.
+    """
+    from pyarrow import compute
+
+    texts = make_text_array(texts) if isinstance(texts, Sequence) else texts
+    texts = compute.utf8_trim_whitespace(compute.fill_null(texts, make_text_array([""])[0]))
+    shape = len(names), len(texts) // max(1, len(names))
+    usual, lower = MISSING_CODES if how.keep_default_na else frozenset(), compute.utf8_lower(texts)
+
+    def find(words: Collection[str]) -> BoolArray:
+        found = compute.is_in(lower, value_set=make_text_array([*words]))
+        return np.asarray(to_numpy(found).astype(bool).reshape(shape))
+
+    are_usual, numbers = find({"", *usual}), parse_texts(texts, how.number_format).reshape(shape)
+    numbers[are_usual] = np.nan
+    are_numbers = ~np.isnan(numbers)
+    empty = are_usual | (find(how.missing_words) & ~are_numbers)
+    evidence = [Evidence()] * len(names)
+    if how.thousands is None:
+        evidence = collect_evidence(texts, are_numbers, how.decimal, start)
+
+    def take(mask: BoolArray, j: int) -> dict[int, str]:
+        return {start + row: texts[row + j * shape[1]].as_py() for row in np.flatnonzero(mask[j]).tolist()}
+
+    columns, are_texts = [], ~are_numbers & ~empty
+    for j, name in enumerate(names):
+        missing, usual_codes = take(empty, j), take(are_usual, j).values() if usual else ()
+        codes = Counter(code for code in usual_codes if code and code.lower() not in how.missing_words)
+        code = next(iter(missing.values()), "")
+        columns.append(RawColumn(name, numbers[j], empty[j], code, take(are_texts, j), evidence[j], codes))
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """The columns of a table before any treatment: features, an optional target, and other columns as arrays by name.
+
+    `find_lines` returns the lines of a file, from 1, in which rows end. `declared` has the levels of ordered
+    categories, from the lowest to the highest. `X` has the numbers of all features if they are stored in one array.
+    """
+
+    features: list[RawColumn]
+    target: RawColumn | None
+    aux: dict[str, NDArray[Any]]
+    find_lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
+    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    X: FloatArray | None = None
+
+    @property
+    def columns(self) -> list[RawColumn]:
+        """The features, followed by the target if there is one."""
+        return [*self.features, *([self.target] if self.target else [])]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0].numbers) if self.columns else 0
+
+    @property
+    def evidence(self) -> dict[str, Evidence]:
+        """Evidence of the number format by column."""
+        return {column.name: column.evidence for column in self.columns}
+
+
+class ColumnBlocks:
+    """The columns of a table of texts, joined block by block; the numbers of the features are stored in one array.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Names of the features.
+    goal : str
+        Name of the target, which follows the features; empty without a target.
+    n_rows : int
+        Upper bound on the number of rows.
+    """
+
+    def __init__(self, features: Sequence[str], goal: str, n_rows: int) -> None:
+        self.X, self.goal, self.n_rows = np.empty((n_rows, len(features))), goal, 0
+        numbers = dict(zip(features, self.X.T, strict=True)) | ({goal: np.empty(n_rows)} if goal else {})
+        self.columns = [RawColumn(name, cells, np.zeros(1, dtype=bool)) for name, cells in numbers.items()]
+
+    def add(self, block: Sequence[RawColumn]) -> None:
+        """Append the rows of a block, whose texts are numbered by the rows of the table."""
+        rows = slice(self.n_rows, self.n_rows + len(block[0].numbers))
+        for j, (column, more) in enumerate(zip(self.columns, block, strict=True)):
+            column.numbers[rows] = more.numbers
+            empty = column.empty
+            if more.empty.any():
+                empty = empty if len(empty) > 1 else np.zeros(len(column.numbers), dtype=bool)
+                empty[rows] = more.empty
+            column.texts.update(more.texts)
+            self.columns[j] = replace(
+                column, empty=empty, code=column.code if column.empty.any() else more.code,
+                evidence=column.evidence.add(more.evidence), codes=Counter(column.codes) + Counter(more.codes),
+            )  # fmt: skip
+        self.n_rows = rows.stop
+
+    def build_table(self, aux: dict[str, NDArray[Any]], how: Reading, find_lines: Any) -> RawTable:
+        """Return the table of all rows.
+
+        Parameters
+        ----------
+        aux : dict of str to (n,) array
+            Group, fold and weight columns.
+        how : Reading
+            Missing-value codes.
+        find_lines : callable
+            Function as for `RawTable`.
+        """
+        n, columns = self.n_rows, list[RawColumn]()
+        for column in self.columns:
+            empty = column.empty[:n] if len(column.empty) > 1 else np.broadcast_to(column.empty, n)
+            read = replace(column, numbers=column.numbers[:n], empty=empty).with_durations().with_number_codes(how)
+            column.numbers[:n] = read.numbers
+            columns.append(replace(read, numbers=column.numbers[:n]))
+        features, target = (columns[:-1], columns[-1]) if self.goal else (columns, None)
+        return RawTable(features, target, aux, find_lines, X=self.X[:n])
+
+
+def build_table(
+    read: Callable[[str], RawColumn], features: Sequence[str], goal: str, n_rows: int, aux: dict[str, NDArray[Any]],
+    declared: Mapping[str, Iterable[Any]] = {},
+) -> RawTable:  # fmt: skip
+    """Return the table of columns that are read one after the other.
+
+    Parameters
+    ----------
+    read : callable
+        Function that returns a column by name.
+    features : sequence of str
+        Names of the features.
+    goal : str
+        Name of the target; empty without a target.
+    n_rows : int
+        Number of rows.
+    aux : dict of str to (n,) array
+        Group, fold and weight columns.
+    declared : mapping of str to iterable
+        Levels of ordered categories by column, from the lowest to the highest.
+    """
+    X, columns = np.empty((n_rows, len(features))), list[RawColumn]()
+    for j, name in enumerate(features):
+        column = read(name)
+        X[:, j] = column.numbers
+        columns.append(replace(column, numbers=X[:, j]))
+    orders = {
+        column.name: tuple(str(word).strip() for word in declared[column.name])
+        for column in columns if column.name in declared and column.texts
+    }  # fmt: skip
+    return RawTable(columns, read(goal) if goal else None, aux, None, orders, X)
+
+
+def drop_keyword(*names: str) -> str:
+    """Return the keyword that drops columns.
+
+    Examples
+    --------
+    >>> drop_keyword("a", "b")
+    'drop=["a", "b"]'
+    """
+    return f"drop={json.dumps(names, ensure_ascii=False)}"
+
+
+def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
+    """Raise `BadInput` at the first row with NaN or infinity; O(np) time, memory of one block."""
+    step = max(1, (1 << 20) // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        block, response = X[start : start + step], y[start : start + step]
+        good_rows = np.isfinite(block).all(axis=1) & np.isfinite(response)
+        if not good_rows.all():
+            i = int(np.argmin(good_rows))
+            cells = {**dict(zip(names, block[i].tolist(), strict=True)), target: float(response[i])}
+            name = next(name for name, value in cells.items() if not np.isfinite(value))
+            raise BadInput(bad_number(name, start + i + 1, cells[name]))
+
+
+def bad_number(column: str, row: int, value: float) -> str:
+    """Return the message for a number that is not finite."""
+    return f"column {column!r} holds {value} in row {row}: replace it by a finite number, or leave the row out"
+
+
+CODES = frozenset({  # numbers that may be missing-value codes
+    *(sign * nines for nines in (99.0, 999.0, 9999.0, 99999.0, 999999.0, 88.0, 888.0, 9.0) for sign in (-1.0, 1.0)),
+    -8.0, -7.0, -1.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99,
+})  # fmt: skip
+
+
+def find_code(numbers: FloatArray) -> float | None:
+    """Return a number, such as -999 or 99.9, that may be a missing-value code, because all others are far from it.
+
+    The distance must exceed the range of the other numbers; for 99, which occurs more often as a normal value, it must
+    exceed three times the range. These numbers are only named, never read as missing without a request.
+
+    Parameters
+    ----------
+    numbers : (n,) array
+        Finite numbers.
+
+    Examples
+    --------
+    >>> find_code(np.array([3.0, 5.0, -999.0, 4.0])), find_code(np.array([3.0, 99.0, 50.0, 12.0]))
+    (-999.0, None)
+    >>> find_code(np.array([1.0, 5.0, 9.0, 3.0])), find_code(np.array([-1.0, 0.0, 1.0, 1.0]))
+    (9.0, None)
+    """
+    for value in (numbers.min(), numbers.max()) if numbers.size else ():
+        if float(value) in CODES:
+            others = numbers[numbers != value]
+            width = float(np.ptp(others)) if others.size > 2 else 0.0
+            least = width * (3.0 if abs(value) == 99.0 else 1.0)
+            distance = float(np.abs(others - value).min(initial=np.inf))
+            if width > 0.0 and (distance > least or (distance == least and 9.0 <= abs(value) < 99.0)):
+                return float(value)
+    return None
+
+
+def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
+    """Return a sentence for every column that contains such a number."""
+    suspected = np.isin(np.array([X.min(axis=0), X.max(axis=0)]), tuple(CODES)).any(axis=0)
+    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected).tolist()} | {target: y}
+    return tuple(
+        f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
+        f"give --na-values {value:g} (na_values in Python)"
+        for name, value in ((name, find_code(cells)) for name, cells in columns.items())
+        if value is not None
+    )

@@ -1,0 +1,159 @@
+"""Frames of pandas, and tables of polars, DuckDB and Arrow, as data sets."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.column_choice import Selection, Wanted
+from sparsecv_mio.data.columns import RawColumn, RawTable, build_table
+from sparsecv_mio.data.dates import duration_in_days
+from sparsecv_mio.data.missing_and_text import DatasetParts, apply_to_new_rows, impute_and_encode
+from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, is_number
+from sparsecv_mio.data.reading_options import Applied, Reading
+from sparsecv_mio.errors import BadInput, need_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_arrow_table(data: Any) -> bool:
+    """Return True for a table of polars, DuckDB, Arrow or another library that exports Arrow, except pandas."""
+    return hasattr(type(data), "__arrow_c_stream__") and not hasattr(data, "iloc")
+
+
+def as_pandas(data: Any) -> Any:
+    """Return a table of polars, DuckDB or Arrow as a pandas frame, and any other object unchanged.
+
+    Durations in a frame become numbers of days.
+
+    Raises
+    ------
+    BadInput
+        If the object exports Arrow, but not as a table of rows and columns.
+    """
+    if not is_arrow_table(data):
+        return _with_durations_in_days(data) if hasattr(data, "isetitem") else data
+    import pyarrow as pa
+
+    need_extra("frames", f"a table of {type(data).__module__.partition('.')[0]}")
+    try:
+        return _with_durations_in_days(pa.table(data).to_pandas())
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise BadInput(f"data: {type(data).__name__} is not a table that can be read ({why}); give a table") from error
+
+
+def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with durations converted to numbers of days."""
+    places = [j for j, kind in enumerate(frame.dtypes) if kind.kind == "m"]
+    frame = frame.copy(deep=False) if places else frame
+    for j in places:
+        cells = frame.iloc[:, j]
+        days = [duration_in_days(cell) if there else np.nan for cell, there in zip(cells, cells.notna(), strict=True)]
+        frame.isetitem(j, np.array(days, dtype=np.float64))
+    return frame
+
+
+def read_frame(frame: Any, wanted: Wanted, how: Reading) -> DatasetParts:
+    """Return the parts of a data set from a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
+    frame = as_pandas(frame)
+    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
+        lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
+        kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
+        raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
+    chosen = wanted.select_columns(_names_of_columns(frame))
+    parts = impute_and_encode(_read_table(frame, chosen, how), how, wanted)
+    if not how.changed_options():
+        for j in chosen.numeric:
+            _check_texts(frame.iloc[:, j], chosen.header[j])
+    return parts
+
+
+def _names_of_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the column names of a frame as text; empty for None and NaN."""
+    import pandas as pd
+
+    return ["" if name is None or name is pd.NA or name != name else str(name) for name in frame.columns]
+
+
+def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> DatasetParts:
+    """Return features of new rows in a frame, with the preprocessing of the rows of the model.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        New rows.
+    features : sequence of str
+        Names of the features.
+    learnt : Applied
+        Preprocessing of the rows of the model.
+    """
+    wanted = Wanted("", learnt.source_columns(features), None, (), needed=False)
+    table = _read_table(frame, wanted.select_columns(_names_of_columns(frame)), learnt.how)
+    if learnt.how.number_format == POINT:
+        check_ambiguous(describe_ambiguous(table.evidence, POINT, are_new=True))
+    return apply_to_new_rows(table, learnt)
+
+
+def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading) -> RawTable:
+    """Return the selected columns of a frame."""
+    place = {name: j for j, name in enumerate(chosen.header)}
+    kinds = {name: frame.dtypes.iloc[place[name]] for name in chosen.names}
+    declared = {name: kind.categories.tolist() for name, kind in kinds.items() if getattr(kind, "ordered", False)}
+
+    def read(name: str) -> RawColumn:
+        series = frame.iloc[:, place[name]]
+        if series.dtype.kind in "biuf":
+            return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
+        return RawColumn.from_cells(name, series.tolist(), how)
+
+    aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
+    return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared)
+
+
+def _check_texts(series: pd.Series[Any], name: str) -> None:
+    """Raise `BadInput` for a number that is stored as text."""
+    for row, value in enumerate(series.tolist() if series.dtype.kind not in "biuf" else (), start=1):
+        if isinstance(value, str) and is_number(value):
+            more = "convert the column, for example by pandas.to_numeric"
+            raise BadInput(f"column {name!r}, row {row}: the number {value!r} is stored as text; {more}")
+
+
+def frame_numbers(frame: Any) -> FloatArray:
+    """Return all columns of a frame as numbers; `BadInput` names the first cell that is not a number."""
+    X = np.empty(frame.shape)
+    for j, name in enumerate(frame.columns):
+        X[:, j] = series_numbers(frame.iloc[:, j], str(name))
+    return X
+
+
+def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
+    """Return a column of a frame as numbers; `BadInput` names the first cell that is not a number."""
+    if series.dtype.kind in "biuf":
+        missing = series.isna().to_numpy()
+        if missing.any():
+            raise BadInput(
+                f"column {name!r} is empty in row {int(np.argmax(missing)) + 1}: fill the cell, or drop the row"
+            )
+        return series.to_numpy(dtype=np.float64).copy()
+    _check_texts(series, name)
+    for row, value in enumerate(series.tolist(), start=1):
+        if not isinstance(value, numbers.Real | Decimal | np.bool_):
+            is_missing = series.isna().iloc[row - 1]
+            fault = "is empty" if is_missing else f"holds text {str(value)[:30]!r}"
+            advice = "fill the cell, or drop the row" if is_missing else "encode it as numbers, or drop the column"
+            raise BadInput(f"column {name!r} {fault} in row {row}: {advice}")
+    return np.array([float(value) for value in series.tolist()])
+
+
+def _series_ids(series: pd.Series[Any]) -> NDArray[Any]:
+    if series.dtype.kind in "biuf" and not series.isna().any():
+        return series.to_numpy(dtype=None).copy()
+    return series.to_numpy(dtype=object).copy()

@@ -1,0 +1,517 @@
+"""Treatment of missing and text values: imputation, encoding, or an error that names the option to use.
+
+Columns with empty cells or text values become numeric features. The values that this conversion needs, such as the
+means for imputation and the levels of a text column, are stored in `Applied`, so that new rows are transformed in the
+same way. These values, like the scales of the columns, are computed from all rows, including the rows that a fold holds
+out; the target is not used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.cell_errors import find_faults, raise_faults
+from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
+from sparsecv_mio.data.dates import DAYS, PARTS, date_features, example_of_form, form_of_dates, read_moment
+from sparsecv_mio.data.number_format import Evidence, check_ambiguous, describe_ambiguous
+from sparsecv_mio.data.reading_options import (
+    ABSENT,
+    OPPOSITES,
+    Applied,
+    Reading,
+    feature_names,
+    indicator_name,
+)
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, several
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.words import Encode, Missing
+
+SUM_DIGITS = 1e-4  # relative difference of a rounded total from the sum of its column
+KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
+NO_TARGET = "(no target)"  # auxiliary column that marks new rows without a target, if others have one
+HELD_OUT_TOO = ", held-out ones included"
+OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # part of the note on imputed cells
+
+
+class DatasetParts(NamedTuple):
+    """The parts of a data set: features (n, p), target (n,), names, other columns, and the learned preprocessing.
+
+    `holes`, (n, p), marks the cells that were missing and are imputed; None if there are none.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    names: tuple[str, ...]
+    target: str
+    aux: Mapping[str, NDArray[Any]]
+    reading: Applied | None
+    holes: BoolArray | None = None
+
+
+def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> DatasetParts:
+    """Return the features of a table after the imputation and encoding that the options request.
+
+    Parameters
+    ----------
+    table : RawTable
+        The table before any treatment.
+    how : Reading
+        The reading options.
+    wanted : Wanted
+        The selected columns; states also whether the target may hold two text values, and whether the number format is
+        known.
+
+    Returns
+    -------
+    DatasetParts
+        The parts of the data set; `reading` has the learned preprocessing.
+
+    Raises
+    ------
+    BadInput
+        If a column has cells that the options do not allow, or ambiguous numbers; the message names every such column.
+    """
+    columns = tuple(column.name for column in table.features)
+    table, date_forms = number_dates(table, how)
+    how = how.add_declared_orders(table.declared)
+    _check_orders(table, how)
+    _check_cells(table, how, wanted)
+    if not wanted.has_fixed_options:
+        check_ambiguous(describe_ambiguous(table.evidence, how.number_format))
+    doubts = [] if wanted.sure else list(filter(None, map(describe_codes, table.columns)))
+    is_kept, table = _complete_rows(table, how)
+    if table.rows == 0 and len(is_kept):
+        raise BadInput(
+            'no row is left, because every row has a missing value; use na="mean", or drop the columns with the most '
+            "missing values"
+        )
+    means = _fill_values(table, how)
+    levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
+    filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
+    repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
+    marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
+    notes = (*_describe_dropped_rows(is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
+    n_dropped = int(np.sum(~is_kept))
+    return _assemble_parts(
+        table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms)
+    )  # fmt: skip
+
+
+def apply_to_new_rows(table: RawTable, learnt: Applied) -> DatasetParts:
+    """Return the features of new rows, with the preprocessing learned from other rows.
+
+    If rows with missing cells were dropped there, such new rows are dropped as well.
+
+    Parameters
+    ----------
+    table : RawTable
+        The required columns. The target, if there is one, may have missing cells: it is zero there, and the column
+        `NO_TARGET` marks these rows.
+    learnt : Applied
+        The learned preprocessing.
+
+    Raises
+    ------
+    BadInput
+        If there is an unknown text value, or a missing cell in a column without a learned fill value.
+    """
+    columns, levels = tuple(column.name for column in table.features), learnt.levels
+    table, _ = number_dates(table, learnt.how, learnt.date_forms)
+
+    def may_be_missing(column: RawColumn) -> bool:
+        is_dropped = learnt.how.na is Missing.DROP or column is table.target
+        return is_dropped or column.name in learnt.means or ABSENT in levels.get(column.name, ())
+
+    raise_faults(find_faults(table, learnt.how, lambda column: column.name in levels, may_be_missing, True), table)
+    is_kept = np.ones(table.rows, dtype=bool)
+    if learnt.how.na is Missing.DROP:
+        is_kept, table = _complete_rows(table, learnt.how, targets=False)
+    _check_levels(table.columns, levels, (1 + np.flatnonzero(is_kept)).tolist())
+    target = table.target
+    if target is not None and target.empty.all():
+        table = replace(table, target=None)
+    elif target is not None and target.empty.any():
+        table = replace(table, aux={**table.aux, NO_TARGET: target.empty})
+    filled = _describe_imputation(table, learnt.how, learnt.means)
+    notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
+    return _assemble_parts(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
+
+
+def number_dates(
+    table: RawTable, how: Reading, forms: Mapping[str, str] | None = None
+) -> tuple[RawTable, dict[str, str]]:
+    """Return a table with numeric columns instead of dates, and the date format of each date column.
+
+    Parameters
+    ----------
+    table : RawTable
+        Table with dates; dates of the target become days for every choice of date features.
+    how : Reading
+        Options with the numbers that dates become; none by default.
+    forms : mapping of str to str, optional
+        Date format of each column, if it is known from other rows.
+
+    Raises
+    ------
+    BadInput
+        If no column holds dates, a cell of a date column is not a date, or the order of day and month is ambiguous.
+    """
+    if not how.dates:
+        return table, {}
+    if forms is None:
+        forms = {column.name: form_of_dates(column.name, column.texts.values(), how.dates) for column in table.columns}
+    conversions = {name: form for name, form in forms.items() if form}
+    if not conversions:
+        raise BadInput("dates: no column holds dates; write them as 2024-12-31, or leave the option out")
+    features = list[RawColumn]()
+    for column in table.features:
+        made = date_features(column.name, how.dates)
+        features += _date_columns(column, conversions[column.name], made) if column.name in conversions else [column]
+    target = table.target
+    if target is not None and target.name in conversions:
+        target = _date_columns(target, conversions[target.name], {target.name: DAYS})[0]
+    return replace(table, features=features, target=target, X=None), conversions
+
+
+def _date_columns(column: RawColumn, form: str, features: Mapping[str, str]) -> list[RawColumn]:
+    """Return the numeric columns of a date column, one for each requested part of the date."""
+    rows = np.flatnonzero(~column.empty).tolist()
+    moments = []
+    for row in rows:
+        cell = column.texts.get(row, f"{column.numbers[row]:g}")
+        try:
+            moments.append(read_moment(cell, form))
+        except ValueError:
+            raise BadInput(
+                f"column {column.name!r}, row {row + 1}: {cell[:30]!r} is not a date such as "
+                f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
+            ) from None
+    columns = []
+    for name, part in features.items():
+        numbers = np.full(len(column.numbers), np.nan)
+        numbers[rows] = [PARTS[part](moment) for moment in moments]
+        columns.append(replace(column, name=name, numbers=numbers, texts={}, evidence=Evidence()))
+    return columns
+
+
+def _check_cells(table: RawTable, how: Reading, wanted: Wanted) -> None:
+    """Raise `BadInput` that names every column with cells that are not allowed."""
+
+    def may_be_text(column: RawColumn) -> bool:
+        is_encoded = how.column_encoding(column.name) is not Encode.ERROR
+        return column.has_text_values and (is_encoded or (column is table.target and bool(wanted.two_words)))
+
+    faults = find_faults(
+        table, how, may_be_text, lambda _: how.na is not Missing.ERROR, wanted.has_fixed_options, wanted.classes_by
+    )
+    if faults and not wanted.has_fixed_options:
+        _check_rows(table, how)
+    if table.target is not None and table.target.has_text_values:
+        _check_classes(table.target)  # no option of other columns helps with such a target
+    raise_faults(faults, table)
+    for column in table.features:
+        _check_feature(column, how)
+
+
+def _check_classes(target: RawColumn) -> None:
+    """Raise `BadInput` if a target of text values does not have two of them."""
+    levels = target.levels()
+    if len(levels) == 2:
+        return
+    words, variants = several(len(levels), "text value"), target.describe_case_variants(levels)
+    advice = "give numbers, or two values for two classes"
+    if len(levels) > 2:
+        advice = (
+            "a target of more than two classes is not supported; give numbers, keep the rows of two classes for "
+            'loss="logistic", or join classes until two are left'
+        )
+    codes = "; or give keep_default_na=False if missing-value codes are text values" if target.codes else ""
+    raise BadInput(f"target {target.name!r} has {words}{f' ({variants})' if variants else ''}; {advice}{codes}")
+
+
+def _check_feature(column: RawColumn, how: Reading) -> None:
+    """Raise `BadInput` if a feature has no value, too many text values, or missing values without a rank."""
+    if column.empty.all() and len(column.empty):
+        raise BadInput(f"column {column.name!r} is empty in every row: give {drop_keyword(column.name)}")
+    if not column.texts:
+        return
+    n_levels = len(column.levels())
+    if n_levels > MOST_LEVELS:
+        spec = json.dumps(f"groups:{column.name}", ensure_ascii=False)
+        subjects = f"; or folds={spec} if they are subjects with several rows each"
+        raise BadInput(
+            f"column {column.name!r} holds {n_levels:,} different text values, more than {MOST_LEVELS}: give "
+            f"{drop_keyword(column.name)}, or join some of them{subjects * (2 * n_levels <= len(column.numbers))}"
+        )
+    if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.empty.any():
+        raise BadInput(
+            f'column {column.name!r} has text values and missing values, and text has no {how.na}; give na="drop"'
+        )
+
+
+def rows_without_data(table: RawTable) -> dict[int, str]:
+    """Return the rows of a file without data, such as a second header, units or totals, with their text.
+
+    In such a row, more than half of the numeric columns are text or empty. The last rows also count if only there the
+    first column has texts without a digit, such as `Total`.
+    """
+    columns = [column for column in table.columns if not column.has_text_values]
+    texts = {
+        row: text for column in reversed(columns) if 2 * len(column.texts) < table.rows
+        for row, text in column.texts.items() if not is_unreadable(text)
+    }  # fmt: skip
+    labels = {row: text for row, text in table.columns[0].texts.items() if not re.search(r"\d", text)}
+    if 2 * len(labels) >= table.rows or min(labels, default=0) != table.rows - len(labels):
+        labels = {}
+    texts |= labels
+    if table.find_lines is None or len(texts) > MOST_NAMED:
+        return {}
+    n_unread = {row: sum(row in column.texts or bool(column.empty[row]) for column in columns) for row in sorted(texts)}
+    return {row: texts[row] for row, count in n_unread.items() if row in labels or 2 * count > len(columns)}
+
+
+def rows_of_sums(table: RawTable) -> list[int]:
+    """Return the last row of a file if each of its numbers is the sum of the column above it; otherwise no row.
+
+    At least two of the sums must differ from 0.
+    """
+    last = table.rows - 1
+    if table.find_lines is None or last < 2:
+        return []
+    numbers = [column.numbers for column in table.columns if np.isfinite(column.numbers[last])]
+    sums = [float(np.nansum(column[:last])) for column in numbers]
+    are_sums = np.isclose([column[last] for column in numbers], sums, rtol=SUM_DIGITS, atol=0.0)
+    return [last] if are_sums.all() and np.count_nonzero(sums) >= 2 else []
+
+
+def skipped_lines(table: RawTable, how: Reading, rows: Iterable[int]) -> str:
+    """Return the line numbers to skip if the given rows, from 0, are skipped as well."""
+    lines = {} if table.find_lines is None else table.find_lines({row + 1 for row in rows})
+    return how.skipping(lines.values())
+
+
+def _check_rows(table: RawTable, how: Reading) -> None:
+    """Raise `BadInput` that names rows without data, or a row of sums, and the keyword that skips them."""
+    if texts := rows_without_data(table):
+        named = abbreviate_list([f"{text[:30]!r} in row {row + 1}" for row, text in texts.items()])
+        verb = "holds" if len(texts) == 1 else "hold"
+        rows, description = (
+            list(texts),
+            f"{several(len(texts), 'row')} {verb} text where other rows have numbers ({named})",
+        )
+    elif rows := rows_of_sums(table):
+        description = f"row {rows[0] + 1}, the last one, holds the sums of the other rows"
+    if rows:
+        raise BadInput(
+            f"{description}: leave the {plural(len(rows), 'line')} out with "
+            f'skip_lines="{skipped_lines(table, how, rows)}", or correct the file'
+        )
+
+
+def _check_orders(table: RawTable, how: Reading) -> None:
+    """Raise `BadInput` for an order that does not fit its column, and for ordinal columns without an order."""
+    columns, orders = {column.name: column for column in table.features}, how.orders
+    for name, order in orders.items():
+        if name not in columns:
+            raise BadInput(f"order: {name!r} is not a feature{did_you_mean(name, columns)}; give a text column")
+        if not columns[name].texts:
+            raise BadInput(f"order: column {name!r} has numbers, not text values; remove it from the option")
+        if unknown := columns[name].level_codes(order)[1]:
+            row, word = next(iter(unknown.items()))
+            raise BadInput(f"order: column {name!r}, row {row + 1}: {word!r} has no rank; add it to the order")
+    levels = {column.name: column.levels() for column in table.features if column.texts and column.has_text_values}
+    without = [
+        name for name, words in levels.items() if name not in orders and len(words) > 1 and words not in OPPOSITES
+    ]
+    if without and how.encode is Encode.ORDINAL:
+        names, words = abbreviate_list(list(map(repr, without))), abbreviate_list(levels[without[0]])
+        ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
+        raise BadInput(
+            f"{plural(len(without), 'column')} {names}: the text values have no declared order ({words}); "
+            f'give all of them as order={ranks}, or encode="onehot" and order only for columns to be ranked'
+        )
+
+
+def _check_levels(columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int]) -> None:
+    """Raise `BadInput` that names the text values of new rows that are not levels; `rows` are their numbers."""
+    said = list[str]()
+    for column in columns:
+        unknown = column.level_codes(levels[column.name])[1] if column.name in levels else {}
+        first: dict[str, int] = {}
+        for row, word in unknown.items():
+            first.setdefault(word, rows[row])
+        if first:
+            words = abbreviate_list([f"{word!r} in row {row}" for word, row in first.items()])
+            known = abbreviate_list([level for level in levels[column.name] if level != ABSENT])
+            said.append(f"column {column.name!r} holds {words}, not one of its values: {known}")
+    if said:
+        more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
+        raise BadInput("; ".join(said[:MOST_NAMED]) + more)
+
+
+def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
+    """Return the mask of kept rows and the table of these rows; `targets` requires a target in each."""
+    is_kept = np.ones(table.rows, dtype=bool)
+    if targets and table.target is not None and how.na is not Missing.ERROR:
+        is_kept &= ~table.target.empty
+    if how.na is Missing.DROP:
+        for feature in table.features:
+            is_kept &= ~feature.empty
+    if is_kept.all():
+        return is_kept, table
+    rows = np.flatnonzero(is_kept)
+    aux = {name: column[rows] for name, column in table.aux.items()} | {KEPT: rows}
+    target = None if table.target is None else table.target.select_rows(rows)
+    return is_kept, RawTable([column.select_rows(rows) for column in table.features], target, aux)
+
+
+def fill_value(numbers: FloatArray, na: Missing) -> float:
+    """Return the mean or the median of the numbers of a column, without its missing cells.
+
+    Parameters
+    ----------
+    numbers : (m,) array
+        Numbers of the column, NaN for missing cells; at least one number.
+    na : Missing
+        A rule that imputes.
+
+    Examples
+    --------
+    >>> column = np.array([1.0, np.nan, 3.0, 11.0])
+    >>> fill_value(column, Missing.MEAN), fill_value(column, Missing.MEDIAN)
+    (5.0, 3.0)
+    """
+    return float(np.nanmean(numbers) if na is Missing.MEAN else np.nanmedian(numbers))
+
+
+def _fill_values(table: RawTable, how: Reading) -> dict[str, float]:
+    """Return the fill values of all numeric columns, since new rows may have missing cells where these have none."""
+    if not how.na.uses_imputation:
+        return {}
+    for column in table.features:
+        if column.empty.all():
+            raise BadInput(
+                f"column {column.name!r} is empty in every row that has a target: give {drop_keyword(column.name)}"
+            )
+    return {column.name: fill_value(column.numbers, how.na) for column in table.features if not column.texts}
+
+
+def _describe_dropped_rows(is_kept: BoolArray, how: Reading) -> list[str]:
+    n_dropped = int(np.sum(~is_kept))
+    why = "with empty cells" if how.na is Missing.DROP else "without a target"
+    return [f"{n_dropped:,} of {len(is_kept):,} rows {why} dropped"] if n_dropped else []
+
+
+def describe_codes(column: RawColumn) -> str:
+    """Return a note on usual missing-value codes in a column of text values, which may be text values too."""
+    counts = {code: count for code, count in column.codes.items() if code.replace("/", "").isalpha()}
+    if not (counts and column.texts and column.has_text_values):
+        return ""
+    codes = [f"{code!r} in {several(count, 'cell')}" for code, count in counts.items()]
+    return (
+        f"column {column.name!r}: {abbreviate_list(codes)} counted as missing; if such a code is a text value, give "
+        "--no-keep-default-na (keep_default_na in Python)"
+    )
+
+
+def describe_absent_level(column: RawColumn) -> str:
+    """Return a note on missing cells of a text column, if cells of numeric columns are imputed."""
+    n_cells, level = int(column.empty.sum()), indicator_name(column.name)
+    own = "is a separate level" if n_cells == 1 else "are a separate level"
+    return f"{several(n_cells, 'empty cell')} of {column.name!r} {own}, {level}"
+
+
+def drop_fold_wording(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes with their wording for data without held-out rows.
+
+    Examples
+    --------
+    >>> drop_fold_wording([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
+    ("filled with the mean over all rows, in 'age'",)
+    """
+    return tuple(note.replace(OVER_ALL_ROWS, OVER_ALL_ROWS.removesuffix(HELD_OUT_TOO)) for note in notes)
+
+
+def _describe_imputation(table: RawTable, how: Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the numbers of imputed cells with their fill values and columns; empty if no cell is imputed."""
+    columns = [column for column in table.features if column.name in means and column.empty.any()]
+    cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
+    names = abbreviate_list([repr(column.name) for column in columns])
+    return [(f"{cells} imputed by the {how.na} of their column", names)] if columns else []
+
+
+def _describe_cells(
+    table: RawTable, how: Reading, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
+) -> list[str]:
+    """Return notes on imputed cells, on missing and similar text values, and on the two values of the target."""
+    notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _describe_imputation(table, how, means)]
+    features = [column for column in table.features if column.name in levels]
+    notes += [describe_absent_level(column) for column in features if column.empty.any()]
+    variants = ((column.name, column.describe_case_variants(levels.get(column.name, ()))) for column in table.columns)
+    notes += [f"column {name!r}: {said}" for name, said in variants if said]
+    if table.target is not None and table.target.name in levels:
+        smaller, larger = levels[table.target.name]
+        notes.append(f"target {table.target.name!r}: {smaller!r} is the smaller value, {larger!r} the larger")
+    return notes
+
+
+def _assemble_parts(table: RawTable, learnt: Applied) -> DatasetParts:
+    """Return the parts of a data set: one array of numbers, imputed, with text values encoded."""
+    columns: list[tuple[str, FloatArray]] = []
+    holes: dict[str, BoolArray] = {}
+    levels = dict(learnt.levels)
+    for feature in table.features:
+        name = feature.name
+        if name not in levels:
+            is_complete = not feature.empty.any()
+            fill = learnt.means.get(name, np.nan)
+            columns.append((name, feature.numbers if is_complete else np.where(feature.empty, fill, feature.numbers)))
+            columns += [(indicator_name(name), feature.empty.astype(float))] if name in learnt.marked else []
+            holes |= {} if is_complete else {name: feature.empty}
+            continue
+        if feature.empty.any() and ABSENT not in levels[name]:
+            levels[name] = (*levels[name], ABSENT)
+        columns += _encode_text_column(feature, levels[name], learnt.how.column_encoding(name))
+    names = tuple(name for name, _ in columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
+    X = table.X
+    if X is None or levels or holes:
+        X = np.empty((table.rows, len(columns)))
+        for k, (_, numbers) in enumerate(columns):
+            X[:, k] = numbers
+    y, target = np.zeros(table.rows), table.target
+    if target is not None:
+        is_text = target.name in levels
+        y = target.level_codes(levels[target.name])[0].astype(float) if is_text else target.numbers.copy()
+        y[target.empty] = 0.0
+    masks = None
+    if holes:
+        masks = np.zeros(X.shape, dtype=bool)
+        for name, empty in holes.items():
+            masks[:, names.index(name)] = empty
+    learnt = replace(learnt, levels=levels)
+    is_plain = not (learnt.is_told or learnt.notes)
+    name = "" if target is None else target.name
+    return DatasetParts(X, y, names, name, table.aux, None if is_plain else learnt, masks)
+
+
+def _encode_text_column(column: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
+    """Return the numeric columns of a text column: one of ranks, or one of 0/1 for each level."""
+    codes, _ = column.level_codes([level for level in levels if level != ABSENT])
+    codes[codes < 0] = len(levels) - 1  # the last level is that of missing cells, if there are any
+    names = feature_names(column.name, levels, encode)
+    if names == (column.name,):
+        return [(column.name, codes.astype(float))]
+    first = len(levels) - len(names)
+    return [(name, (codes == first + k).astype(float)) for k, name in enumerate(names)]

@@ -1,0 +1,264 @@
+"""Number formats of text: the conversion of texts to numbers, and the refusal of ambiguous numbers.
+
+A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1.078` is
+1.078 if the point is the decimal mark and 1078 if it groups digits. A column whose numbers do not show which one
+applies is refused with the options for each.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.digits import abbreviate_list, plural
+from sparsecv_mio.errors import BadInput
+
+NONE = "none"  # keyword: digits are not grouped, even if the file looks like it
+SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks with the same meaning
+WORDS = {" ": "space", "'": "apostrophe"}
+NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"  # with a decimal point
+
+
+class NumberFormat(NamedTuple):
+    """A number format: the decimal mark, and the mark that groups digits by three, if there is one."""
+
+    decimal: str
+    thousands: str | None
+
+    @property
+    def has_groups(self) -> bool:
+        """True if a mark groups digits."""
+        return self.thousands not in (None, NONE)
+
+    def describe_change(self, now: NumberFormat) -> str:
+        """Return the keywords that request this format instead of another one."""
+        changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
+        mark = self.thousands or NONE
+        changed += [f'thousands="{WORDS.get(mark, mark)}"'] if self.thousands != now.thousands else []
+        return " and ".join(changed)
+
+
+POINT = NumberFormat(".", None)
+FORMATS = tuple(
+    NumberFormat(*marks) for marks in ((".", None), (",", None), *product(".,", ",.' ")) if len({*marks}) > 1
+)
+
+
+def make_text_array(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array, without `pyarrow.array`, which loads pandas.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The texts.
+    """
+    import pyarrow as pa
+
+    words = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+
+
+def parse_texts(texts: Any, number_format: NumberFormat = POINT) -> FloatArray:
+    """Return the numbers in texts; NaN for every other text, including Python spellings such as 1_000.
+
+    Parameters
+    ----------
+    texts : sequence of str or pyarrow.Array
+        Texts; blanks around a number are ignored.
+    number_format : NumberFormat
+        Decimal mark and mark between groups of digits.
+
+    Examples
+    --------
+    >>> parse_texts([" 1e-3", "1,5", "x"]), parse_texts(["12.078,5", "1.5"], NumberFormat(",", "."))
+    (array([0.001,   nan,   nan]), array([12078.5,     nan]))
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    texts = compute.utf8_trim_whitespace(make_text_array(texts) if isinstance(texts, Sequence) else texts)
+    decimal, thousands = number_format
+    if number_format.has_groups:
+        mark = f"[{re.escape(SAME.get(str(thousands), str(thousands)))}]"
+        grouped = rf"^[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{re.escape(decimal)}\d*)?$"
+        plain = compute.replace_substring_regex(texts, mark, "")
+        texts = compute.if_else(compute.match_substring_regex(texts, grouped), plain, texts)
+    if decimal != ".":
+        texts = compute.replace_substring(compute.replace_substring(texts, ".", "?"), decimal, ".")
+    are_numbers = compute.match_substring_regex(texts, NUMBER)
+    return to_numpy(compute.cast(compute.if_else(are_numbers, texts, make_text_array(["nan"])[0]), pa.float64()))
+
+
+def parse_cells(cells: Sequence[Any], number_format: NumberFormat) -> tuple[list[Any], Evidence]:
+    """Return cells with numbers in place of texts that are numbers, and the evidence of their number format.
+
+    Parameters
+    ----------
+    cells : sequence
+        Texts, numbers and other objects.
+    number_format : NumberFormat
+        Format of the texts.
+    """
+    texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+    if not any(texts):
+        return list(cells), Evidence()
+    numbers = parse_texts(texts, number_format)
+    are_numbers = ~np.isnan(numbers)
+    (evidence,) = collect_evidence(make_text_array(texts), are_numbers[None], number_format.decimal)
+    values = zip(numbers.tolist(), are_numbers.tolist(), cells, strict=True)
+    return [number if known else cell for number, known, cell in values], evidence
+
+
+def is_number(text: str, number_format: NumberFormat = POINT) -> bool:
+    """Return True if a text is a number in the given format."""
+    return not math.isnan(parse_texts([text], number_format)[0])
+
+
+def to_numpy(column: Any) -> NDArray[Any]:
+    """Return an Arrow column without missing cells as a numpy array, without `to_numpy` of Arrow, which loads pandas.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Numbers or truth values.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    parts = [np.from_dlpack(chunk) for chunk in chunks if len(chunk)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+class Evidence(NamedTuple):
+    """Evidence in the texts of a column that the decimal mark is one.
+
+    `text` is the first number whose mark could also group digits, such as `1.078`, and `row` its row from 1.
+    `has_whole` and `has_large` state whether another cell is a nonzero integer without a mark, and one of at least four
+    digits. `is_settled` states that a cell shows the mark to be a decimal mark: `1.07`, `0.576`.
+    """
+
+    text: str = ""
+    row: int = 0
+    has_whole: bool = False
+    has_large: bool = False
+    is_settled: bool = False
+
+    def add(self, other: Evidence) -> Evidence:
+        """Return the evidence of this part of a column and of a later one."""
+        first = self if self.text else other
+        return Evidence(first.text, first.row, *(a or b for a, b in zip(self[2:], other[2:], strict=True)))
+
+
+def collect_evidence(texts: Any, are_numbers: BoolArray, decimal: str, start: int = 0) -> list[Evidence]:
+    """Return the evidence in the texts of several columns, one for each.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array
+        Texts of all columns, without blanks around them, one column after the other.
+    are_numbers : (m, r) bool array
+        True for texts of a column (a row of the array) that are numbers.
+    decimal : str
+        Decimal mark.
+    start : int
+        Number of rows before these.
+    """
+    from pyarrow import compute
+
+    def matching(pattern: str) -> BoolArray:
+        found = to_numpy(compute.match_substring_regex(texts, pattern)).astype(bool)
+        return np.asarray(found.reshape(are_numbers.shape) & are_numbers)
+
+    mark, (columns, rows) = re.escape(decimal), are_numbers.shape
+    are_marked = matching(mark)
+    if not are_marked.any():
+        return [Evidence()] * columns
+    are_grouped = matching(rf"^[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}$")
+    is_settled = np.logical_or.reduce(are_marked & ~are_grouped, axis=1)
+    has_whole, has_large = (np.logical_or.reduce(matching(rf"^[+-]?0*[1-9]\d{{{n},}}$"), axis=1) for n in (0, 3))
+    first = [int(np.argmax(row)) if row.any() else -1 for row in are_grouped]
+    return [
+        Evidence(
+            texts[j * rows + row].as_py() if row >= 0 else "", start + row + 1 if row >= 0 else 0,
+            bool(has_whole[j]), bool(has_large[j]), bool(is_settled[j]),
+        ) for j, row in enumerate(first)
+    ]  # fmt: skip
+
+
+def describe_formats(text: str, now: NumberFormat) -> str:
+    """Return the options with which a text is a number, each with its number, from the largest on; empty for others.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    now : NumberFormat
+        Format in which numbers are read; a given thousands separator admits no other formats.
+
+    Examples
+    --------
+    >>> print(describe_formats("1,5", POINT), describe_formats("1,078", POINT), sep="; ")
+    decimal="," (1.5); thousands="," (1078) or decimal="," and thousands="none" (1.078)
+    """
+    formats: dict[float, NumberFormat] = {}
+    for number_format in FORMATS if now.thousands in (None, NONE) else ():
+        if is_number(text, number_format):
+            formats.setdefault(float(parse_texts([text], number_format)[0]), number_format)
+    if len(formats) > 1:
+        formats = {value: each._replace(thousands=each.thousands or NONE) for value, each in formats.items()}
+    largest_first = sorted(formats.items(), key=lambda item: -abs(item[0]))
+    return " or ".join(f"{each.describe_change(now)} ({value:.10g})" for value, each in largest_first)
+
+
+def describe_ambiguous(columns: Mapping[str, Evidence], now: NumberFormat, are_new: bool = False) -> dict[str, str]:
+    """Return a description of each column whose numbers are ambiguous, with the options that settle it.
+
+    A decimal comma next to integers, as in `1,078` and `576`, is always ambiguous: in the wrong format some cells would
+    be too small by a factor of 1,000. Points are settled by decimals in another column and by an integer of four
+    digits.
+
+    Parameters
+    ----------
+    columns : mapping of str to Evidence
+        Evidence by column.
+    now : NumberFormat
+        Format in which the numbers are read; a given thousands separator settles it.
+    are_new : bool
+        True for new rows of a model, in which points are ambiguous only next to integers.
+    """
+    is_point, is_settled = now.decimal == ".", any(evidence.is_settled for evidence in columns.values())
+
+    def is_ambiguous(evidence: Evidence) -> bool:
+        if not evidence.text or evidence.is_settled or now.thousands is not None:
+            return False
+        if is_point:
+            return not (is_settled or evidence.has_large) and (evidence.has_whole or not are_new)
+        return evidence.has_whole or not is_settled
+
+    return {
+        name: f"{evidence.text!r} in row {evidence.row} is ambiguous: give {describe_formats(evidence.text, now)}"
+        for name, evidence in columns.items() if is_ambiguous(evidence)
+    }  # fmt: skip
+
+
+def check_ambiguous(descriptions: Mapping[str, str]) -> None:
+    """Raise `BadInput` that names the columns with ambiguous numbers, and the options that settle them.
+
+    Parameters
+    ----------
+    descriptions : mapping of str to str
+        Result of :func:`describe_ambiguous`.
+    """
+    if descriptions:
+        named = abbreviate_list([repr(name) for name in descriptions])
+        raise BadInput(f"{plural(len(descriptions), 'column')} {named}: {next(iter(descriptions.values()))}")
