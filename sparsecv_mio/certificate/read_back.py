@@ -251,8 +251,8 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
     """
     if folds is not None:
         plan = make_folds(folds, dataset, info.seed or 0)
-        is_marked = dataset.weights is None or plan.spec.endswith(WEIGHTED)
-        return plan if is_marked else replace(plan, spec=plan.spec + WEIGHTED)
+        lacks_mark = dataset.weights is not None and info.spec == plan.spec + WEIGHTED
+        return replace(plan, spec=info.spec) if lacks_mark else plan
     if came_from_python(info):
         raise BadInput(
             f"folds: those of this record ({info.spec!r}) were made in Python, and the record does not describe them; "
