@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.subjects import SURE_LEVELS, Subjects, find_subjects, is_name_like, numbers_rows, quote_names
+from sparsecv_mio.data.subjects import SURE_LEVELS, find_subjects, is_name_like, numbers_rows, quote_names
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
@@ -72,9 +71,9 @@ EXPOSURE = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class ColumnFacts:
-    """Facts about one column.
+    """Facts about one column, which an inspection collects in steps.
 
     Attributes
     ----------
@@ -99,7 +98,7 @@ class ColumnFacts:
     mean: float | None
     largest: float | None
     spread: float | None
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     drop: bool
 
 
@@ -201,27 +200,29 @@ def inspect_file(
     if exposure is not None and loss not in (None, of_exposure):
         raise BadInput(f"exposure: requires --loss {of_exposure}")
     loss = loss if exposure is None else of_exposure
-    goal = "" if target is None else target
     if features is not None and exposure is not None:
         features = [*(name for name in features if name != exposure), exposure]
+    goal = "" if target is None else target
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table, how = _read_rows(path, wanted, how)
-    _check_exposure(table, exposure)
-    inspection, how = _with_dates(table, how, partial(inspect_table, loss=loss, exposure=exposure))
-    if features is not None:
-        inspection = _propose_features(inspection, exposure)
-    chosen = wanted.features is not None
-    if not inspection.target or inspection.doubts:
-        return inspection
-    tried = _try_options(inspection, path, how, drop or (), chosen, exposure)
-    return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
-
-
-def _check_exposure(table: RawTable, exposure: str | None) -> None:
-    """Raise `BadInput` if the exposure is not a column other than the target."""
     names = [column.name for column in table.features]
     if exposure is not None and exposure not in names:
         raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, names)}")
+    inspect = partial(inspect_table, loss=loss, exposure=exposure, wanted=wanted)
+    inspection, proposal = _inspect_with_dates(table, how, inspect)
+    if not inspection.target or inspection.doubts:
+        return inspection
+    tried = _try_proposal(inspection, path, proposal, exposure)
+    return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
+
+
+class Proposal(NamedTuple):
+    """Options with which a table can be read and searched: how, the columns, and the folds if they are not random."""
+
+    how: Reading
+    drop: tuple[str, ...]
+    features: tuple[str, ...] | None
+    folds: str | None
 
 
 def _read_rows(path: str | Path, wanted: Wanted, how: Reading) -> tuple[RawTable, Reading]:
@@ -245,56 +246,36 @@ def _describe_formats_to_settle(table: RawTable, how: Reading) -> dict[str, str]
     return descriptions
 
 
-def _with_dates(
-    table: RawTable, how: Reading, inspect: Callable[[RawTable, Reading], Inspection]
-) -> tuple[Inspection, Reading]:
-    """Return the inspection of a table with clear dates converted to days, and the reading options."""
+def _inspect_with_dates(
+    table: RawTable, how: Reading, inspect: Callable[[RawTable, Reading], tuple[Inspection, Proposal]]
+) -> tuple[Inspection, Proposal]:
+    """Return the inspection of a table in which clear dates are converted to days, unless all of them are dropped."""
     try:
         in_days = replace(how, dates=how.dates or (DAYS,))
         dates = number_dates(table, in_days)[1]
     except BadInput:
-        return inspect(table, how), how
-    inspection = inspect(table, in_days)
-    if how.dates:
-        return inspection, how
-    if all(fact.drop for fact in inspection.columns if fact.name in dates):
-        return inspect(table, how), how
-    note = "dates, as days since 1970-01-01 (--dates days)"
-    facts = [replace(fact, notes=(note, *fact.notes)) if fact.name in dates else fact for fact in inspection.columns]
-    return replace(inspection, columns=tuple(facts)), in_days
+        return inspect(table, how)
+    inspection, proposal = inspect(table, in_days)
+    facts = [fact for fact in inspection.columns if fact.name in dates]
+    if not how.dates and all(fact.drop for fact in facts):
+        return inspect(table, how)
+    for fact in facts if not how.dates else ():
+        fact.notes = ("dates, as days since 1970-01-01 (--dates days)", *fact.notes)
+    return inspection, proposal
 
 
-def _propose_features(found: Inspection, exposure: str | None) -> Inspection:
-    """Return the facts with features named explicitly, without those proposed for dropping."""
-    folds = [shlex.split(option)[1] for option in found.options if option.startswith("--folds ")]
-    aside = (found.target, exposure, *(name for spec in folds for name in fold_columns(spec)))
-    features = [fact.name for fact in found.columns if not fact.drop and fact.name not in aside]
-    others = [option for option in found.options if not option.startswith("--drop ")]
-    return replace(found, options=(*([f"--features {quote_names(features)}"] if features else []), *others))
-
-
-def _try_options(
-    inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool, exposure: str | None
-) -> Inspection:  # fmt: skip
-    """Return the facts with sizes from actually reading the file with the proposed options, without other proposals."""
-    options = dict(option.partition(" ")[::2] for option in inspection.options)
-    proposed = {name: shlex.split(words)[0] for name, words in options.items() if words}
-    said = {name: next(csv.reader([proposed[name]])) for name in ("--drop", "--features") if name in proposed}
-    features, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
-    folds = proposed.get("--folds", str(DEFAULT_FOLDS))
-    na, encode = Missing(proposed.get("--na", how.na)), Encode(proposed.get("--encode", how.encode))
-    how = replace(how, na=na, encode=encode)
-    if drop:  # columns given by the user come first
-        others = [option for option in inspection.options if not option.startswith("--drop ")]
-        inspection = replace(inspection, options=(f"--drop {quote_names(dict.fromkeys(gone))}", *others))
+def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, exposure: str | None) -> Inspection:
+    """Return the facts with sizes from actually reading the file with the proposed options."""
+    how, drop, features, folds = proposal
     try:
-        aux = (*fold_columns(folds), *exposure_columns(exposure))
-        dropped = gone if features is None else None
         wanted = Wanted(
-            inspection.target, features, dropped, aux, index=how.index_col, two_words=inspection.two_classes
-        )
+            inspection.target, features, drop if features is None else None,
+            (*fold_columns(folds or ""), *exposure_columns(exposure)),
+            index=how.index_col, two_words=inspection.two_classes,
+        )  # fmt: skip
         inspection, data = _with_target(inspection, read_with_options(path, wanted, how), exposure)
-        return _with_folds(inspection, data, "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds)
+        usual = "loo" if data.n < DEFAULT_FOLDS else str(DEFAULT_FOLDS)
+        return _with_folds(inspection, data, usual if folds is None else folds)
     except BadInput as error:
         return replace(inspection, refused=str(error))
 
@@ -352,8 +333,10 @@ def _features_together(data: Dataset) -> int:
     return Restrictions(count=EVERY_FACTOR).resolve_names(data.names).n_selectable_features(data.p)
 
 
-def inspect_table(table: RawTable, how: Reading, loss: Loss | None = None, exposure: str | None = None) -> Inspection:
-    """Return the facts about a table; O(n p^2) for the correlations of at most 2,000 columns.
+def inspect_table(
+    table: RawTable, how: Reading, loss: Loss | None, exposure: str | None, wanted: Wanted
+) -> tuple[Inspection, Proposal]:
+    """Return the facts about a table and the proposed options; O(n p^2) for the correlations of up to 2,000 columns.
 
     Parameters
     ----------
@@ -363,85 +346,73 @@ def inspect_table(table: RawTable, how: Reading, loss: Loss | None = None, expos
         Options with which it was read.
     loss, exposure : optional
         Options as for `inspect_file`.
+    wanted : Wanted
+        Columns that the user keeps or drops.
     """
     unsaid = _describe_formats_to_settle(table, how)
     order = None if table.target is None or unsaid else time_order(table.features, table.target)
     in_file = {column.name for column in table.columns}
     table, _ = number_dates(table, how)
-    columns = table.columns
-    facts = _with_possible_drops(_collect_facts(table, how, unsaid), in_file, exposure)
-    goal = None if table.target is None else columns[-1]
-    features, subjects = _features_and_subjects(columns, facts, goal, exposure)
-    dealt = subjects or order
+    goal = table.target
+    facts = {column.name: _facts(column, goal, how, unsaid.get(column.name, "")) for column in table.columns}
+    _note_copies(table.columns, facts, goal)
+    for name, fact in facts.items():
+        fact.drop &= name in in_file and name != exposure  # a month alone is not a column of the file
+        fact.notes = ["the exposure"] if name == exposure else fact.notes
+    candidates = [column for column in table.features if column.name != exposure]
+    may_be_subjects = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
+    subjects = None if goal is None else find_subjects(may_be_subjects)
+    grouped = subjects or order
+    if grouped is not None and grouped.column in facts:
+        fact = facts[grouped.column]
+        fact.notes = [*(fact.notes if subjects is None else []), grouped.note]
+        fact.drop &= subjects is None
+    features = [
+        column for column in candidates
+        if not facts[column.name].drop and (subjects is None or column.name != subjects.column)
+    ]  # fmt: skip
     read_columns = features if goal is None else [*features, goal]
-    gaps = _rows_with_gaps(read_columns, table.rows)
-    na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder)) if gaps.any() else None
-    filled = na is not None and na.uses_imputation
-    facts = _with_dealing(_with_absent(facts, features, filled), dealt)
+    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
+    na = _proposed_na(how, gaps, isinstance(grouped, TimeOrder)) if gaps.any() else how.na
+    filled = [column for column in features if na.uses_imputation and column.empty.any()]
+    for column in filled:
+        if column.has_text_values:
+            fact = facts[column.name]
+            fact.notes = [*fact.notes, describe_absent_level(column)]
     loss = loss or _suitable_loss(goal)
-    two_classes = loss.target.has_classes
-    options = _proposed_options(facts, features if two_classes else read_columns, how, na)
-    options += _propose_search_options(features if filled else [], loss, exposure, dealt)
-    without_target = 0 if goal is None else int(goal.empty.sum())
-    n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
-    return Inspection(
+    encoded = features if loss.target.has_classes else read_columns
+    has_text = any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded)
+    encode = Encode.ONEHOT if has_text and how.encode is Encode.ERROR else how.encode
+    gone = tuple(dict.fromkeys([*map(str, wanted.drop or ()), *(name for name, fact in facts.items() if fact.drop)]))
+    named = None if wanted.features is None else tuple(column.name for column in features)
+    options = _list_reading_options(how)
+    options += [f"--drop {quote_names(gone)}"] if gone and named is None else []
+    options += [f"--features {quote_names(named)}"] if named else []
+    options += [f"--na {na}"] if gaps.any() else []
+    options += [f"--encode {encode}"] if has_text else []
+    options += [f"--na-within {Within.FOLDS}"] if not all(column.has_text_values for column in filled) else []
+    options += [f"--loss {loss}"] if not loss.is_quadratic else []
+    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
+    options += [grouped.option] if grouped is not None else []
+    n_lost = int(gaps.sum()) if na is Missing.DROP else 0 if goal is None else int(goal.empty.sum())
+    for fact in facts.values():
+        fact.notes = tuple(fact.notes)
+    inspection = Inspection(
         table.rows,
-        tuple(facts),
+        tuple(facts.values()),
         "" if goal is None else goal.name,
         int(gaps.sum()),
-        _count_duplicate_rows(columns, table.rows),
-        tuple([*_list_reading_options(how), *options]),
-        n,
-        sum(_width(column, filled, how) for column in features),
+        _count_duplicate_rows(table.columns, table.rows),
+        tuple(options),
+        table.rows - n_lost,
+        sum(_width(column, na.uses_imputation, how) for column in features),
         unsaid,
-        two_classes=two_classes,
+        two_classes=loss.target.has_classes,
         loss=loss,
         factors=_factors(features),
     )
-
-
-def _with_possible_drops(
-    facts: Iterable[ColumnFacts], in_file: Collection[str], exposure: str | None
-) -> list[ColumnFacts]:
-    """Return facts that propose to drop only columns of the file, not a month alone, and not the exposure."""
-    return [
-        replace(fact, drop=False, notes=("the exposure",))
-        if fact.name == exposure
-        else replace(fact, drop=fact.drop and fact.name in in_file)
-        for fact in facts
-    ]
-
-
-def _rows_with_gaps(columns: Iterable[RawColumn], rows: int) -> BoolArray:
-    """Return True for rows in which a column is empty."""
-    return np.logical_or.reduce([np.zeros(rows, dtype=bool), *(column.empty for column in columns)])
-
-
-def _features_and_subjects(
-    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None, exposure: str | None
-) -> tuple[list[RawColumn], Subjects | None]:
-    """Return the columns that may be features, and the column that names the subject of each row."""
-    no_feature = {exposure, None if goal is None else goal.name}
-    beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column.name not in no_feature]
-    features = [column for column, fact in beside if not fact.drop]
-    may_be_subjects = [column for column, fact in beside if not fact.drop or (column.texts and column.has_text_values)]
-    subjects = None if goal is None else find_subjects(may_be_subjects)
-    if subjects is None:
-        return features, None
-    return [column for column in features if column.name != subjects.column], subjects
-
-
-def _collect_facts(table: RawTable, how: Reading, unsaid: Mapping[str, str]) -> list[ColumnFacts]:
-    """Return the facts of every column, in comparison with other columns and the target."""
-    goal, facts, alike = table.target, list[ColumnFacts](), _likenesses(table.columns)
-    for column in table.columns:
-        fact = _facts(column, column is goal, how, alike.get(column.name, ()), unsaid.get(column.name, ""))
-        if column.has_text_values:
-            codes = describe_codes(column).removeprefix(f"column {column.name!r}: ")
-            notes = filter(None, [codes, column.describe_case_variants(column.levels())])
-            fact = replace(fact, notes=(*fact.notes, *notes))
-        facts.append(_mark_empty_column(column, fact, goal))
-    return _drop_duplicate_columns(facts, alike, "" if goal is None else goal.name)
+    folds = None if grouped is None else shlex.split(grouped.option)[1]
+    return inspection, Proposal(replace(how, na=na, encode=encode), gone, named, folds)
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -449,22 +420,6 @@ def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
     if how.na is not Missing.ERROR:
         return how.na
     return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
-
-
-def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled: bool) -> list[ColumnFacts]:
-    """Return the facts with a note on missing cells of text columns, if numeric columns are imputed."""
-    of_words = (column for column in features if filled and column.has_text_values and column.empty.any())
-    notes = {column.name: describe_absent_level(column) for column in of_words}
-    return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
-
-
-def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) -> list[ColumnFacts]:
-    """Return the facts with a note, at the relevant column, why folds are not random."""
-    if isinstance(dealt, Subjects):
-        return [replace(fact, notes=(dealt.note,), drop=False) if fact.name == dealt.column else fact for fact in facts]
-    if dealt is None:
-        return facts
-    return [replace(fact, notes=(*fact.notes, dealt.note)) if fact.name == dealt.column else fact for fact in facts]
 
 
 def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
@@ -495,13 +450,11 @@ def _suitable_loss(goal: RawColumn | None) -> Loss:
     return find_loss_of_values(Values.CLASSES) if has_two_values else DEFAULT_LOSS
 
 
-def _facts(
-    column: RawColumn, is_target: bool, how: Reading, alike: Sequence[Likeness], unsaid: str
-) -> ColumnFacts:  # fmt: skip
-    """Return the facts of a column."""
-    numbers, n_empty = column.numbers[np.isfinite(column.numbers)], int(column.empty.sum())
+def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, unsaid: str) -> ColumnFacts:
+    """Return the facts of a column, without comparison with others."""
+    numbers, n_empty, is_target = column.numbers[np.isfinite(column.numbers)], int(column.empty.sum()), column is goal
     if unsaid:
-        return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, (unsaid,), False)
+        return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, [unsaid], False)
     kind, notes, drop = _kind_of_column(column, numbers, is_target, how)
     if (value := find_code(numbers)) is not None:
         notes.append(
@@ -510,9 +463,13 @@ def _facts(
     if not is_target and not drop:
         more, drop = _doubts(column, numbers)
         notes += more
-    notes += [like.words for like in alike]
-    sizes = _sizes(column, numbers)
-    return ColumnFacts(column.name, kind, n_empty, *sizes, tuple(notes), drop and not is_target)
+    if column.has_text_values:
+        codes = describe_codes(column).removeprefix(f"column {column.name!r}: ")
+        notes += filter(None, [codes, column.describe_case_variants(column.levels())])
+    if not drop and goal is not None and column.empty[~goal.empty].all() and not goal.empty.all():
+        notes.append("empty in every row that has a target")
+        drop = True
+    return ColumnFacts(column.name, kind, n_empty, *_sizes(column, numbers), notes, drop and not is_target)
 
 
 def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
@@ -577,68 +534,29 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     return [], False
 
 
-def _mark_empty_column(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
-    """Return the facts of a column, to be dropped if it is missing in every row with a target."""
-    if fact.drop or goal is None or not one.empty[~goal.empty].all() or goal.empty.all():
-        return fact
-    return replace(fact, notes=(*fact.notes, "empty in every row that has a target"), drop=True)
-
-
-class Likeness(NamedTuple):
-    """An earlier column, its correlation with this one, and the number of rows compared."""
-
-    name: str
-    correlation: float
-    rows: int
-
-    @property
-    def is_copy(self) -> bool:
-        """True if the two columns are equal up to units and rounding."""
-        return self.correlation >= ROUNDED_COPIES
-
-    @property
-    def words(self) -> str:
-        """Description in words."""
-        if self.correlation >= COPIES:
-            return f"a copy of {self.name!r}"
-        if self.is_copy:
-            return f"a copy of {self.name!r} in other units, up to rounding"
-        return f"correlation {min(self.correlation, 0.999):.3f} with {self.name!r}"
-
-
-def _drop_duplicate_columns(
-    facts: Sequence[ColumnFacts], alike: Mapping[str, Sequence[Likeness]], goal: str
-) -> list[ColumnFacts]:  # fmt: skip
-    """Return the facts of columns; duplicates of columns that are kept are to be dropped."""
-    stay, judged = set[str](), list[ColumnFacts]()
-    for fact in facts:
-        copies = any(
-            like.is_copy and like.rows >= DEFAULT_FOLDS and like.name in stay for like in alike.get(fact.name, ())
-        )
-        judged.append(replace(fact, drop=fact.drop or (copies and fact.name != goal)))
-        if not judged[-1].drop:
-            stay.add(fact.name)
-    return judged
-
-
-def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
-    """Return the earlier columns that each column repeats or nearly repeats, by name; ignores missing cells."""
-    plain = [
-        column
-        for column in columns
-        if not column.texts and not column.empty.all() and np.isfinite(column.numbers).any()
-    ]
+def _note_copies(
+    columns: Sequence[RawColumn], facts: Mapping[str, ColumnFacts], goal: RawColumn | None
+) -> None:  # fmt: skip
+    """Add notes on columns that repeat or nearly repeat an earlier one; copies of columns that are kept are dropped."""
+    plain = [column for column in columns if not column.texts and np.isfinite(column.numbers).any()]
     if not 1 < len(plain) <= MOST_CORRELATED:
-        return {}
-    full = ~np.any([column.empty | ~np.isfinite(column.numbers) for column in plain], axis=0)
-    if full.sum() < 3:
-        return {}
-    X = _directions(np.array([column.numbers[full] for column in plain]))
-    alike: dict[str, list[Likeness]] = {}
-    for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
+        return
+    is_full = ~np.any([column.empty | ~np.isfinite(column.numbers) for column in plain], axis=0)
+    if is_full.sum() < 3:
+        return
+    X = _directions(np.array([column.numbers[is_full] for column in plain]))
+    for column, row in zip(plain, np.abs(np.tril(X @ X.T, -1)), strict=True):
+        fact = facts[column.name]
         for i in np.flatnonzero(row >= NAMED_CORRELATION)[:3].tolist():
-            alike.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
-    return alike
+            name, correlation = plain[i].name, float(row[i])
+            units = "" if correlation >= COPIES else " in other units, up to rounding"
+            is_copy = correlation >= ROUNDED_COPIES
+            alike = (
+                f"a copy of {name!r}{units}" if is_copy else f"correlation {min(correlation, 0.999):.3f} with {name!r}"
+            )
+            fact.notes = [*fact.notes, alike]
+            is_kept = not facts[name].drop and is_full.sum() >= DEFAULT_FOLDS
+            fact.drop |= is_copy and is_kept and column is not goal
 
 
 def _directions(X: FloatArray) -> FloatArray:
@@ -790,29 +708,6 @@ def _describe_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
                 "the size of this coefficient; give larger gammas, or merge the level with another one"
             )
     return ""
-
-
-def _proposed_options(
-    facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], how: Reading, na: Missing | None
-) -> list[str]:  # fmt: skip
-    """Return options with which the columns can be read; `na` is the treatment of missing cells, if any."""
-    gone = [fact.name for fact in facts if fact.drop]
-    options = [f"--drop {quote_names(gone)}"] if gone else []
-    options += [f"--na {na}"] if na is not None else []
-    if any(column.texts and column.has_text_values and column.name not in how.orders for column in kept):
-        options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
-    return options
-
-
-def _propose_search_options(
-    filled: Sequence[RawColumn], loss: Loss, exposure: str | None, dealt: Subjects | TimeOrder | None
-) -> list[str]:
-    """Return proposed options of the search: preprocessing within folds, the loss, and the folds."""
-    has_gaps = any(column.empty.any() and not column.has_text_values for column in filled)
-    options = [f"--na-within {Within.FOLDS}"] if has_gaps else []
-    options += [f"--loss {loss}"] if not loss.is_quadratic else []
-    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
-    return options + ([dealt.option] if dealt is not None else [])
 
 
 def _list_reading_options(how: Reading) -> list[str]:
