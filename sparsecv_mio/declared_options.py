@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def option_name(name: str) -> str:
-    """Return the name of an option as messages print it: the command-line name without dashes."""
+    """Return the name of an option on the command line, without dashes in front; messages use the name in Python."""
     return name.replace("_", "-")
 
 
@@ -125,10 +125,10 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     if value is None:
         return
     if not isinstance(value, Real):
-        raise BadInput(f"{option_name(name)}: {str(value)[:30]!r} is not a whole number")
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not a whole number")
     if not least <= value <= most or value != int(value):
         allowed = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
-        raise BadInput(f"{option_name(name)}: {value} is out of range; give {allowed}")
+        raise BadInput(f"{name}: {value} is out of range; give {allowed}")
 
 
 def _check_gap(name: str, value: Any) -> None:
@@ -142,12 +142,12 @@ def _check_seconds(name: str, value: Any) -> None:
         return
     _check_real(name, value)
     if not 0.0 < value < math.inf:
-        raise BadInput(f"{option_name(name)}: {value:g} is out of range; give a positive number of seconds")
+        raise BadInput(f"{name}: {value:g} is out of range; give a positive number of seconds")
 
 
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real):
-        raise BadInput(f"{option_name(name)}: {str(value)[:30]!r} is not a number")
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
 
 
 @dataclass(frozen=True)
@@ -197,10 +197,10 @@ class Option:
         if self.check is not None:
             self.check(self.name, value)
         if self.kind is bool and not isinstance(value, bool):
-            raise BadInput(f"{option_name(self.name)}: {str(value)[:30]!r} is neither True nor False")
+            raise BadInput(f"{self.name}: {str(value)[:30]!r} is neither True nor False")
         if self.words is None or (value is None and self.default is None):
             return value
-        return parse_keyword(self.words, value, option_name(self.name))
+        return parse_keyword(self.words, value, self.name)
 
 
 _FEATURES = "A,B,..."

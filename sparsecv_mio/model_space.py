@@ -87,7 +87,7 @@ def parse_names(text: str, option: str, separator: str = ",") -> tuple[str, ...]
 
     Examples
     --------
-    >>> parse_names('age, "a,b"', "at-most")
+    >>> parse_names('age, "a,b"', "at_most")
     ('age', 'a,b')
     """
     names = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])]
@@ -110,7 +110,7 @@ def parse_limits(given: Any) -> tuple[AtMost, ...]:
     True
     """
     alone = isinstance(given, str | AtMost) or (isinstance(given, tuple) and given and isinstance(given[0], Integral))
-    return tuple(_limit(some) for some in ((given,) if alone else _several(given, "at-most")))
+    return tuple(_limit(some) for some in ((given,) if alone else _several(given, "at_most")))
 
 
 def _limit(given: Any) -> AtMost:
@@ -119,14 +119,14 @@ def _limit(given: Any) -> AtMost:
     elif isinstance(given, str):
         number, colon, names = given.partition(":")
         if not colon or not COUNT.fullmatch(number.strip()):
-            raise BadInput(f"at-most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
-        count, features = int(number), parse_names(names, "at-most")
+            raise BadInput(f"at_most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
+        count, features = int(number), parse_names(names, "at_most")
     elif isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Integral):
-        count, features = int(given[0]), _given_names(given[1], "at-most")
+        count, features = int(given[0]), _given_names(given[1], "at_most")
     else:
-        raise BadInput(f"at-most: {given!r} is neither 'K:A,B,...' nor a pair (K, features)")
+        raise BadInput(f"at_most: {given!r} is neither 'K:A,B,...' nor a pair (K, features)")
     if count < 0:
-        raise BadInput(f"at-most: {count} is out of range; give a count of at least 0")
+        raise BadInput(f"at_most: {count} is out of range; give a count of at least 0")
     return AtMost(count, features)
 
 
@@ -461,7 +461,7 @@ class Restrictions:
         for name in self.force_in:
             if name in constant:
                 raise BadInput(
-                    f"force-in: feature {name!r} is constant, so it cannot be selected; remove it from this option"
+                    f"force_in: feature {name!r} is constant, so it cannot be selected; remove it from this option"
                 )
         for name in self.adjust:
             if name in constant:
@@ -550,7 +550,7 @@ class Restrictions:
         place = {name: j for j, name in enumerate(names)}
         inside, outside, adjusting = (_find_positions(getattr(self, name), place, name) for name in FORCING)
         references = self._adjusted_reference_levels(place, constant)
-        for option, some in (("force-in", inside), ("force-out", outside)):
+        for option, some in (("force_in", inside), ("force_out", outside)):
             if twice := some & adjusting:
                 name = names[min(twice)]
                 raise _adjusted_twice(option, name)
@@ -561,14 +561,14 @@ class Restrictions:
             inside |= places if inside & places else set()
         if contradicted := inside & outside:
             name = names[min(contradicted)]
-            raise BadInput(f"force-in, force-out: feature {name!r} is in both options; remove it from one of the two")
+            raise BadInput(f"force_in, force_out: feature {name!r} is in both options; remove it from one of the two")
         inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
         shaped = replace(self, count=factors)._resolve_constraints(names)
         shaped = replace(shaped, force_in=inner, force_out=outer, adjust=always)
         shaped.check_adjustment()
         if len(outside) + len(adjusting) == len(names):
             raise BadInput(
-                f"{'adjust' if adjusting else 'force-out'}: no feature is left to select; remove a feature from this "
+                f"{'adjust' if adjusting else 'force_out'}: no feature is left to select; remove a feature from this "
                 "option"
             )
         return shaped
@@ -581,7 +581,7 @@ class Restrictions:
         for option, names in parts.items():
             for name in self.adjust:
                 if name in names:
-                    raise _adjusted_twice(option.replace("_", "-"), name)
+                    raise _adjusted_twice(option, name)
 
     def _resolve_factors(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
         """Return the factors by names of the data, without excluded and adjustment columns."""
@@ -621,7 +621,7 @@ class Restrictions:
         if contradicted:
             raise BadInput(
                 f"nonnegative, nonpositive: feature {contradicted[0]!r} is in both options, so its coefficient is 0; "
-                "remove it from one of the two, or use force-out"
+                "remove it from one of the two, or use force_out"
             )
         return replace(
             self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
@@ -706,13 +706,11 @@ def _adjusted_twice(option: str, name: str) -> BadInput:
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
     """Return the given features as texts, without repetition."""
     if not isinstance(given, str | Integral | Iterable):
-        raise BadInput(f"{option.replace('_', '-')}: {given!r} is neither a feature nor a list of features")
+        raise BadInput(f"{option}: {given!r} is neither a feature nor a list of features")
     columns = [given] if isinstance(given, str | Integral) else list(given)
     for column in columns:
         if not isinstance(column, str | Integral):
-            raise BadInput(
-                f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature; correct it"
-            )
+            raise BadInput(f"{option}: {column!r} is neither the name nor the position of a feature; correct it")
     return tuple(dict.fromkeys(str(column) for column in columns))
 
 
@@ -742,7 +740,7 @@ def _find_positions(given: Sequence[str], place: dict[str, int], option: str) ->
             places.update(levels)
         else:
             where = did_you_mean(text, place) or f": there are {abbreviate_names(list(place))}"
-            raise BadInput(f"{option.replace('_', '-')}: {text!r} is not a feature{where}")
+            raise BadInput(f"{option}: {text!r} is not a feature{where}")
     return places
 
 

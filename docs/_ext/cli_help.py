@@ -82,7 +82,7 @@ class OptionRules(Directive):
         found = nodes.bullet_list()
         for rule in RULES:
             line = nodes.paragraph("", "", nodes.literal("", option_name(rule.option)))
-            line += nodes.Text(f" {rule.describe()}: {rule.why}")
+            line += nodes.Text(f" {rule.describe().replace('_', '-')}: {rule.why.replace('_', '-')}")
             found += nodes.list_item("", line)
         return [found]
 

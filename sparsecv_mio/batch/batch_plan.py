@@ -90,7 +90,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
         try:
             _check_search(given)
         except BadInput as error:
-            raise BadInput(with_keys(str(error), given)) from None
+            raise BadInput(with_keys(str(error))) from None
     else:
         find_peer(str(given["estimator"]), given.get("loss", DEFAULT_LOSS))
 
@@ -163,23 +163,15 @@ def _check_search(given: Mapping[str, Any]) -> None:
             check_interval(every, options, Hooks())
 
 
-def with_keys(message: str, given: Mapping[str, Any]) -> str:
+def with_keys(message: str) -> str:
     """Return a message about options with their names as in plans.
-
-    Parameters
-    ----------
-    given : mapping
-        Settings, by name.
 
     Examples
     --------
-    >>> with_keys("mio-budget: -1 is out of range", {"mio_budget": -1})
-    'mio_budget: -1 is out of range'
+    >>> with_keys("taus: '99' is out of range")
+    "tau: '99' is out of range"
     """
-    message = re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
-    for name in given:
-        message = re.sub(rf"\b{name.replace('_', '-')}\b", name, message) if "_" in name else message
-    return message
+    return re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
 
 
 RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")

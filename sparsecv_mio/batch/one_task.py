@@ -406,7 +406,7 @@ def _check_on_one(tasks: list[Task]) -> None:
                 plans[key] = rows, task_folds(task, rows)
             _check_task(task, *plans[key])
         except BadInput as error:
-            raise BadInput(f"data {task.source.name!r}: {with_keys(str(error), task.settings)}") from None
+            raise BadInput(f"data {task.source.name!r}: {with_keys(str(error))}") from None
 
 
 def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:

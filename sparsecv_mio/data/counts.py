@@ -124,14 +124,15 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
     if dataset.target_words:
         named = " and ".join(dataset.target_words)
         raise BadInput(
-            f"target {target!r} has the text values {named}; --loss poisson needs counts, --loss logistic two classes"
+            f'target {target!r} has the text values {named}; loss="poisson" needs counts, and '
+            f'loss="logistic" two classes'
         )
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
         value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"
-        raise BadInput(f"target {target!r} is {value}: --loss poisson needs counts, {kind} of at least 0")
+        raise BadInput(f'target {target!r} is {value}: loss="poisson" needs counts, {kind} of at least 0')
     if not y.any():
-        raise BadInput(f"target {target!r} is 0 in every row; --loss poisson needs at least one count above 0")
+        raise BadInput(f'target {target!r} is 0 in every row; loss="poisson" needs at least one count above 0')
 
 
 def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss: Loss) -> None:

@@ -39,7 +39,7 @@ class OfTrainingRows:
         """Raise `BadInput` if imputation within folds is requested, but no imputation is allowed."""
         if self.na is Within.FOLDS and _rule(dataset) is None:
             raise BadInput(
-                "na-within folds: requires --na mean or median with a file or frame, because otherwise no "
+                "na_within folds: requires na mean or median with a file or frame, because otherwise no "
                 "value is imputed"
             )
 
@@ -118,8 +118,8 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
             if np.isnan(numbers).all():
                 name = dataset.names[column]
                 raise BadInput(
-                    f"na-within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
-                    f"{folds.k}: give {drop_keyword(name)}, other folds, or na-within all"
+                    f"na_within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
+                    f'{folds.k}: give {drop_keyword(name)}, other folds, or na_within="all"'
                 )
             values[fold, column] = fill_value(numbers, na)
     return values
@@ -245,7 +245,7 @@ def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
     listed = folds.k * rows - int((folds.n - folds.left_sizes).sum())
     if max(rows * columns, listed) > MOST_ROWS:
         raise BadInput(
-            f"na-within and scale-within folds: {folds.k:,} folds need up to {rows:,} different rows, too many to "
+            f"na_within, scale_within: {folds.k:,} folds need up to {rows:,} different rows, too many to "
             "store; give fewer folds"
         )
 

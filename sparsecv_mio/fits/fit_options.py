@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import check_whole, option_name, settle_options
+from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
@@ -195,12 +195,12 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         for name in candidate.target.options:
             if getattr(how, name) is not None and name not in loss.target.options:
                 why = f"it is for a target of {candidate.target.values}"
-                raise BadInput(f"{option_name(name)}: requires loss {candidate}, not {loss} ({why})")
+                raise BadInput(f"{name}: requires loss {candidate}, not {loss} ({why})")
     if loss.is_quadratic:
         return
     for kind in restrictions.side_constraints:
         why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
-        raise BadInput(f"{option_name(kind)}: requires loss squared, not {loss} ({why})")
+        raise BadInput(f"{kind}: requires loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
         why = "intercept global centres the target, which requires squared-error loss"
         raise BadInput(f"loss {loss}: requires intercept fold or none, not global ({why})")
@@ -378,6 +378,4 @@ def check_forcing(restrictions: Restrictions, who: str) -> None:
         Name of the feature that does not support them, for the error message.
     """
     for kind in restrictions.side_constraints[:1]:
-        raise BadInput(
-            f"{option_name(kind)}: not supported with {who}, which support only force-in, force-out and adjust"
-        )
+        raise BadInput(f"{kind}: not supported with {who}, which support only force_in, force_out and adjust")

@@ -49,7 +49,7 @@ from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings
-from sparsecv_mio.declared_options import OF_TABLES, keywords_are, option_name
+from sparsecv_mio.declared_options import OF_TABLES, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
@@ -446,9 +446,7 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
     if hooks.scheduler is None:
         return nullcontext(Hands())
     if options.backend != NATIVE:
-        raise BadInput(
-            f"--scheduler: not supported with a backend; leave out --scheduler or --backend {options.backend}"
-        )
+        raise BadInput(f"scheduler: not supported with backend {options.backend}; leave out one of the two")
     return open_workers(hooks.scheduler, hooks.lost or _warn)
 
 
@@ -563,7 +561,7 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
-        name = f"{option_name(options.by_folds[0])} {Within.FOLDS}"
+        name = f"{options.by_folds[0]} {Within.FOLDS}"
         raise BadInput(
             f"nested: not supported with {name}; leave out one of the two, or, for numeric columns, pass a "
             "BestSubsetRidgeCV with this setting to cross_val_predict of scikit-learn"

@@ -24,7 +24,6 @@ from sparsecv_mio.declared_options import (
     DEPRECATED,
     OPTIONS,
     check_whole,
-    option_name,
     settle_options,
     unexpected_keyword,
 )
@@ -113,9 +112,9 @@ def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | Non
     pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in settings]
     for setting, pair in zip(settings, pairs, strict=True):
         if len(pair) < 2 or "" in pair:
-            raise BadInput(f"solver-option: {str(setting)[:60]!r} is not a solver option; give NAME=VALUE")
+            raise BadInput(f"solver_option: {str(setting)[:60]!r} is not a solver option; give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
-            raise BadInput(f"solver-option {pair[0]} is given more than once; give one value")
+            raise BadInput(f"solver_option {pair[0]} is given more than once; give one value")
     return tuple("=".join(pair) for pair in pairs)
 
 
@@ -153,7 +152,7 @@ def format_setting(value: Any) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
-ONLY_FORCING = "other losses support only force-in, force-out and adjust"
+ONLY_FORCING = "other losses support only force_in, force_out and adjust"
 LEVELS_ALONE = "other losses count each level of a factor as one feature; leave this option out"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
@@ -193,13 +192,13 @@ class Rule:
         Examples
         --------
         >>> RULES[0].describe(), Rule("stability", "one_se", (False,), "").describe()
-        ('requires method auto, joint, algorithm1 or grid', 'not supported with one-se')
+        ('requires method auto, joint, algorithm1 or grid', 'not supported with one_se')
         """
         if self.words == (False,):
-            return f"not supported with {option_name(self.other)}"
+            return f"not supported with {self.other}"
         *most, last = [format_setting(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
-        return f"requires {option_name(self.other)} {before}{last}"
+        return f"requires {self.other} {before}{last}"
 
 
 RULES = (
@@ -378,7 +377,7 @@ class SearchOptions:
         values = value if isinstance(value, tuple) else (value,)
         text = ",".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
         named = "" if value is True or holder is not self else f" {text}"
-        said = f"{option_name(rule.option)}{named}: {rule.describe()}"
+        said = f"{rule.option}{named}: {rule.describe()}"
         if rule.words == (False,):
             return f"{said} ({rule.why}); leave one of the two out"
         return f"{said}, not {format_setting(setting)} ({rule.why})"
@@ -432,7 +431,7 @@ class SearchOptions:
         check_training(dataset, folds, self.intercept, self.loss)
         if self.one_se and not folds.has_standard_error:
             raise BadInput(
-                "one-se: a single fold has no standard error; use at least two folds that score different rows"
+                "one_se: a single fold has no standard error; use at least two folds that score different rows"
             )
 
 

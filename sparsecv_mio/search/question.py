@@ -14,7 +14,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import inner_folds
 from sparsecv_mio.data.table_facts import should_group_levels
-from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
@@ -47,7 +46,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     refused += ["backend"] if options.backend != NATIVE else []
     refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
     for name in refused[:1]:
-        raise BadInput(f"{named}: {option_name(name)} requires a grid LO:HI:COUNT, not an interval")
+        raise BadInput(f"{named}: {name} requires a grid LO:HI:COUNT, not an interval")
     if not options.gap > 0.0:
         raise BadInput(f"{named}: gap: 0 is not supported with an interval; give a positive gap")
 

@@ -212,7 +212,7 @@ def check(seed: int, loss: str = "squared") -> str:
         record = sc.solve(case.frame, "y", folds=case.folds, gammas=case.gammas, taus=f"{'force_in' in how:d}:2", **how)
     except BadInput as error:
         said = str(error)
-        empty = re.match(r"na-within folds: column '(x\d)' is empty in every training row of fold (\d+) of \d+: ", said)
+        empty = re.match(r"na_within folds: column '(x\d)' is empty in every training row of fold (\d+) of \d+: ", said)
         if empty:
             column = case.frame[empty[1]].to_numpy()[plan.train_rows(int(empty[2]) - 1)]
             assert np.isnan(column).all()

@@ -271,10 +271,10 @@ def test_options_of_the_solver(name: str, capfd: pytest.CaptureFixture[str]) -> 
         outcome, truth = backend.solve(problem, 3, limits=Limits(options=(TAKEN[name],))), brute_force(problem, 3)
         assert outcome.lower <= truth * (1.0 + 1e-9) and truth <= outcome.upper * (1.0 + 1e-9)
     for option in (UNKNOWN[name], BAD[name], CUT_OFF[name]):
-        with pytest.raises(BadInput, match=f"^solver-option {re.escape(option)}: {name} rejects this option: [^\n]*$"):
+        with pytest.raises(BadInput, match=f"^solver.option {re.escape(option)}: {name} rejects this option: [^\n]*$"):
             backend.check_options((option,))
     for option in ON_WHICH_BOUNDS_REST[name]:
-        with pytest.raises(BadInput, match=f"^solver-option {re.escape(option)}: this option is set by the package"):
+        with pytest.raises(BadInput, match=f"^solver.option {re.escape(option)}: this option is set by the package"):
             backend.check_options((f"{option}=1",))
     assert capfd.readouterr() == ("", "")
 

@@ -80,7 +80,7 @@ def test_its_options(installed: Path) -> None:
         ("nope=1", "milp rejects this option: nope"),
         ("gap=1", "set by the package"),
     ):
-        with pytest.raises(BadInput, match=f"^solver-option .*{message}"):
+        with pytest.raises(BadInput, match=f"^solver.option .*{message}"):
             backend.check_options((option,))
 
 

@@ -26,18 +26,18 @@ from sparsecv_mio.targets import Loss
 def test_what_may_be_given() -> None:
     assert parse_limits(["2:a,b", (1, [0, "c"])]) == (AtMost(2, ("a", "b")), AtMost(1, ("0", "c")))
     assert parse_hierarchy(["a:b=a,b", "c=a|b"]) == (Parents("a:b", ("a", "b")), Parents("c", ("a", "b"), False))
-    assert parse_names("a, 'b", "at-most") == ("a", "'b")
+    assert parse_names("a, 'b", "at_most") == ("a", "'b")
     assert parse_limits(()) == parse_hierarchy(()) == ()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"at_most": "a,b"}, "at-most: 'a,b' is not K:A,B"),
-        ({"at_most": "-1:a"}, "at-most: -1 is out of range"),
-        ({"at_most": "1:a,,b"}, "at-most: 'a,,b' is not a list"),
-        ({"at_most": 3}, "at-most: 3 cannot be read"),
-        ({"at_most": [("a", 1)]}, "at-most: .* is neither"),
+        ({"at_most": "a,b"}, "at_most: 'a,b' is not K:A,B"),
+        ({"at_most": "-1:a"}, "at_most: -1 is out of range"),
+        ({"at_most": "1:a,,b"}, "at_most: 'a,,b' is not a list"),
+        ({"at_most": 3}, "at_most: 3 cannot be read"),
+        ({"at_most": [("a", 1)]}, "at_most: .* is neither"),
         ({"hierarchy": "ab"}, "hierarchy: 'ab' is none of strong, weak"),
         ({"hierarchy": "c=a,b|d"}, "hierarchy: .* is none of"),
         ({"hierarchy": {"ab": []}}, "hierarchy: \\[\\] is not a list of features"),
@@ -53,7 +53,7 @@ def test_what_may_not_be_given(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"at_most": "1:a,d"}, "at-most: 'd' is not a feature"),
+        ({"at_most": "1:a,d"}, "at_most: 'd' is not a feature"),
         ({"hierarchy": "c=a,d"}, "hierarchy: 'd' is not a feature"),
         ({"hierarchy": "c=a,c"}, "hierarchy: feature 'c' is its own parent"),
         ({"hierarchy": "strong"}, "hierarchy: no feature has the name of a product"),
@@ -83,7 +83,7 @@ def test_a_column_of_words_stands_for_its_levels() -> None:
     assert levels.nonnegative == ("age", "sex=m") and levels.resolve_names(names[:5]) == levels
     both = Restrictions(adjust=("city", "ward")).resolve_names([*names[:5], "ward=x", "ward=y"], constant=False)
     assert both.adjust == (*names[1:4], "ward=y") and both.force_out == ("ward=x",)
-    for given, option in (({"force_in": "city=a"}, "force-in"), ({"force_out": "city"}, "force-out")):
+    for given, option in (({"force_in": "city=a"}, "force_in"), ({"force_out": "city"}, "force_out")):
         with pytest.raises(BadInput, match=f"adjust, {option}: column 'city=a' is in both"):
             Restrictions(adjust=("city",), **given).resolve_names(names[:5])  # type: ignore[arg-type]
     assert Restrictions(force_out=("city",)).resolve_names(names[:5]).force_out == ("city=a", "city=b", "city=c")
@@ -126,13 +126,13 @@ def test_no_restriction_is_false_and_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"force_in": "e"}, r"force-in: 'e' is not a feature"),
-        ({"force_in": ["c  d"]}, r"force-in: 'c  d' is not a feature \(did you mean 'c d'\?\)"),
-        ({"force_out": [4]}, "force-out: '4' is not a feature"),
+        ({"force_in": "e"}, r"force_in: 'e' is not a feature"),
+        ({"force_in": ["c  d"]}, r"force_in: 'c  d' is not a feature \(did you mean 'c d'\?\)"),
+        ({"force_out": [4]}, "force_out: '4' is not a feature"),
         ({"force_in": "a", "force_out": ["b", "a"]}, "feature 'a' is in both"),
-        ({"force_out": list(NAMES)}, "force-out: no feature is left"),
-        ({"force_in": 1.5}, "force-in: 1.5 is neither a feature nor a list of features"),
-        ({"force_in": [None]}, "force-in: None is neither the name nor the position of a feature; correct it$"),
+        ({"force_out": list(NAMES)}, "force_out: no feature is left"),
+        ({"force_in": 1.5}, "force_in: 1.5 is neither a feature nor a list of features"),
+        ({"force_in": [None]}, "force_in: None is neither the name nor the position of a feature; correct it$"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(given: dict[str, Any], message: str) -> None:

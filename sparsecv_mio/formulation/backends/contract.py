@@ -368,14 +368,14 @@ class Backend(ABC):
             If an option is refused; the message names it and quotes the solver's message.
         """
         if options and "options" not in self.capabilities.limits:
-            raise BadInput(f"solver-option: backend {self.name} does not accept solver options; leave this option out")
+            raise BadInput(f"solver_option: backend {self.name} does not accept solver options; leave this option out")
         for name, _, _ in (setting.partition("=") for setting in options):
             if KEPT.search(name):
                 why = (
                     "this option is set by the package, because the certificate, --gap or --time-limit depends on it; "
                     "leave it out"
                 )
-                raise BadInput(f"solver-option {name}: {why}")
+                raise BadInput(f"solver_option {name}: {why}")
         if options and self.available().usable:
             self.set_options(self._blank(), options)
 
@@ -492,7 +492,7 @@ def _parse_value(text: str) -> OptionValue:
 
 def _make_refusal(backend: str, option: str, words: str) -> BadInput:
     """Return the error for an option that a solver refused, with the solver's message."""
-    return BadInput(f"solver-option {option}: {backend} rejects this option: {words.rstrip('.!')}")
+    return BadInput(f"solver_option {option}: {backend} rejects this option: {words.rstrip('.!')}")
 
 
 def proof_allowance(doubt: float, yy: float, objective: float) -> float:

@@ -624,7 +624,7 @@ class TrainingSets:
         most = int(folds.sizes.max())
         if 16 * folds.k * data.q * (data.q + most) > LARGEST_BYTES:
             raise BadInput(
-                f"--gamma LO..HI: {folds.k} folds of {data.q} columns take more than 2 GB; give fewer folds, or a grid"
+                f"gammas LO..HI: {folds.k} folds of {data.q} columns take more than 2 GB; give fewer folds, or a grid"
             )
         V, r = np.zeros((folds.k, most, data.q)), np.zeros((folds.k, most))
         problems = _problems(data, (moments for _, moments in training_moments(data, folds)))

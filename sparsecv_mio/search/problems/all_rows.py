@@ -11,7 +11,6 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import option_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
@@ -40,7 +39,7 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
     kinds = data.restrictions.side_constraints
     if kinds and has_large_matrices(data, folds):
         raise BadInput(
-            f"{option_name(kinds[0])}: not supported with {data.q} features, because their products do not fit in "
+            f"{kinds[0]}: not supported with {data.q} features, because their products do not fit in "
             "memory; drop columns"
         )
     for tau in taus if kinds else []:

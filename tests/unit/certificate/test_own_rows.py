@@ -54,5 +54,5 @@ def test_rows_that_are_not_those_of_the_definition(monkeypatch: pytest.MonkeyPat
 def test_data_without_cells_that_were_filled() -> None:
     data, record = solved(na_within="folds")
     plain = sc.Dataset.from_arrays(data.X, data.y, data.names)
-    with pytest.raises(BadInput, match="^na-within folds: requires --na mean or median"):
+    with pytest.raises(BadInput, match="^na_within folds: requires na mean or median"):
         own_rows.rows_of_record(record, plain, sc.make_folds("3", plain))

@@ -24,7 +24,7 @@ from .diabetes import DIABETES, USABLE, best_by_hand, table
 @pytest.mark.parametrize(
     ("asked", "word"),
     [
-        ({"at_most": ["a,b"]}, "at-most"),
+        ({"at_most": ["a,b"]}, "at.most"),
         ({"at_most": ["-1:a"]}, "at least 0"),
         ({"box": ["a:0"]}, "--box"),
         ({"box": ["a:2:1"]}, "reversed"),

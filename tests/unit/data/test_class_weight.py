@@ -65,16 +65,16 @@ def test_a_run_is_carried_on_with_it_alone(tmp_path: Path) -> None:
     first = solve(rows(), class_weight="balanced", checkpoint=place, **how)  # type: ignore[arg-type]
     again = solve(rows(), class_weight="balanced", resume=place, **how)  # type: ignore[arg-type]
     assert again.table == first.table
-    with pytest.raises(BadInput, match="belongs to another run, its class-weight differs"):
+    with pytest.raises(BadInput, match="belongs to another run: its class-weight differs"):
         solve(rows(), resume=place, **how)  # type: ignore[arg-type]
 
 
 def test_fits_on_all_rows_and_what_is_refused() -> None:
     record = best_subsets(rows(), gammas=[0.1], taus=[1], loss="logistic", class_weight="balanced")
     assert record.data.class_weight == "balanced" and verify(record, rows()).ok
-    with pytest.raises(BadInput, match="class-weight balanced: requires loss logistic, not squared"):
+    with pytest.raises(BadInput, match="class_weight balanced: requires loss logistic, not squared"):
         SearchOptions.of(class_weight="balanced")
-    with pytest.raises(BadInput, match="class-weight: requires loss logistic, not squared"):
+    with pytest.raises(BadInput, match="class_weight: requires loss logistic, not squared"):
         best_subsets(rows(), gammas=[0.1], taus=[1], class_weight="balanced")
-    with pytest.raises(BadInput, match="class-weight: unknown word 'balance'"):
+    with pytest.raises(BadInput, match="class_weight: unknown word 'balance'"):
         SearchOptions.of(loss="logistic", class_weight="balance")

@@ -101,9 +101,9 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     BY_FOLD.check(read())
     OfTrainingRows(scale=Within.FOLDS).check(Dataset.from_arrays(np.eye(3), np.arange(3.0)))
     for data in (Dataset.from_arrays(np.eye(3), np.arange(3.0)), Dataset.from_frame(FRAME, "y", na="drop")):
-        with pytest.raises(BadInput, match="^na-within folds: requires --na mean or median"):
+        with pytest.raises(BadInput, match="^na_within folds: requires na mean or median"):
             BY_FOLD.check(data)
     monkeypatch.setattr(rows_of_folds, "MOST_ROWS", 50)
     for within in (BY_FOLD, BOTH):
-        with pytest.raises(BadInput, match=r"^na-within and scale-within folds: 6 folds need up to \d+ different"):
+        with pytest.raises(BadInput, match=r"^na_within, scale_within: 6 folds need up to \d+ different"):
             RowsOfFolds.from_dataset(read(), make_folds("loo", read()), within, "length", "fold")

@@ -44,7 +44,7 @@ def test_the_formula_of_the_paper_is_for_squared_error_alone() -> None:
     data = Dataset.from_arrays(rng.normal(size=(20, 3)), np.arange(20) % 2)
     folds, grid = make_folds("2", data), {"gammas": [1.0], "taus": [1]}
     assert isinstance(bound_cv_errors(data, folds, as_printed=True, **grid).table, PrintedTable)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="as-printed: requires --loss squared"):
+    with pytest.raises(BadInput, match="as-printed: requires loss squared"):
         bound_cv_errors(data, folds, as_printed=True, options=PathOptions(loss="logistic"), **grid)  # type: ignore[arg-type]
 
 

@@ -211,9 +211,9 @@ def test_side_constraints_are_read_as_restrictions_are() -> None:
     assert set(record.coefficients) == {"city=a", "city=b", "city=c", *record.support} and "w" in record.support
     assert verify(record, data).ok
     for given, message in (
-        ({"force_in": ("city",)}, "adjust, force-in: column 'city=a' is in both"),
+        ({"force_in": ("city",)}, "adjust, force_in: column 'city=a' is in both"),
         ({"together": (("u", "city=b"),)}, "adjust, together: column 'city=b' is in both"),
-        ({"force_in": ("x",)}, "force-in: 'x' is not a feature"),
+        ({"force_in": ("x",)}, "force_in: 'x' is not a feature"),
     ):
         with pytest.raises(BadInput, match=message):
             fit_one(data, tau=3, gamma=0.1, side=SideOptions(adjust=("city",), **given))  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(("how", "words"), [
-    ({"one_se": True}, "one-se: requires model pair, not average"),
+    ({"one_se": True}, "one_se: requires model pair, not average"),
     ({"stability": 0.5}, "stability 0.5: requires model pair, not average"),
     ({"method": "bounds"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not bounds"),
     ({"method": "descent"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not descent"),

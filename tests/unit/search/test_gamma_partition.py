@@ -38,9 +38,9 @@ from sparsecv_mio.search.question import Question
     ("keywords", "words"),
     [
         ({"gap": 0.0}, "give a positive gap"),
-        ({"one_se": True}, "one-se requires a grid"),
+        ({"one_se": True}, "one_se requires a grid"),
         ({"method": "descent"}, "method requires a grid"),
-        ({"force_in": "x0"}, "force-in requires a grid"),
+        ({"force_in": "x0"}, "force_in requires a grid"),
         ({"trace": "t.csv"}, "trace requires a grid"),
     ],
 )

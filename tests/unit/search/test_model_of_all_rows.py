@@ -68,8 +68,8 @@ def test_more_columns_than_rows() -> None:
 def test_what_it_does_not_go_with() -> None:
     data = sc.read_dataset(FRAME, "y", na="mean")
     for how, words in (
-        ({"nested": 3}, "nested: not supported with na-within"), ({"gammas": "0.1..1"}, "na-within requires a grid"),
-        ({"model": "average"}, "requires model pair"), ({"stability": 1.0}, "requires na-within all, not folds"),
+        ({"nested": 3}, "nested: not supported with na_within"), ({"gammas": "0.1..1"}, "na_within requires a grid"),
+        ({"model": "average"}, "requires model pair"), ({"stability": 1.0}, "requires na_within all, not folds"),
         ({"intercept": "global"}, "requires intercept fold or none"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=words):

@@ -471,7 +471,7 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"cv": KFold}, r"cv: folds KFold: this is a class; give an object"),
         ({"cv": b"5"}, "labels for 97 rows"),
         ({"gap": None}, "gap: 'None' is not a number"),
-        ({"time_limit": "5"}, "time-limit: '5' is not a number"),
+        ({"time_limit": "5"}, "time_limit: '5' is not a number"),
         ({"n_jobs": 0}, "n_jobs: 0 is not a number of threads"),
         ({"one_se": np.array([1, 2])}, r"one_se: array.* is neither True nor False"),
         ({"taus": np.array(3)}, r"taus: array.3. is an array; give the number 3"),

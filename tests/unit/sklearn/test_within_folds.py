@@ -68,7 +68,7 @@ def test_empty_values_are_filled_by_the_training_rows(rule: str) -> None:
 
 def test_what_cannot_be_filled_is_refused_in_one_line() -> None:
     holes = with_holes()
-    with pytest.raises(BadInput, match="^na-within folds: requires --na mean or median"):
+    with pytest.raises(BadInput, match="^na_within folds: requires na mean or median"):
         sc.BestSubsetRidgeCV(**ONE_PAIR, na_within="folds").fit(X, Y)
     with pytest.raises(BadInput, match="^na: 'drop' is not supported by estimators; use error, mean or median$"):
         sc.BestSubsetRidgeCV(**ONE_PAIR, na="drop").fit(holes, Y)
