@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import problems
 import pytest
-from engines import by_size, planned
-from judge import wrong
+from engines import planned
 from repository import INSTANCES
 from runs import new_run, record_of
-from stops import SetWhenAsked
 from zoo import random_problem
 
-from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -35,7 +31,6 @@ from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.thresholds import SMALL
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")
@@ -139,25 +134,6 @@ def test_carried_on_from_any_safe_point(
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
-def test_a_search_by_size_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on many columns, with trees that leave subproblems open; every report is made, however long."""
-    for place in by_size(1):
-        monkeypatch.setattr(*place)
-    monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
-    case, stop, store = random_problem(6, rows=30, columns=9), threading.Event(), tmp_path / "run.ck"
-    how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "rounds", "time_limit": 600.0}
-    asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, "threads": 1, **how}
-
-    def progress(state: Any) -> None:
-        if state.done > 0:
-            stop.set()
-
-    cut = cross_validate(case.data, case.folds, stop=stop, progress=progress, checkpoint=store, **asked)
-    whole = cross_validate(case.data, case.folds, resume=store, **asked)
-    assert cut.status == "interrupted" and whole.status == "proved"
-    assert [*wrong(case, whole)] == [] and verify(whole, case.data, case.folds).ok
-
-
 @pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_descent_goes_on_with_the_move_that_was_stopped(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,18 +156,6 @@ def test_a_descent_goes_on_with_the_move_that_was_stopped(
         stopped += cut.status == "interrupted"
         assert claims(cross_validate(case.data, case.folds, resume=store, **asked).to_json()) == whole
     assert stopped > 3
-
-
-@pytest.mark.parametrize("folds", ["2x4", "forward:5"])
-def test_folds_that_overlap_are_carried_on(folds: str, tmp_path: Path) -> None:
-    for method in ("rounds", "joint"):
-        expected, run = finish(begun(prepared(method, folds)[0])), prepared(method, folds)[0]
-        observers.Checkpoint(tmp_path / "run.ck").write(begun(run))
-        again, other = prepared(method, folds)[0], prepared(method, "forward:4" if folds == "2x4" else "2x5")[0]
-        observers.resume(again, tmp_path / "run.ck")
-        assert finish(again) == expected
-        with pytest.raises(BadInput, match="folds"):
-            observers.resume(other, tmp_path / "run.ck")
 
 
 def killed(
@@ -227,42 +191,6 @@ def killed(
 
 def test_killed_and_carried_on(tmp_path: Path) -> None:
     killed(tmp_path, 2, "joint", 0, "blocks:10", sent=(signal.SIGKILL, signal.SIGINT))
-
-
-# the sizes it takes, and by what the steps to the next stop grow: few of each by default
-DENSE, SPARSE = (range(3, 12), 1.3), (range(3, 8), 2.0)
-
-
-@pytest.mark.parametrize(
-    ("method", "stops_at"),
-    [
-        ("joint", SPARSE),
-        ("rounds", DENSE),
-        *(pytest.param(method, DENSE, marks=pytest.mark.slow) for method in ("joint", "algorithm1")),
-    ],
-)
-def test_stopped_within_a_step_and_carried_on(method: str, stops_at: tuple[range, float], tmp_path: Path) -> None:
-    """What the stop cut short is open again: a cell of which a tree saw a part, all rows at a pair."""
-    data, (taus, growth) = read_dataset(SERVO, "class"), stops_at
-    folds, n, stops = make_folds("blocks:10", data), 10, 0
-    asked: dict[str, Any] = {"gammas": (0.01, 0.1), "taus": taus, "threads": 1, "method": method}
-    whole = cross_validate(data, folds, **asked)
-    while n < 10**6:
-        store = tmp_path / f"{n}.ck"
-        cut = cross_validate(data, folds, stop=SetWhenAsked(n), checkpoint=store, **asked)
-        if cut.status == "proved":
-            break
-        found = cross_validate(data, folds, resume=store, **asked)
-        assert (found.status, found.gamma, found.tau) == ("proved", whole.gamma, whole.tau), n
-        assert found.support == whole.support and found.cv_error == pytest.approx(whole.cv_error, rel=1e-12)
-        n, stops = int(growth * n), stops + 1
-    assert stops >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent"])
-def test_killed_ten_times(method: str, tmp_path: Path) -> None:
-    killed(tmp_path, 10, method, 1, "loo")
 
 
 @pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent"])
@@ -306,16 +234,6 @@ def test_values_of_heuristic_supports_are_stored() -> None:
     other.resume(run.checkpoint())
     ours, theirs = run.state.cells, other.state.cells
     assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)
-
-
-def test_more_columns_than_trees_close_at_once_are_carried_on() -> None:
-    """Where the folds search before any proof, what they found is stored, and not searched for again."""
-    data = standardize(problems.linear(0, 60, SMALL + 4, {0: 1.0, 1: -1.0}))
-    asked = data, make_folds("4", data.dataset), Grid.of([0.1, 1.0], range(1, 4), data.dataset.p)
-    for method in ("rounds", "joint"):
-        run, other = begun(new_run(*asked, method=method)), new_run(*asked, method=method)
-        other.resume(run.checkpoint())
-        assert finish(other) == finish(run)
 
 
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:

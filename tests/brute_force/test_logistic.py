@@ -61,25 +61,6 @@ def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> Non
                     assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S, other)
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.bounding_problem
-    truth = enumerated(problem)
-    for size in range(1, problem.p):
-        fits = GlmSubsets(problem).fits
-        best = best_of_size(truth, size)
-        level = float(truth[best].value) * 1.05 + truth[best].off
-        near, far = fits.fit(best)[0], fits.fit(range(problem.p))[0]
-        points = [(1.0 - share) * near + share * far for share in (0.4, 0.0, 0.4)]
-        for below, _, ranges in bound_around_points(fits, points, size, level, is_never_expired):
-            for S, exact in truth.items():
-                if len(S) == size and exact.value <= level:
-                    margins = problem.y * (long_rows(problem.select_columns(np.array(S))) @ exact.theta)
-                    assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
-                    bound = quadratic_value(below.moments, S) - below.shift
-                    assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_below(seed: int) -> None:
     problem = GlmSubsets(drawn(3500 + seed, 5)).fits.bounding_problem
@@ -170,15 +151,6 @@ def test_offsets_and_scales_change_nothing_but_the_units() -> None:
     reported = there.intercept[0] + moved.X @ there.coefficients[0]
     assert np.all(low[0] - 1e-5 <= reported) and np.all(reported <= high[0] + 1e-5)
     assert np.all(high - low < 1e-9)
-
-
-def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
-    subsets = GlmSubsets(far_problem(n=200))
-    fits, best = subsets.fits, subsets.solve([3]).by_size[3]
-    points = 3 * [fits.fit(best.support)[0]]
-    found = bound_around_points(fits, points, 3, best.upper * (1.0 + 1e-9), is_never_expired)
-    (of_all, of_sparse), *_, (_, shortest) = [(below.ranges.width, ranges.width) for below, _, ranges in found]
-    assert of_sparse < 0.8 * of_all and shortest < 0.9 * of_sparse
 
 
 def test_rows_without_weight_are_not_there() -> None:

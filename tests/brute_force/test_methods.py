@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from runs import new_run
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import COUNT_MIOS
-from sparsecv_mio.search.state.pairs import Grid
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +20,6 @@ def plain() -> tuple[Dataset, FoldPlan]:
     X[:, 3] = X[:, 1] + 0.3 * rng.normal(size=30)
     data = Dataset.from_arrays(X, X @ [1, 2, 0, -1, 0, 0.5] + rng.normal(size=30))
     return data, make_folds("5", data)
-
-
-def test_scip_solves_one_cell_at_a_time(plain: tuple[Dataset, FoldPlan]) -> None:
-    data, folds = plain
-    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6)
-    for backend, threads in (("scip", 1), ("highs", 3)):
-        assert new_run(*asked, method="algorithm1", backend=backend, threads=3).context.threads == threads
 
 
 def test_benders_gives_the_same_answer(plain: tuple[Dataset, FoldPlan]) -> None:

@@ -220,26 +220,6 @@ def test_trees_that_may_end_early(sizes: dict[str, int], count: int, monkeypatch
 # -- one fit on all rows ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(1, 40, 2))
-def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    many_columns(monkeypatch)
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 0)
-    data, gamma, _ = chained_problem([14, seed])
-    intercept = ("fold", "global", "none")[seed % 3]
-    everyone, tau = np.arange(data.n), 1 + seed % max(data.p - 1, 1)
-    every = Enumeration(data.X, data.y, everyone, everyone[:1], "length", intercept)
-    optima, unit = every.optima(gamma, tau), np.ldexp(1.0, every.exponent) ** 2
-    limits = Limits(nodes=1) if seed % 3 == 0 else Limits(seconds=1e-6) if seed % 3 == 1 else Limits()
-    found = fit_one(data, tau=tau, gamma=gamma, intercept=intercept, limits=limits, start=data.names[:tau])
-    best, slip = optima.best * unit, float(optima.value_error.max()) * unit + found.allowance
-    assert found.lower <= best + slip and found.upper >= best - slip
-    assert found.upper <= optima.at(tuple(range(tau)))[0] * unit + slip
-    if found.status == "proved":
-        assert found.upper <= best * (1.0 + found.requested_gap) + slip
-    else:
-        assert limits != Limits()
-
-
 @pytest.mark.parametrize(
     ("n", "p", "rho", "rows"), [(60, 60, 0.9, 0), (30, 80, 0.5, 0), (120, 60, 0.99, 0), (30, 80, 0.5, 1)]
 )

@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-from every_support import brute_force_cv_error
 
 from sparsecv_mio.bounds.cv_error import (
     BoundsHooks,
@@ -117,26 +116,6 @@ def test_what_is_singular_to_rounding_has_no_interval() -> None:
     problem = SparseProblem(np.ones((2, 2)), np.ones(2), 2.0, np.ones(2), 1e-20, 9, np.zeros(2), 0.0)
     lower, upper, _ = printed_ends(FoldBounds(problem, np.ones((1, 2)), np.ones(1)), [1])[0]
     assert lower == 0.0 and upper == np.inf
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-@pytest.mark.parametrize("spec", ["loo", "5", "blocks:8", "holdout:0.3"])
-def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
-    data = random_data()
-    folds = make_folds(spec, data)
-    taus, gammas = (0, 1, 3, 6), (0.1, 2.0)
-    standard = standardize(data, "length", intercept)
-    table = compute_bounds(standard, folds, gammas, taus)
-    assert isinstance(table, BoundsTable)
-    for g, gamma in enumerate(gammas):
-        for t, tau in enumerate(taus):
-            low, high = brute_force_cv_error(data.X, data.y, folds.labels, tau, gamma, intercept=intercept)
-            ends = table.cv_interval(g, t)
-            assert ends.lower <= low * (1 + 1e-9) and high * (1 - 1e-9) <= ends.upper
-            if tau in (0, 6):
-                assert table.decided(g, t) == folds.k and ends.upper - ends.lower < 1e-7 * ends.upper
-    least = table.minimum()
-    assert least.lower <= least.upper == table.cv_interval(*table.best()).upper
 
 
 @pytest.mark.parametrize(("gammas", "taus", "word"), [([], [1], "empty"), ([-1.0], [1], "gamma"), ([1.0], [99], "tau")])

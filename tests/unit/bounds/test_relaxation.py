@@ -81,17 +81,6 @@ def test_a_matrix_singular_to_rounding_is_refused() -> None:
         relax_problem(problem, [1], diagonal=Diagonal.SHARP)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_best_support_survives(seed: int) -> None:
-    problem, _ = random_problem(seed, lam=1.0, rho=0.2)
-    for tau in (1, 3, 6):
-        value, support = best_support(problem, tau)
-        found = screen_by_relaxation(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
-        inside, dropped = (set(np.flatnonzero(found == kind).tolist()) for kind in (INSIDE, DROPPED))
-        assert inside <= set(support) and not dropped & set(support)
-        assert set(found.tolist()) <= {INSIDE, DROPPED, FREE}
-
-
 def test_no_column_and_all_of_them_leave_no_choice() -> None:
     problem, _ = random_problem(0)
     none, full = (screen_by_relaxation(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))

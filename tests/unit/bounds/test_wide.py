@@ -10,8 +10,8 @@ import pytest
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
 from sparsecv_mio.bounds.fold import Origin
-from sparsecv_mio.bounds.wide import Ends, WideFold, bound_all_columns, bound_few_columns, point_error
-from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
+from sparsecv_mio.bounds.wide import Ends, WideFold, bound_all_columns, point_error
+from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -47,20 +47,6 @@ def test_over_all_columns(seed: int, held_out: int) -> None:
             assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
     assert np.array_equal(relaxation.b, before)
     assert ends.high_origin is Origin.CONIC
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("held_out", [1, 3])
-def test_on_what_screening_leaves(seed: int, held_out: int) -> None:
-    rows, every = drawn(seed, held_out)
-    known = WideSupports(rows, lambda: False)
-    known.search([TAU], swap_rounds=3)
-    ends, lower = bound_few_columns(rows, known, TAU, np.arange(12))
-    value, error = min(every)
-    assert lower <= value <= known.best[TAU] * (1 + 1e-9)
-    assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
-    only = bound_few_columns(rows, known, TAU, known.support[TAU])
-    assert only[0].low_origin is Origin.EXACT and only[1] == -np.inf
 
 
 def test_a_number_without_a_choice() -> None:

@@ -11,36 +11,11 @@ from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
 from sparsecv_mio.bounds.wide import WideFold, farthest
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.kernels.nodes import LevelSet
-from sparsecv_mio.problem.training_moments import training_moments
 
 from ..kernels import plain
 from ..kernels.plain import Small
-
-
-@pytest.mark.parametrize("intercept", ["fold", "none"])
-def test_objective_and_residuals_are_those_by_moments(intercept: str) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 7)) + 3.0
-    data = standardize(Dataset.from_arrays(X, X[:, 0] + rng.standard_normal(20)), "length", intercept)
-    folds, gamma = make_folds("4", data.dataset), 0.7
-    for fold, moments in training_moments(data, folds):
-        problem, held_out = moments.problem(data, gamma), data.rows(folds.scored_rows(fold))
-        rows = WideRows.from_data(data, folds.train_rows(fold), folds.scored_rows(fold), gamma)
-        beta = rng.standard_normal(7)
-        b = beta * np.sqrt(problem.penalty)
-        every = np.arange(7)
-        value = rows.yy - 2.0 * rows.c @ b + b @ rows.matrix(every) @ b
-        assert value == pytest.approx(problem.yy - 2.0 * problem.c @ beta + beta @ problem.M @ beta)
-        left = held_out[1] - problem.r_mean - (held_out[0] - problem.v_mean) @ beta
-        np.testing.assert_allclose(rows.u - rows.X_test @ b, left, atol=1e-12)
-        np.testing.assert_allclose(rows.square, np.diag(rows.matrix(every)))
-        assert rows.largest >= np.linalg.eigvalsh(rows.matrix(every) - np.eye(7))[-1] * (1.0 - 1e-12)
-        assert np.array_equal(rows.training.Xt, rows.Xt)
 
 
 def test_allowance_covers_every_candidate() -> None:

@@ -24,7 +24,6 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.proofs.proof_writing import refuse_unsupported_record
 from sparsecv_mio.search.api import cross_validate, solve
@@ -228,17 +227,6 @@ def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
         replace(record, support=("x1", "x3")),
     ):
         assert not verify(wrong, DATA).ok
-
-
-def test_side_constraints_of_a_fit_are_checked_and_what_is_not_proved_is_said() -> None:
-    side = SideOptions(force_in=("x1",), at_most=((1, ("x0", "x2")),))
-    record = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", backend="highs", side=side)
-    assert "x1" in record.support and record.side is not None
-    found = verify(record, DATA)
-    assert found.ok and found.caveat == "optimality not verified (the side constraints are not only forced features)"
-    assert not verify(replace(record, support=("x0", "x2"), coefficients={"x0": 1.0, "x2": -1.0}), DATA).ok
-    forced = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", side=SideOptions(force_in=("x1",), force_out=("x0",)))
-    assert set(forced.support) == {"x1", "x2"} and verify(forced, DATA).ok and not verify(forced, DATA).caveat
 
 
 @pytest.mark.parametrize("seed", [15, 24])

@@ -106,15 +106,6 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
         check(seed, backend)
 
 
-def test_a_support_that_is_not_the_best_is_found_out() -> None:
-    data, side = made(3), SideOptions(nonnegative=("a", "b", "c"), force_in=("d",))
-    best = fit_one(data, tau=2, gamma=0.3, side=side)
-    other = fit_one(data, tau=2, gamma=0.3, side=replace(side, force_out=(set(best.support) - {"d"}).pop()))
-    assert verify(best, data).ok and other.objective > best.objective
-    failures = verify(replace(other, side=best.side), data).failures
-    assert [failure.field for failure in failures] == ["lower"]
-
-
 Change = Callable[[FitRecord], FitRecord]
 
 

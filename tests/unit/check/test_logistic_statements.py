@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_checker
 from forged_proofs import Lines, read_lines, write_lines
 from logistic_truth import fitted
-from true_claims import Truth
 
 from sparsecv_mio.check.logistic_statements import (
     LOST_UNITS,
@@ -26,7 +24,6 @@ from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Refused
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
@@ -110,35 +107,6 @@ def made(what: str, seed: int, place: Path) -> tuple[Dataset, Lines]:
     claim, known = lines[-1], record.certificate
     assert known.lower * (1.0 - 1e-6) <= claim["lower"] and claim["upper"] <= known.upper * (1.0 + 1e-6)
     return data, lines
-
-
-@pytest.mark.parametrize(
-    ("what", "seed"),
-    [
-        *(("path", seed) for seed in range(6)),
-        *(("solve", seed) for seed in (0, 1, 3)),
-        *(pytest.param("solve", seed, marks=pytest.mark.slow) for seed in (2, 4, 5)),  # seconds of the second checker
-    ],
-)
-def test_proofs_are_accepted_and_true(what: str, seed: int, tmp_path: Path) -> None:
-    try:
-        data, lines = made(what, seed, tmp_path / "p")
-    except BadInput as refusal:
-        assert "are all of class" in str(refusal)
-        return
-    assert Truth(data.X, data.y, lines[0]["data"]).false_statement(lines) is None
-    found = check(str(tmp_path / "p"), data.X, data.y)
-    assert found == check(str(tmp_path / "p"), data.X, data.y, "exact")
-    assert all(low <= high for low, high in found.intervals.values())
-    with open(tmp_path / "data.csv", "w") as stream:
-        names = ",".join([*data.names, data.target])
-        np.savetxt(stream, np.column_stack([data.X, data.y]), "%.17g", ",", header=names, comments="")
-    verdict = second_checker.check(tmp_path / "p", tmp_path / "data.csv")
-    assert verdict.accepted, verdict.reason
-    if what == "solve":
-        claimed = lines[-1]
-        assert verdict.lower == pytest.approx(min(low for low, _ in found.intervals.values()), rel=1e-14)
-        assert verdict.upper == pytest.approx(found.intervals[claimed["gamma"], claimed["tau"]][1], rel=1e-12)
 
 
 def refusal(lines: Lines, data: Dataset, place: Path) -> str:

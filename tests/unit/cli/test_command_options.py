@@ -117,22 +117,6 @@ def test_a_record_from_before_says_nothing_of_thousands(tmp_path: Path, capfd: p
     assert run(["verify", str(answer), str(data), "-q"]) == 0
 
 
-@pytest.mark.parametrize(("between", "point", "group"), [(";", ",", "."), (",", ".", ",")])
-def test_weights_are_read_as_the_other_columns_are(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], between: str, point: str, group: str
-) -> None:
-    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
-    lines = [f'"{k % 7}{point}5"{between}{k * k % 7}{between}"1{group}00{k % 5}{point}5"{between}{k * k % 11}'
-             for k in range(20)]  # fmt: skip
-    data.write_text(between.join("abwy") + "\n" + "\n".join(lines) + "\n")
-    given = ["--sep", between, "--decimal", point, "--thousands", group, "--weights", "w", "--gamma", "0.1", "-q"]
-    assert run(["solve", str(data), "-t", "y", *given, "--json", str(answer)]) == 0
-    assert json.loads(answer.read_text())["data"]["total_weight"] == sum(1000.5 + k % 5 for k in range(20))
-    assert run(["verify", str(answer), str(data), "-q"]) == 0
-    assert run(["solve", str(data), "-t", "b", *given[:2], "--drop", "a,y", "--weights", "w", "--gamma", "0.1"]) == 2
-    assert capfd.readouterr().err.count("\n") == 1
-
-
 def test_options_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", "--help-all"]) == 0
     said = capsys.readouterr().out

@@ -120,17 +120,6 @@ def test_a_reader_that_leaves_costs_no_file(tmp_path: Path) -> None:
     assert (tmp_path / "out.json").exists()
 
 
-def test_a_pipe_takes_the_record(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    got: list[str] = []
-    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
-    reader.start()
-    assert run([*SOLVE, "--json", str(pipe)]) == 0
-    reader.join()
-    assert json.loads(got[0])["status"] == "proved" and pipe.is_fifo()
-
-
 @pytest.mark.parametrize("option", ["--checkpoint", "--resume"])
 @pytest.mark.parametrize("place", ["pipe", "/dev/null", "folder", "thesis.tex"])
 def test_a_checkpoint_replaces_nothing_foreign(option: str, place: str, tmp_path: Path, capsys: Said) -> None:
@@ -158,14 +147,6 @@ def test_a_run_that_has_not_ended_is_not_written_over(tmp_path: Path, capsys: Sa
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", other]) == 0 and store.read_bytes() == before
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", str(store)]) == 0 and store.read_bytes() != before
     assert run([*SOLVE, "--checkpoint", str(store)]) == 0  # it has ended
-
-
-def test_a_linked_checkpoint_stays_a_link(tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to("run.ck")
-    assert run([*SOLVE, "--checkpoint", str(link)]) == 0
-    assert link.is_symlink() and (tmp_path / "run.ck").is_file()
-    assert run([*SOLVE, "--resume", str(link)]) == 0 and link.is_symlink()
 
 
 @pytest.mark.parametrize("words", [SOLVE, ["path", *SOLVE[1:4], "--gamma", "0.1"], ["inspect", *SOLVE[1:4]]])

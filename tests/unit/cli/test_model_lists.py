@@ -91,34 +91,6 @@ def test_near_counts_factors_as_solve_does(tmp_path: Path, capsys: pytest.Captur
     assert run(["verify", str(tmp_path / "r.json"), str(table)]) == 0
 
 
-def test_near_of_two_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 5))
-    words = np.where(X[:, 0] + rng.logistic(size=80) > 0, "ill", "well")
-    rows = [",".join([*(f"{x:.6g}" for x in row), word]) for row, word in zip(X, words, strict=True)]
-    table, path = tmp_path / "t.csv", tmp_path / "near.json"
-    table.write_text("\n".join(["a,b,c,d,e,y", *rows]))
-    asked = ["near", str(table), "--target", "y", "--loss", "logistic", "--within", "5%", "--json", str(path)]
-    assert run([*asked, "--positive", "ill"]) == 0
-    shown = capsys.readouterr().out
-    assert "training objective" in shown and "chosen by cross-validation" in shown
-    record = json.loads(path.read_text())
-    assert record["by"] == "objective" and record["classes"]["positive"] == "ill"
-    assert run(["verify", str(path), str(table)]) == 0
-    assert run([*asked, "--by", "cv", "--gamma", "0.1", "--tau", "2"]) == 0
-    assert run(["verify", str(path), str(table)]) == 0
-    common = ["solve", str(table), "--target", "y", "--loss", "logistic", "--criterion", "common", "--gamma", "0.1,1"]
-    assert run([*common, "--tau", "1:2", "--json", str(path)]) == 0
-    assert "mean log loss" in capsys.readouterr().out
-    assert run(["verify", str(path), str(table)]) == 0
-    predictions = tmp_path / "p.csv"
-    assert run(["predict", str(path), str(table), "--out", str(predictions)]) == 0
-    chances = [float(line.split(",")[1]) for line in predictions.read_text().splitlines()[1:]]
-    assert len(chances) == 80 and 0.0 < min(chances) < max(chances) < 1.0
-    assert run(["report", str(path), "--data", str(table), "--out", str(tmp_path / "r.md")]) == 0
-    assert "mean log loss" in (tmp_path / "r.md").read_text()
-
-
 def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "common.json"
     assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0

@@ -255,22 +255,6 @@ def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsy
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
-def test_a_file_needs_the_columns_of_the_model_alone(record: Path, suffix: str, tmp_path: Path, capsys: Said) -> None:
-    frame = read_csv(PROSTATE_FILE)
-    new = frame[["svi", "lweight", "lcavol"]][::-1].assign(name="text")
-    file, out = tmp_path / f"new{suffix}", tmp_path / "out.csv"
-    if suffix == ".parquet":
-        new.to_parquet(file)
-    else:
-        new.to_csv(file, index=False, sep="\t" if suffix == ".tsv" else ",")
-    assert run(["predict", str(record), str(file), "--out", str(out)]) == 0
-    said = capsys.readouterr()
-    assert said.out.strip() == "97 rows predicted" and said.err == ""
-    stored = sc.read_record(record)
-    assert read_csv(out).prediction.tolist() == stored.predict(new).tolist()
-
-
 def test_matrices_without_a_target_of_that_name(record: Path, tmp_path: Path, capsys: Said) -> None:
     data = sc.read_dataset(PROSTATE_FILE, "lpsa")
     np.savez(tmp_path / "new.npz", X=data.X, y=data.y, names=np.array(data.names))
@@ -482,16 +466,6 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert "holds a model for every size" in capsys.readouterr().err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--out", str(record)]) == 2
     assert "is also the data; give another file name" in capsys.readouterr().err
-
-
-def test_classes_of_held_out_rows_are_called_as_in_the_file(tmp_path: Path) -> None:
-    data, held = tmp_path / "t.csv", tmp_path / "held.csv"
-    words = ["ill" if (k * 7) % 5 < 2 else "well" for k in range(30)]
-    data.write_text("a,b,y\n" + "".join(f"{k % 6},{k * k % 11},{word}\n" for k, word in enumerate(words)))
-    asked = ["--loss", "logistic", "--positive", "ill", "--gamma", "1", "--tau", "1", "--save-held-out", str(held)]
-    assert run(["solve", str(data), "-t", "y", "--folds", "3", *asked, "-q"]) == 0
-    rows = read_csv(held)
-    assert list(rows.columns) == ["row", "target", "fold", "probability"] and rows.target.tolist() == words
 
 
 @pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])

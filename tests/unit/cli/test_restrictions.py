@@ -12,7 +12,6 @@ from repository import INSTANCES
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.errors import BadInput
 
 PROSTATE, DIABETES = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes"))
 GRID = ["--gamma", "0.1,1", "--tau", "1:4", "--folds", "5", "--threads", "1"]
@@ -36,11 +35,6 @@ def test_groups_and_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert all(record.coefficients.get(name, 0.0) >= 0.0 for name in ("s3", "s4"))
     free = sc.solve(DIABETES, target="y", gammas=[0.1, 1.0], taus="1:4", folds=5)
     assert {"bmi", "s5"} <= set(free.support) and free.cv_error < record.cv_error
-
-
-def _arrays() -> tuple[np.ndarray, np.ndarray]:
-    table = np.loadtxt(DIABETES, delimiter=",", skiprows=1)
-    return table[:, :-1], table[:, -1]
 
 
 @pytest.fixture
@@ -71,22 +65,6 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
         for name in (name for name in support if ":" in name):
             count = len(set(name.split(":")) & set(support))
             assert count == 2 if word == "strong" else count >= 1
-
-
-def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
-    store, data = tmp_path / "run.ck", sc.Dataset.from_arrays(*_arrays())
-    asked = {"gammas": [0.01, 0.1], "taus": [2, 5], "nonnegative": "all", "gap": 0.0, "threads": 1}
-    whole = sc.cross_validate(data, "5", **asked, method="grid", checkpoint=store)  # type: ignore[arg-type]
-    again = sc.cross_validate(data, "5", **asked, method="grid", resume=store)  # type: ignore[arg-type]
-    assert (again.cv_error, again.lower, again.upper) == (whole.cv_error, whole.lower, whole.upper)
-    for other in ({"nonnegative": "x0"}, {"nonnegative": (), "at_most": "1:x0,x1"}):
-        with pytest.raises(BadInput, match="belongs to another run"):
-            sc.cross_validate(data, "5", **(asked | other), method="grid", resume=store)  # type: ignore[arg-type]
-    forced = {"gammas": [0.1], "taus": [2], "force_in": "x0"}
-    sc.cross_validate(data, "5", **forced, checkpoint=tmp_path / "forced.ck")  # type: ignore[arg-type]
-    sc.cross_validate(data, "5", **forced, resume=tmp_path / "forced.ck")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="its restrictions differ"):
-        sc.cross_validate(data, "5", gammas=[0.1], taus=[2], resume=tmp_path / "forced.ck")
 
 
 @pytest.mark.parametrize(

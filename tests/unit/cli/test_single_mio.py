@@ -66,23 +66,6 @@ def test_fit_is_the_best_subset(backend: str, tmp_path: Path, capsys: pytest.Cap
     assert "certified best subset: " in capsys.readouterr().out
 
 
-def test_fit_under_side_constraints(tmp_path: Path) -> None:
-    out = tmp_path / "fit.json"
-    args = [
-        "fit", DIABETES, "--target", "y", "--tau", "4", "--gamma", "0.1", "--backend", "gurobi", "--json", str(out),
-        "--force-in", "age", "--force-out", "bmi", "--together", "s1,s2", "--at-most", "1:s3,s4,s5",
-        "--box", "bp:0:0.5", "--box", "age::0", "-q",
-    ]  # fmt: skip
-    assert run(args) == 0
-    record = json.loads(out.read_text())
-    chosen = set(record["support"])
-    assert "age" in chosen and "bmi" not in chosen
-    assert ("s1" in chosen) == ("s2" in chosen)
-    assert len(chosen & {"s3", "s4", "s5"}) <= 1
-    assert 0.0 <= record["coefficients"].get("bp", 0.0) <= 0.5 * (1 + 1e-12)
-    assert record["coefficients"]["age"] <= 0.0
-
-
 def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
     out, data = tmp_path / "fit.json", tmp_path / "noise.csv"
     noise = np.random.default_rng(0).standard_normal((50, 41))  # no solver proves 13 of these 40 columns best here
@@ -92,17 +75,6 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
     record = json.loads(out.read_text())
     assert record["status"] == "limit" and record["stop"] == "time"
     assert 0.0 < record["lower"] < record["objective"] <= record["upper"]
-
-
-@pytest.mark.parametrize("backend", USABLE)
-def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["fit", DIABETES, "--target", "y", "--tau", "2", "--gamma", "0.1", "--backend", backend]
-    assert run(args) == 0
-    assert capsys.readouterr().err == ""
-    assert run([*args, "--threads", "2"]) == 0
-    told = capsys.readouterr().err
-    taken = "threads" in get_backend(backend).capabilities.limits
-    assert told == ("" if taken else f"sparsecv: warning: backend {backend} uses one thread, not 2\n")
 
 
 @pytest.mark.parametrize(

@@ -163,22 +163,6 @@ def made_best_subsets(seed: int, n: int = 20) -> Dataset:
     return problems.linear(seed, n, 5, {0: 1.0, 4: -1.0})
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_every_row_is_the_least_of_all_subsets(seed: int) -> None:
-    data, how = (
-        made_best_subsets(seed),
-        {"scale": ("length", "none")[seed % 2], "intercept": ("fold", "global", "none")[seed % 3]},
-    )
-    record = best_subsets(data, gammas=[1.0, 0.1], taus=[3, 0, 1], **how)  # type: ignore[arg-type]
-    assert [(row.gamma, row.tau) for row in record.path] == [(g, t) for g in (0.1, 1.0) for t in (0, 1, 3)]
-    assert record.status == "proved" and record.request.gap == 1e-7
-    for row in record.path:
-        supports = [S for size in range(row.tau + 1) for S in combinations(range(5), size)]
-        least = min(fit(data.X, data.y, list(S), row.gamma, **how).objective for S in supports)  # type: ignore[arg-type]
-        assert row.proved and row.objective == pytest.approx(least, rel=1e-9)
-        assert row.lower <= least * (1 + 1e-12) and row.upper >= least * (1 - 1e-12)
-
-
 def test_a_stop_before_the_start_leaves_an_answer() -> None:
     stop = threading.Event()
     stop.set()

@@ -47,26 +47,6 @@ def test_one_column_is_picked_even_where_the_time_is_over() -> None:
     assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> None:
-    data = random_data(0, p=7, intercept=intercept)
-    rows, (V, r) = WeightedRows(data, FOLDS), data.rows(slice(0, data.n))
-    assert np.array_equal(data.targets(slice(None)), r)
-    inside = rows.inside([2, 0])
-    centred = rows.centre(np.vstack([r, r]), inside)
-    squares, slopes = rows.squares_and_slopes([2, 0])
-    for line, fold in enumerate([2, 0]):
-        train = FOLDS.train_rows(fold)
-        assert np.flatnonzero(inside[line]).tolist() == train.tolist()
-        A, b = V[train], r[train]
-        if intercept == "fold":
-            A, b = A - A.mean(axis=0), b - b.mean()
-        np.testing.assert_allclose(squares[line], (A**2).sum(axis=0), rtol=1e-10)
-        for products in (rows.products(centred), slopes):
-            np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
-        assert np.all(centred[line, FOLDS.scored_rows(fold)] == 0.0)
-
-
 def test_an_order_goes_on_where_the_selection_ended() -> None:
     data = random_data(1, p=7)
     every = ForwardSelection(WeightedRows(data), [-1], *WeightedRows(data).squares_and_slopes([-1]), 0.05, 7)

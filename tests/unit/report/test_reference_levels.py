@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.report.coefficients import against, factor_lines, make_printer, with_reference
+from sparsecv_mio.report.coefficients import factor_lines, make_printer, with_reference
 from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.record_report import report_text
 
@@ -33,26 +33,6 @@ def data() -> sc.Dataset:
     X = np.column_stack([np.eye(3)[codes], np.eye(2)[rng.integers(0, 2, 30)], rng.normal(size=30)])
     names = ["city=B", "city=O", "city=T", "ward=a", "ward=b", "x"]
     return sc.Dataset.from_arrays(X, X @ [1.0, -1.0, 0.3, 2.0, 0.0, 1.0] + rng.normal(size=30), names=names)
-
-
-def predicted(model: Any, given: sc.Dataset) -> np.ndarray:
-    place = [given.names.index(name) for name in model.coefficients]
-    return given.X[:, place] @ np.array(list(model.coefficients.values())) + model.intercept
-
-
-def test_predictions_stay_and_the_level_is_at_0() -> None:
-    given = data()
-    levels = reference_levels(["city=O", "ward=b"], given, WHOLE)
-    record = sc.solve(given, gammas=[0.1], taus=[3], count="factors", folds=5)
-    path = sc.best_subsets(given, gammas=[0.1], count="factors")
-    for before, after in [(record, against(record, levels)), *zip(path.path, against(path, levels).path, strict=True)]:
-        assert predicted(after, given) == pytest.approx(predicted(before, given))
-        assert all(after.coefficients[name] == 0.0 for name in levels if name in after.coefficients)
-        assert after.coefficients.get("x") == before.coefficients.get("x")
-    assert against(record, levels).coefficients["city=B"] == pytest.approx(
-        record.coefficients["city=B"] - record.coefficients["city=O"]
-    )
-    assert against(record, {}) is record
 
 
 def test_deviations_sum_to_zero_by_the_weights_of_the_penalty() -> None:

@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK
+from sparsecv_mio.search.accounts import OTHER_WORK
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -85,16 +85,6 @@ def test_a_source_within_another_has_an_account_of_its_own() -> None:
     table = {work.source: work for work in run.accounts.table()}
     assert (table["outer"].nodes, table["inner"].nodes) == (5, 5)
     assert (table["outer"].problems, table["inner"].problems) == (1, 0)
-
-
-def test_a_course_stays_short() -> None:
-    run = to_end(drawn_run("grid"))
-    for at in range(3 * COURSE_STEPS):
-        with run.accounts.book_work(f"source {at}"):
-            run.state.counts.add(1)
-    assert run.accounts.table()
-    course = run.accounts.course()
-    assert len(course) <= COURSE_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
 
 
 def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None:

@@ -143,17 +143,6 @@ def test_it_is_what_a_search_of_every_weight_gives() -> None:
     assert sc.verify(record, data).ok and Record.from_json(record.to_json()) == record
 
 
-def test_the_estimator_and_nested_cross_validation_take_it() -> None:
-    data = drawn()
-    record = solved(data, stability=3.0, nested=3)
-    model = sc.BestSubsetRidgeCV(gammas="0.05,1", cv=5, stability=3.0).fit(data.X, data.y)
-    assert record.stability is not None and record.nested is not None
-    pair = record.refit.tau, record.refit.gamma, record.cv_error
-    assert (model.tau_, model.gamma_, model.cv_error_) == pair
-    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
-    assert sc.verify(record, data).ok
-
-
 def test_a_limit_keeps_an_answer() -> None:
     record = solved(drawn(), stability="nested", time_limit=1e-3)
     assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.tau
@@ -359,22 +348,6 @@ MESSY = pd.DataFrame({
     "b": [None if k == 3 else float(k % 5) for k in range(12)], "c": [("u", "v", "w")[k % 3] for k in range(12)],
     "y": [1.5 * k + (k % 4) for k in range(12)],
 })  # fmt: skip
-
-
-def test_options_of_reading_are_keywords(tmp_path: Path) -> None:
-    path, cures = tmp_path / "messy.csv", {"thousands": ",", "na": "drop", "encode": "onehot", "drop": ["id"]}
-    MESSY.to_csv(path, index=False)
-    given: dict[str, Any] = {**QUICK, "folds": "3"}
-    records = [sc.solve(data, "y", **cures, **given) for data in (path, str(path), MESSY)]  # type: ignore[arg-type]
-    assert len({(one.cv_error, one.data.fingerprint) for one in records}) == 1
-    assert records[0].data.names == ("a", "b", "c=u", "c=v", "c=w") and records[0].data.n == 11
-    assert records[0].data.reading is not None and records[0].data.reading.thousands == ","
-    report = sc.verify(records[0], sc.read_dataset(path, "y", **cures))  # type: ignore[arg-type]
-    assert report.ok
-    other = tmp_path / "other.csv"
-    MESSY.to_csv(other, index=False, sep=";")
-    two = sc.solve(other, "y", sep="semicolon", features=["a", "b"], na="mean", thousands=",", **given | {"taus": 1})
-    assert two.data.names == ("a", "b")
 
 
 def test_messages_name_keywords(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_pairs
+from sparsecv_mio.problem.objective import distances_of_pairs, fit
 from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search import api
 from sparsecv_mio.search.answer import average
@@ -136,25 +136,6 @@ def test_fits_of_all_columns_are_left_out_where_no_size_is_near_their_average() 
     assert [(pair.weight, pair.distance, pair.folds) for pair in whole] == [(0.0, math.inf, ())] * 2
     errors = squared_errors_of_all_columns(standardize(dense), folds, np.array(grid["gammas"]), never)
     assert errors is not None and errors.mean(axis=1).min() < record.cv_error  # they would have had a weight
-
-
-def test_one_model_counts_once_though_larger_taus_have_it_too() -> None:
-    """Where larger taus add nothing they change nothing: neither the average nor its model; `verify` says so too."""
-    folds = make_folds("5", data())
-    how: dict[str, Any] = {"gammas": [0.02, 0.3, 4.0], "at_most": "2:x0,x1,x2,x3,x4,x5,x6", "model": "average"}
-    few, many = (cross_validate(data(), folds, taus=range(1, top), gap=0.0, threads=1, **how) for top in (3, 6))
-    assert few.average is not None and many.average is not None
-    weights = {(one.gamma, one.tau): one.weight for one in many.average.pairs}
-    for pair in few.average.pairs:
-        assert weights.pop((pair.gamma, pair.tau)) == pytest.approx(pair.weight)
-    assert not any(weights.values())
-    assert (few.average.model.support, few.average.model.intercept) == (
-        many.average.model.support, pytest.approx(many.average.model.intercept))  # fmt: skip
-    assert verify(many, data(), folds).ok
-    plain = weights_of_pairs(np.array([one.distance for one in many.average.pairs])).tolist()
-    pairs = tuple(replace(one, weight=w) for one, w in zip(many.average.pairs, plain, strict=True))
-    report = verify(replace(many, average=replace(many.average, pairs=pairs)), data(), folds)
-    assert {failure.field.rsplit(".", 1)[-1] for failure in report.failures} >= {"weight"}
 
 
 @pytest.mark.parametrize(("n", "p", "spec", "how"), [

@@ -78,21 +78,6 @@ def test_an_open_cell_shows_the_support_with_the_least_training_objective() -> N
     assert cells.nominal[0, 0].tolist() == [2.0, 2.0, 9.0, 9.0]
 
 
-def test_parts_are_settled_as_cells_are() -> None:
-    one, many = table(), table()
-    rng = np.random.default_rng(0)
-    held = rng.uniform(1, 2, (3, 4))
-    sure = rng.random((3, 4)) < 0.5
-    for t, fold in np.argwhere(sure).tolist():
-        one.decide((1, t, fold), 0, held[t, fold], held[t, fold] - 1e-3, held[t, fold] + 1e-3, 0.0, 5.0, True)
-    full = np.full((3, 4), 5.0)
-    part = (1, slice(None), slice(None))
-    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == sure.sum()
-    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == 0
-    for name in ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
-
-
 def test_a_copy_is_of_one_moment() -> None:
     cells, stop = CellTable.empty(1, 1, 2000), threading.Event()
 

@@ -15,7 +15,6 @@ import pytest
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
@@ -170,21 +169,6 @@ def test_a_path_that_hangs_still_answers(held: Hung) -> None:
     data = made(24, 5)
     record = best_subsets(data, gammas=[0.1, 1.0], taus=[1, 2, 5], time_limit=0.2)
     assert record.status == "limit" and [row.support for row in record.path[:2]] == [("x2",), ("x0", "x2")]
-
-
-def test_a_quick_refit_is_a_refit() -> None:
-    from sparsecv_mio.search.answer.result import all_rows_fit
-    from sparsecv_mio.trees.subsets import BestSubset
-
-    for intercept in ("fold", "global", "none"):
-        std = standardize(made(30, 12, offset=5.0), "length", intercept)
-        for support in (np.zeros(0, dtype=np.int64), np.array([0, 3, 6])):
-            cell = BestSubset(len(support), support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
-            quick, exact = (all_rows_fit(std, 0.5, None, cell, 1e-4, fast) for fast in (True, False))
-            assert quick[0].objective == pytest.approx(exact[0].objective, rel=1e-10)
-            assert quick[0].upper >= exact[0].objective and quick[1] == exact[1]
-            assert list(quick[2].values()) == pytest.approx(list(exact[2].values()), rel=1e-9)
-            assert quick[3] == pytest.approx(exact[3], rel=1e-9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from drawn_search import drawn
 from plain_ridge import ridge
+from runs import new_run
 
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.accounts import Accounts
@@ -117,18 +120,6 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
 
 
 @BY_ROWS
-def test_estimates_leave_the_full_data_and_bounds_alone(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if by_rows:
-        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
-    state, source = new_state(), FoldSearches()
-    (step,) = source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool), are_estimates=True)
-    found = source.run(step, problems_of(state), is_never_expired)
-    assert all(isinstance(one, SubproblemBounds) and np.isinf(one.objective_upper).all() for one in found.statements)
-    Writer(state, PLAN, Accounts(state)).take([found])
-    assert not state.has_supports.any() and np.isfinite(state.cells.nominal).all()
-
-
-@BY_ROWS
 def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
         monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
@@ -173,3 +164,31 @@ def test_a_support_with_a_column_that_the_search_has_let_go_has_no_bound() -> No
     upper = bound_objectives(search, 0, [np.array([2, 5]), np.array([2, 4])])
     exact = refit_rows(data, folds.train_rows(0), np.array([2, 5]), 0.1).objective
     assert exact <= upper[0] <= exact * (1.0 + 1e-6) and upper[1] == np.inf
+
+
+def supports(run: object, fold: int) -> list[list[list[int]]]:
+    """Supports that a fold's cells show, by gamma and tau."""
+    cells = run.state.cells  # type: ignore[attr-defined]
+    return [[cells.pool.supports[number].tolist() for number in row] for row in cells.support[:, :, fold]]
+
+
+def search_folds(run: object, n_passes: int) -> None:
+    """Take turns until so many passes over the folds are done."""
+    while int(run.state.tried.fold_passes) < n_passes:  # type: ignore[attr-defined]
+        run.step()  # type: ignore[attr-defined]
+
+
+def test_a_quick_answer_has_not_seen_the_rows_left_out() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 40)), rng.normal(size=60)
+    shown = []
+    for change in (0.0, 50.0):
+        folds = make_folds("5", Dataset.from_arrays(X, y))
+        other = y.copy()
+        other[folds.scored_rows(1)] += change * X[folds.scored_rows(1), 7]
+        data = standardize(Dataset.from_arrays(X, other), "none")
+        run = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 40), seconds=600.0)
+        search_folds(run, 1)
+        shown.append([supports(run, fold) for fold in (0, 1)])
+    assert shown[0][1] == shown[1][1]
+    assert shown[0][0] != shown[1][0]  # another fold trains on these rows

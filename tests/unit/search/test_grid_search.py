@@ -22,7 +22,6 @@ from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.search.api import solve
 from sparsecv_mio.search.grid_search import GridSearch
@@ -79,26 +78,6 @@ def test_steps_are_described_by_their_source_sizes_and_folds() -> None:
     assert step.description == "subproblem trees: tau 3 to 5, fold 3"
     assert replace(step, folds=(0, 4), solver="scip").description == "MIOs of scip: tau 3 to 5, 2 folds"
     assert replace(step, folds=ALL_FOLDS, sizes=()).description == "subproblem trees"
-
-
-@pytest.mark.parametrize("folds", ["5", "loo"])
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
-def test_the_null_model_is_bounded_before_other_sizes(loss: str, folds: str) -> None:
-    """It has one support, so that its folds take one fit each: a limit leaves certified bounds of it."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(60, 6))
-    y = rng.poisson(np.exp(0.5 * X[:, 0])) if loss == "poisson" else X[:, 0] + rng.logistic(size=60) > 0
-    data = standardize(as_two_classes(Dataset.from_arrays(X, np.asarray(y, dtype=float))) if loss == "logistic" else
-                       Dataset.from_arrays(X, np.asarray(y, dtype=float)), loss=Loss(loss))  # fmt: skip
-    grid = Grid.of([0.1, 1.0, 10.0], range(5), 6)
-    search: GridSearch = new_run(data, make_folds(folds, data.dataset), grid, gap=1e-4, loss=loss, method="auto")
-    middle = 1
-    for _ in search.turns():
-        if search.state.is_bounded((middle, 0)):
-            break
-    cells = search.state.cells
-    assert not np.isfinite(np.asarray(cells.upper)[:, 1:]).any()
-    assert cells.lower[middle, 0].sum() > 0.99 * cells.upper[middle, 0].sum()
 
 
 @pytest.mark.parametrize("seed", [4, 5])  # a search that had other fits stored, or began its orders again, differed

@@ -10,7 +10,6 @@ from sparsecv_mio.search.problems import left_out_folds as module
 from sparsecv_mio.search.problems.left_out_folds import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
-    bound_folds,
     clear_of_ties,
     find_clear_of_ties,
     held_out_ceiling,
@@ -133,32 +132,6 @@ def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatc
 
     assert len(list(leave_out.map_chunks(score))) == len(pieces)
     assert sorted(seen) == pieces
-
-
-@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_leverages(spec: str, intercept: str) -> None:
-    case = Enumerated(3, spec=spec, intercept=intercept)
-    problem = case.all_rows.problem(0)
-    leverage, residual = case.left_out.leverages(0)
-    V, r, starts, _ = case.left_out.rows(0, case.folds.k)
-    H = V @ np.linalg.solve(problem.M, V.T) + (1.0 / case.n if intercept == "fold" else 0.0)
-    e = r - V @ np.linalg.solve(problem.M, problem.c)
-    for fold in range(case.folds.k):
-        block = slice(starts[fold], starts[fold + 1])
-        exact = np.linalg.eigvalsh(H[block, block])[-1]
-        assert exact <= leverage[fold] <= exact + 1.01 * raised_by(case) * (1.0 + exact)
-        assert residual[fold] == pytest.approx(np.linalg.norm(e[block]))
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_first_intervals_hold_the_truth(seed: int, spec: str, intercept: str) -> None:
-    case = Enumerated(seed, spec=spec, intercept=intercept)
-    root = case.full_fit([0, 1, 2])
-    known = list(bound_folds(root, np.array([case.all_rows.best[0].by_size[int(tau)].lower for tau in case.taus])))
-    assert not case.check(known).is_solved.any() and any((bounds.lower > 0.0).any() for bounds in known)
-    assert np.mean([np.isfinite(bounds.upper).mean() for bounds in known]) > 0.9
-    assert all(np.isfinite(bounds.held_out).all() for bounds in known)
 
 
 def test_a_support_whose_error_is_not_known_is_not_shown() -> None:

@@ -20,16 +20,6 @@ from sparsecv_mio.trees.subsets import is_never_expired
 from .enumerated import VARIANTS, Enumerated
 
 
-@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_the_winner_of_a_fold_is_below_its_threshold(spec: str, intercept: str) -> None:
-    for seed in range(5):
-        case = Enumerated(seed, spec=spec, intercept=intercept)
-        limit = fold_thresholds(case.full_fit([0, 1, 2]))
-        for t, size in enumerate(case.taus.tolist()):
-            for fold, s in enumerate(case.best(size)):
-                assert case.f[s] <= limit[t, fold]
-
-
 def test_a_share_of_the_folds() -> None:
     """Folds whose threshold is above what the share covers stay open."""
     case = Enumerated(n=60)

@@ -20,7 +20,7 @@ from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.subsets import BestSubset, is_never_expired
 
-from .drawn_subproblem import GAMMAS, TAUS, best_support, context_of, fold_of, held_out_error
+from .drawn_subproblem import TAUS, best_support, context_of, fold_of
 
 EVERY = tuple(range(len(TAUS)))
 
@@ -62,43 +62,6 @@ def complete(problem: SparseProblem, supports: Sequence[tuple[int, ...]]) -> Bes
 def held(bounds: SubproblemBounds, place: int) -> list[int]:
     """The support that a subproblem shows."""
     return sorted(bounds.supports[int(bounds.best[place, 0])].tolist())
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_finished_trees_solve_every_subproblem(seed: int) -> None:
-    context = context_of(seed)
-    problems = problems_of(context)
-    for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
-        problem = problems.fold(fold, g)
-        found = problem.solve(TAUS, [], 1 << 40, is_never_expired)
-        bounds = bound_subproblems(
-            problem, g, EVERY, fold, [found.by_size[tau] for tau in TAUS], found.finished, is_never_expired
-        )  # fmt: skip
-        assert bounds.is_solved.all() and bounds.is_final.all()
-        for t in EVERY:
-            best = best_support(context, (g, t, fold))
-            error = held_out_error(context, (g, t, fold), best)
-            slack = 1e-9 * (1.0 + error)
-            assert held(bounds, t) == list(best)
-            assert bounds.lower[t, 0] - slack <= error <= bounds.upper[t, 0] + slack
-            assert bounds.upper[t, 0] - bounds.lower[t, 0] <= slack
-
-
-@pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize("seed", range(3))
-def test_an_incumbent_alone_bounds_a_subproblem(seed: int, late: bool) -> None:
-    """Whatever support is known, the loss of the optimum is inside; after the limit by the ridge ball alone."""
-    context, rng = context_of(seed), np.random.default_rng(seed)
-    problems = problems_of(context)
-    for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
-        known = [incumbent(tuple(np.sort(rng.choice(6, tau, replace=False)).tolist())) for tau in TAUS]
-        bounds = bound_subproblems(problems.fold(fold, g), g, EVERY, fold, known, False, lambda: late)
-        assert not bounds.is_solved.any() and not bounds.is_final.any()
-        assert np.isfinite(bounds.upper).all() and np.isfinite(bounds.held_out).all()
-        for t in EVERY:
-            error = held_out_error(context, (g, t, fold), best_support(context, (g, t, fold)))
-            slack = 1e-9 * (1.0 + error)
-            assert bounds.lower[t, 0] - slack <= error <= bounds.upper[t, 0] + slack
 
 
 def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:

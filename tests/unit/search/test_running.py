@@ -1,4 +1,4 @@
-"""A record of a running search at any moment."""
+"""A record of a running search at any moment, and the state that it is made of."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from drawn_search import drawn, drawn_run
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search import loop as module
+from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import RunningSearch, drive, with_quick_answer
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot, WorkCounts
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 def running() -> RunningSearch:
@@ -96,7 +100,7 @@ def test_a_run_of_another_question_is_refused_before_a_limit_may_come(tmp_path: 
     made = running()
     made.question = replace(made.question, hooks=Hooks(resume=tmp_path / "run.ck"))
     made.grid = replace(made.grid, taus=made.grid.taus[:1])
-    with pytest.raises(BadInput, match="run.ck belongs to another run, its tau differs"):
+    with pytest.raises(BadInput, match="run.ck belongs to another run: its tau differs"):
         made.standardize()
 
 
@@ -108,3 +112,55 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     made.set_method(run)
     made.store_end()
     assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.state.cells.lower)
+
+
+def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
+    context = drawn_run().context
+    all_rows = BestOnAllRows(context.data, context.grid)
+    all_rows.keep({})
+    assert all_rows.best == []
+    cell = BestSubset.from_bounds(2, np.array([0, 3]))
+    all_rows.keep({1: BestSubsets({2: cell}, 4, True)})
+    assert all_rows.best[0].by_size[2].support.tolist() == [0, 3]
+    assert all_rows.best[0].by_size[2].lower == 0.0 and not all_rows.best[0].by_size[2].complete
+
+
+def test_counts_add_up() -> None:
+    counts = WorkCounts()
+    counts.add(5, {"shared": 2})
+    counts.add(1, {"shared": 1, "enumerate": 4})
+    assert counts == WorkCounts(6, {"shared": 3, "enumerate": 4})
+
+
+def test_pairs_out_of_the_race_are_not_worth_work() -> None:
+    for gap, worth in ((1e-4, False), (0.0, True)):
+        state = drawn_run(gap=gap).state
+        state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
+        state.cells.lower[0, 1] = 1.0
+        state.cells.upper[0, 1] = 2.0
+        state.cells.mark((1, 1, 2))
+        found = state.worth_work()
+        assert found[0, 1].all() and not found[1, 1, 2] and bool(found[1, 0].all()) is worth
+        assert state.open.sum() == state.cells.final.size - 1 and not state.is_certified()
+        assert np.array_equal(found, found & state.open)
+
+
+def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
+    run = drawn_run()
+    run.step()
+    cells = CellTable.empty(*run.context.shape)
+    best = tuple(run.state.all_rows.best)
+    assert not Snapshot(run.context, cells, best).has_scored_pair
+    cells.offer((0, 1, slice(None)), 0, [1.0] * 5, [1.0] * 5)
+    assert Snapshot(run.context, cells, best).has_scored_pair and not Snapshot(run.context, cells).has_scored_pair
+
+
+def test_a_change_that_is_not_known_has_no_lower_end() -> None:
+    """As of a fold of counts without which predictors overflow."""
+    cells, some = CellTable.empty(1, 1, 2), object.__new__(Instabilities)
+    cells.decided[...] = True
+    some.cells = cells
+    full: Any = None
+    found, doubt = np.array([1.0, np.inf]), np.array([0.25, np.inf])
+    with np.errstate(invalid="raise"):
+        assert some._interval(0, 0, full, found, doubt) == (0.75, np.inf)

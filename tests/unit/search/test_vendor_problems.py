@@ -50,20 +50,6 @@ def test_a_cutoff_of_the_full_data_is_one_mio_that_bounds_its_optimum() -> None:
     assert 0.999 * best <= subset.lower <= best <= subset.upper * (1 + 1e-12) <= 1.001 * best
 
 
-@pytest.mark.parametrize("backend", ["native", "highs"])
-def test_restricted_subsets_are_the_best_that_are_allowed(backend: str) -> None:
-    if backend == "highs":
-        pytest.importorskip("highspy", reason="HiGHS is not installed")
-    context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
-    make = partial(RestrictedProblem, constraints=constraints, mio=MioSettings(backend))
-    for fold in range(context.folds.k):
-        problem = problems_of(context, make).fold(fold, 0)
-        found = problem.solve([2], [], UNLIMITED, is_never_expired).by_size[2]
-        allowed = [pair for pair in combinations(range(6), 2) if pair != (1, 5)]
-        best = min(allowed, key=lambda support: ridge(problem.problem, support)[1])
-        assert found.complete and tuple(found.support.tolist()) == best
-
-
 def test_restricted_problems_enclose_by_the_ball_and_claim_no_capability() -> None:
     context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
     problem = problems_of(context, partial(RestrictedProblem, constraints=constraints)).fold(2, 0)

@@ -66,36 +66,6 @@ def test_least_squares_sgd(step):
     assert learner.predict(Z) == pytest.approx(Z @ w, rel=1e-12)
 
 
-class Plain:
-    """A learner behind a wall: no compiled subtree."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def update(self, X, y):
-        self.inner.update(X, y)
-
-    def copy(self):
-        return Plain(self.inner.copy())
-
-    def score(self, X, y):
-        return self.inner.score(X, y)
-
-
-@pytest.mark.parametrize("shuffle_seed", [None, 9])
-@pytest.mark.parametrize("k", [2, 3, 5, 16, 31, 50])
-def test_compiled_tree_equals_the_recursion(k, shuffle_seed):
-    X, y, sign = data()
-    rng = np.random.default_rng(k)
-    labels = np.concatenate([np.arange(k), rng.integers(-1, k, 50 - k)])
-    folds = folds_from_labels(rng.permutation(labels))
-    for learner, target in ((PegasosLearner(4, 1e-3), sign), (LeastSquaresSgd(4, 0.1), y)):
-        whole = tree_cv(learner, X, target, folds, shuffle_seed=shuffle_seed)
-        plain = tree_cv(Plain(learner), X, target, folds, shuffle_seed=shuffle_seed)
-        assert whole.scores == pytest.approx(plain.scores, rel=1e-12)
-        assert whole.updates == plain.updates
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shuffle_seed", [None, 0])
 def test_leave_one_out_at_the_papers_size(shuffle_seed):
