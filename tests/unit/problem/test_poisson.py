@@ -84,5 +84,5 @@ def test_what_has_no_fit_is_refused() -> None:
 def test_a_word_names_its_loss() -> None:
     assert row_loss(Loss.LOGISTIC) is LOG_LOSS and row_loss(Loss.POISSON).name == "poisson"
     assert {loss: row_loss(loss).name for loss in Loss} == {loss: str(loss) for loss in Loss}
-    with pytest.raises(BadInput, match="by moments"):
+    with pytest.raises(BadInput, match="its fits use moments"):
         _ = row_loss(Loss.SQUARED).code
