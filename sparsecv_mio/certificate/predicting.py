@@ -16,7 +16,7 @@ from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import find_implementation
 from sparsecv_mio.data.frames import as_pandas, read_new_frame
 from sparsecv_mio.data.missing_and_text import KEPT, DatasetParts
-from sparsecv_mio.digits import plural
+from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Missing
@@ -137,6 +137,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         new = _read_file(data, X, wanted)
         whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
+        _warn_of_dropped_rows(new.n_dropped_rows)
         return whole
     rows: HasRows | DatasetParts | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
@@ -153,7 +154,15 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
     whole[rows.aux[KEPT]] = numbers
+    _warn_of_dropped_rows(len(X) - len(numbers))
     return whole
+
+
+def _warn_of_dropped_rows(n_rows: int) -> None:
+    """Warn about rows with missing values, which have the prediction NaN."""
+    if n_rows:
+        message = f"{several(n_rows, 'row')} with a missing value in a column of the model: the prediction is NaN"
+        warnings.warn(f'{message}, because the fit dropped such rows (na="drop")', SparseCVWarning, stacklevel=4)
 
 
 def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: tuple[str, ...] = ()) -> Any:

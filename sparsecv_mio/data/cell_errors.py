@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from sparsecv_mio.data.columns import DATE, MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
+from sparsecv_mio.data.columns import BOUND, DATE, MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
 from sparsecv_mio.data.number_format import POINT, NumberFormat, describe_formats
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.subjects import find_subjects, is_name_like
@@ -73,6 +73,8 @@ class Fault:
             return f"{name!r} {f'has the missing-value code {value!r}' if value else 'is empty'} in {where}"
         if not isinstance(value, str):
             return f"{name!r} holds {value} in {where}"
+        if DATE.fullmatch(value):
+            return f"{name!r} holds {value[:30]!r}, which looks like a date, in {where}"
         return f"{name!r} holds text {value if len(value) <= 30 else f'{value[:27]}...'!r} in {where}"
 
     def advise(self) -> str:
@@ -101,6 +103,11 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     (lambda at: not isinstance(at.value, str), "replace it by a finite number, or leave the row out"),
     (lambda at: bool(DATE.fullmatch(str(at.value))), 'give dates="days" if these are dates, or {drop}'),
     (lambda at: bool(at.formats), "give {formats}"),
+    (
+        lambda at: bool(BOUND.fullmatch(str(at.value))),
+        "a bound, such as a detection limit, is not a number; replace it by one in the file, give "
+        'na_values="{codes}" and na="drop" if it is to count as missing, or {drop}',
+    ),
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (
         lambda at: 2 * at.count < len(at.column.numbers),

@@ -367,6 +367,31 @@ def drop_keyword(*names: str) -> str:
     return f"drop={json.dumps(names, ensure_ascii=False)}"
 
 
+UNANSWERED = re.compile(
+    r"(unknown|unk|missing|refused|declined|undefined|undetermined|not (known|given|done|applicable|available)|"
+    r"no (answer|data|response)|don'?t know|dk|n\.? ?[ad]\.?|n/d|k\. ?a\.|keine angabe|unbekannt|fehlt|inconnu|-+|\?+)",
+    re.IGNORECASE,
+)  # a class that may be a missing-value code; a number may be a value of another column
+
+
+def missing_code_among_classes(classes: Sequence[str]) -> str:
+    """Return advice on the one of three classes that may be a missing-value code; empty if there is none.
+
+    Examples
+    --------
+    >>> print(missing_code_among_classes(["no", "unknown", "yes"]))
+    give na_values="unknown" and na="drop" if 'unknown' marks missing values
+    >>> missing_code_among_classes(["blue", "green", "red"])
+    ''
+    """
+    codes = [name for name in classes if UNANSWERED.fullmatch(name.strip())]
+    if len(classes) != 3 or len(codes) != 1:
+        return ""
+    return (
+        f'give na_values={json.dumps(codes[0], ensure_ascii=False)} and na="drop" if {codes[0]!r} marks missing values'
+    )
+
+
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
     """Raise `BadInput` at the first row with NaN or infinity; O(np) time, memory of one block."""
     step = max(1, (1 << 20) // max(1, X.shape[1]))

@@ -69,7 +69,8 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> DatasetParts:
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
     chosen = wanted.select_columns(_names_of_columns(frame))
-    parts = impute_and_encode(_read_table(frame, chosen, how), how, wanted)
+    table = _read_table(frame, chosen, how, are_classes=bool(wanted.two_words))
+    parts = impute_and_encode(table, how, wanted)
     if not how.changed_options():
         for j in chosen.numeric:
             _check_texts(frame.iloc[:, j], chosen.header[j])
@@ -102,14 +103,18 @@ def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied
     return apply_to_new_rows(table, learnt)
 
 
-def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading) -> RawTable:
-    """Return the selected columns of a frame."""
+def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classes: bool = False) -> RawTable:
+    """Return the selected columns of a frame; truth values of the target are texts, as in a file, if it has classes."""
     place = {name: j for j, name in enumerate(chosen.header)}
     kinds = {name: frame.dtypes.iloc[place[name]] for name in chosen.names}
     declared = {name: kind.categories.tolist() for name, kind in kinds.items() if getattr(kind, "ordered", False)}
 
     def read(name: str) -> RawColumn:
         series = frame.iloc[:, place[name]]
+        if are_classes and name == chosen.goal and series.dtype.kind in "bO":
+            cells = [None if is_missing else cell for cell, is_missing in zip(series, series.isna(), strict=True)]
+            if all(cell is None or isinstance(cell, bool | np.bool_) for cell in cells):
+                return RawColumn.from_cells(name, [cell if cell is None else str(cell) for cell in cells], how)
         if series.dtype.kind in "biuf":
             return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
         return RawColumn.from_cells(name, series.tolist(), how)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +21,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.cell_errors import find_faults, raise_faults
 from sparsecv_mio.data.column_choice import Wanted
-from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
+from sparsecv_mio.data.columns import (
+    MOST_LEVELS,
+    RawColumn,
+    RawTable,
+    drop_keyword,
+    is_unreadable,
+    missing_code_among_classes,
+)
 from sparsecv_mio.data.dates import DAYS, PARTS, date_features, example_of_form, form_of_dates, read_moment
 from sparsecv_mio.data.number_format import Evidence, check_ambiguous, describe_ambiguous
 from sparsecv_mio.data.reading_options import (
@@ -171,7 +179,7 @@ def number_dates(
         forms = {column.name: form_of_dates(column.name, column.texts.values(), how.dates) for column in table.columns}
     conversions = {name: form for name, form in forms.items() if form}
     if not conversions:
-        raise BadInput("dates: no column holds dates; write them as 2024-12-31, or leave the option out")
+        raise BadInput(f"dates: no feature holds dates; {_find_other_dates(table, how)}leave the option out")
     features = list[RawColumn]()
     for column in table.features:
         made = date_features(column.name, how.dates)
@@ -180,6 +188,15 @@ def number_dates(
     if target is not None and target.name in conversions:
         target = _date_columns(target, conversions[target.name], {target.name: DAYS})[0]
     return replace(table, features=features, target=target, X=None), conversions
+
+
+def _find_other_dates(table: RawTable, how: Reading) -> str:
+    """Return advice on dates for a table without features of dates: it names a column of dates with another use."""
+    for name, cells in table.aux.items():
+        with suppress(BadInput):  # if the day or the month may come first, --dates names no column either
+            if form_of_dates(name, map(str, cells.tolist()), how.dates):
+                return f"{name!r} holds dates, but it gives ids, folds, weights or exposures; "
+    return "write them as 2024-12-31, or "
 
 
 def _date_columns(column: RawColumn, form: str, features: Mapping[str, str]) -> list[RawColumn]:
@@ -230,7 +247,8 @@ def _check_classes(target: RawColumn) -> None:
     words, variants = several(len(levels), "text value"), target.describe_case_variants(levels)
     advice = "give numbers, or two values for two classes"
     if len(levels) > 2:
-        advice = (
+        code = missing_code_among_classes(levels)
+        advice = code or (
             "a target of more than two classes is not supported; give numbers, keep the rows of two classes for "
             'loss="logistic", or join classes until two are left'
         )
@@ -254,7 +272,8 @@ def _check_feature(column: RawColumn, how: Reading) -> None:
         )
     if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.empty.any():
         raise BadInput(
-            f'column {column.name!r} has text values and missing values, and text has no {how.na}; give na="drop"'
+            f'column {column.name!r} has ranks and missing values, and ranks have no {how.na}; give na="drop", or '
+            'encode="onehot" and no order for this column, so that missing values are a level'
         )
 
 

@@ -23,7 +23,7 @@ from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
-from sparsecv_mio.data.text_tables import TEXT
+from sparsecv_mio.data.text_tables import PACKED, TEXT
 from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, naming_extras
@@ -425,7 +425,11 @@ def read_rows(
     if learnt is None or lines is None or are_lines_given:
         return _read_new_rows(path, wanted, how, learnt, id)
     parts, failures = lines.split(","), list[BadInput]()
-    has_same_end = how.skipped_lines[-1].stop - 1 == _count_lines(path)
+    n_lines = _count_lines(path)
+    has_same_end = how.skipped_lines[-1].stop - 1 == n_lines
+    n_present = len(parts)
+    if Path(path).suffix.lower() not in PACKED:
+        n_present = sum(lines.start <= n_lines for lines in how.skipped_lines)
     for count in (0, len(parts)) if has_same_end else range(len(parts) + 1):
         options = replace(how, skip_lines=",".join(parts[:count]) or None)
         try:
@@ -433,7 +437,7 @@ def read_rows(
         except BadInput as error:
             failures.append(error)
             continue
-        return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:]))
+        return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:n_present]))
     raise failures[0]
 
 

@@ -15,6 +15,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn
 
 FEW_ROWS = 10  # rows, below which a permutation of 1 to n may occur by chance
+GROUP_FOLDS = 10  # proposed folds of many subjects
+MAX_GROUPS_ALONE = 20  # subjects, up to which each one is proposed as a fold; 70 took up to eight times as long
 SURE_LEVELS = 8  # levels, from which a repeated column names subjects whatever its name
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
 SUBJECT = re.compile(r"(?i).*(subject|subj|patient|person|participant|animal|mouse|rat|child|pupil|student|id)s?")
@@ -39,8 +41,9 @@ class Subjects:
 
     @property
     def option(self) -> str:
-        """Option of `solve` that holds out all rows of a subject together."""
-        return f"--folds {quote_names([f'groups:{self.column}'])}"
+        """Option of `solve` that holds out all rows of a subject together; many subjects share ten folds."""
+        n_folds = f":{GROUP_FOLDS}" if self.count > MAX_GROUPS_ALONE else ""
+        return f"--folds {quote_names([f'groups:{self.column}{n_folds}'])}"
 
     @property
     def note(self) -> str:

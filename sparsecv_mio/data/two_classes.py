@@ -63,7 +63,8 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(_not_two(dataset, classes))
         names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
-        wanted = resolve_class(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
+        is_word = isinstance(positive, str | bool)
+        wanted = resolve_class(str(positive) if is_word else f"{float(positive):.12g}", names)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
@@ -152,8 +153,9 @@ def resolve_class(word: str, names: tuple[str, str]) -> str:
     alike = [name for name in names if name.lower() == word.lower()]
     if len(alike) == 1:
         return alike[0]
-    if set(names) == {"0", "1"} and word.lower() in TRUTH:  # truth values are read as 0 and 1
-        return TRUTH[word.lower()]
+    for truth in (TRUTH, {number: name for name, number in TRUTH.items()}):  # the same class by its other name
+        if set(names) == set(truth.values()) and word.lower() in truth:
+            return truth[word.lower()]
     try:
         return f"{float(word):.12g}"
     except ValueError:

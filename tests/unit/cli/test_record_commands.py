@@ -628,6 +628,18 @@ def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_
         assert len(stored.predict(data)) == 12  # type: ignore[union-attr]
 
 
+def test_only_lines_of_the_file_are_called_read(tmp_path: Path, capsys: Said) -> None:
+    rows = "".join(f"{k % 5},{k * k % 7},{3 * k % 11}\n" for k in range(30))
+    (tmp_path / "data.csv").write_text(f"a,b,y\nkg,m,s\n{rows}Sum,1,2\n")
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n3,4\n")
+    record, ask = str(tmp_path / "r.json"), ["--folds", "3", "--gamma", "1", "--tau", "1", "-q"]
+    assert run(["solve", str(tmp_path / "data.csv"), "-t", "y", "--skip-lines", "2,33", *ask, "--json", record]) == 0
+    capsys.readouterr()
+    assert run(["predict", record, str(tmp_path / "new.csv")]) == 0
+    printed = capsys.readouterr().err
+    assert "line 2 of this file is read as data, although" in printed and "33" not in printed
+
+
 LAB = "Export\nsample;a;b;y\n;kg;m;s\n" + "".join(
     f"S{k};{20 + k},{100 + 37 * k % 900};{k * k % 7},5;{'n.a.' if k == 5 else f'{3 * k % 11},25'}\n" for k in range(16)
 )

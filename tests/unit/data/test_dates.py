@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
@@ -84,10 +85,10 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     [
         (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
         (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd', row 2: 'soon' is not a date such"),
-        (["red", "blue"], "days", "dates: no column holds dates; write them as 2024-12-31, or leave the option out"),
+        (["red", "blue"], "days", "dates: no feature holds dates; write them as 2024-12-31, or leave the option out"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
         (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' only orders .* as in dates=\"days,dayfirst\""),
-        (["2024-01-02"] * 2, None, "column 'd' holds text '2024-01-02' in row 1: give dates=.days. if these are dates"),
+        (["2024-01-02"] * 2, None, "column 'd' holds '2024-01-02', which looks like a date, in row 1: give dates=.day"),
     ],
 )  # fmt: skip
 def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | None, said: str) -> None:
@@ -145,3 +146,20 @@ def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
     learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
     with pytest.raises(BadInput, match="line 2.: write it as in the data of the model, or leave the row out$"):
         read_rows(tmp_path / "new.csv", ("d",), "y", learnt)
+
+
+def test_dates_that_are_no_feature_are_named(tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-13", periods=12).strftime("%d.%m.%Y")
+    pd.DataFrame({"seen": days, "a": np.arange(12.0) ** 2, "y": np.arange(12.0)}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    with pytest.raises(BadInput, match="^dates: no feature holds dates; 'seen' holds dates, but it gives ids, folds, "):
+        read_dataset(tmp_path / "t.csv", "y", aux=["seen"], dates="days")
+    with pytest.raises(BadInput, match="^dates: no feature holds dates; write them as 2024-12-31, or leave the option"):
+        read_dataset(tmp_path / "t.csv", "y", drop=["seen"], dates="days")
+
+
+def test_a_frame_of_dates_is_not_said_to_hold_text() -> None:
+    frame = pd.DataFrame({"seen": pd.date_range("2024-01-21", periods=8), "y": np.arange(8.0)})
+    with pytest.raises(BadInput, match="column 'seen' holds '2024-01-21 00:00:00', which looks like a date, in "):
+        sc.solve(frame, "y")

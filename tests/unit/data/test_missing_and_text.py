@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,7 @@ from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.subjects import find_subjects, numbers_rows, quote_names
 from sparsecv_mio.data.table_facts import describe_target
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVWarning
 
 
 @pytest.mark.parametrize(
@@ -446,3 +447,40 @@ def test_a_target_of_many_classes_is_refused_before_other_columns(tmp_path: Path
     path.write_text("who,sex,y\n" + "".join(f"p{k},{'fm'[k % 2]},{'abc'[k % 3]}\n" for k in range(12)))
     with pytest.raises(BadInput, match="^target 'y' has 3 text values; "):
         read_dataset(path, "y")
+
+
+@pytest.mark.parametrize("bound", ["<0.5", "> 12", "<=3"])
+def test_a_detection_limit_is_called_a_bound(bound: str, tmp_path: Path) -> None:
+    cells = [bound if k == 4 else f"{k * k % 11}.5" for k in range(20)]
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(cells)))
+    with pytest.raises(BadInput) as wrong:
+        read_dataset(tmp_path / "t.csv", "y")
+    said = str(wrong.value)
+    assert "a bound, such as a detection limit, is not a number; replace it by one in the file, give na_values=" in said
+    assert read_dataset(tmp_path / "t.csv", "y", na_values=[bound], na="drop").n == 19
+
+
+def test_ranks_with_missing_values_have_two_remedies(tmp_path: Path) -> None:
+    words = ["low", "mid", "high", ""]
+    (tmp_path / "t.csv").write_text("a,g,y\n" + "".join(f"{k * k % 7},{words[k % 4]},{k}\n" for k in range(24)))
+    order = "g=low<mid<high"
+    with pytest.raises(BadInput, match="ranks have no mean; give na=.drop., or encode=.onehot. and no order for this"):
+        read_dataset(tmp_path / "t.csv", "y", na="mean", order=order)
+    assert read_dataset(tmp_path / "t.csv", "y", na="drop", order=order).n == 18
+    assert "g=(missing)" in read_dataset(tmp_path / "t.csv", "y", na="mean", encode="onehot").names
+
+
+def test_predictions_that_are_missing_are_announced(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30), "y": rng.normal(size=30)})
+    frame.loc[3, "a"] = np.nan
+    record = sc.solve(frame, "y", na="drop", gammas=[0.1], force_in=["a"], folds=3)
+    new = frame.drop(columns="y")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for rows in (new, tmp_path / "new.csv"):
+        with pytest.warns(SparseCVWarning, match="^1 row with a missing value in a column of the model: the pre"):
+            predicted = record.predict(rows)
+        assert np.flatnonzero(np.isnan(predicted)).tolist() == [3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        record.predict(new.dropna())

@@ -111,6 +111,7 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
     ),
 }  # fmt: skip
 # text, options, what the one line says
+BOUNDED = "a bound, such as a detection limit, is not a number"
 OTHER = "write plain numbers, such as -1234.5"
 AMBIGUOUS = "is ambiguous: give "
 REFUSED: dict[str, tuple[str, str, str]] = {
@@ -142,8 +143,8 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", OTHER),
     "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", OTHER),
     "pounds among numbers": (table(lambda v: f"\u00a3{v:.0f}" if v > 3000 else f"{v:.0f}"), "", OTHER),
-    "below a limit": (table(lambda v: "<500" if v < 500 else f"{v:.0f}"), "--encode onehot", OTHER),
-    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", OTHER),
+    "below a limit": (table(lambda v: "<500" if v < 500 else f"{v:.0f}"), "--encode onehot", BOUNDED),
+    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", BOUNDED),
     "parentheses": (table(lambda v: f"({-v:,.0f})" if v < 0 else f"{v:,.0f}", MONEY), "--thousands ,", OTHER),
     "a minus behind": (table(lambda v: f"{-v:.0f}-" if v < 0 else f"{v:.0f}", MONEY), "", OTHER),
     "a long minus": (table(lambda v: f"{v:.0f}".replace("-", "\u2212"), MONEY), "", OTHER),

@@ -78,12 +78,12 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     path.write_text("who,visit,a,y\n" + "".join(rows))
     found = inspect_file(path, "y", Reading(), None)
     assert notes(found)["who"] == (
-        "several rows for each value (distinguished by 'visit'): --folds groups:who holds them out together",
+        "several rows for each value (distinguished by 'visit'): --folds groups:who:10 holds them out together",
     )
-    assert found.options == ("--folds groups:who",)
-    assert (found.n, found.p, found.folds, found.refused) == (240, 2, 60, "")
+    assert found.options == ("--folds groups:who:10",)
+    assert (found.n, found.p, found.folds, found.refused) == (240, 2, 10, "")
     found = inspect_file(path, "y", Reading(), None, ["who", "visit", "a"])
-    assert (found.options, found.refused) == (("--features visit,a", "--folds groups:who"), "")
+    assert (found.options, found.refused) == (("--features visit,a", "--folds groups:who:10"), "")
     path.write_text("who,a,y\n" + "".join(f"P{k % 60},{k * k % 11},{k % 7}\n" for k in range(240)))
     found = inspect_file(path, "y", Reading(), None)
     assert notes(found)["who"] == (

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import Inspection, inspect_file
 
@@ -82,3 +83,16 @@ def test_a_copy_of_a_column_that_stays_is_left_out(tmp_path: Path) -> None:
     assert [fact.drop for fact in found.columns] == [False, False, True, True, False]
     leak = inspected(tmp_path, b, b=b)
     assert not [option for option in leak.options if "--drop" in option]
+
+
+@pytest.mark.parametrize(
+    ("subjects", "option"), [(12, "groups:patient"), (20, "groups:patient"), (30, "groups:patient:10")]
+)
+def test_many_subjects_share_folds(subjects: int, option: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"patient": [f"p{k // 3}" for k in range(3 * subjects)], "a": rng.normal(size=3 * subjects)})
+    frame["y"] = frame.a + rng.normal(size=len(frame))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = inspect_file(tmp_path / "t.csv", "y", Reading(), None)
+    assert f"--folds {option}" in found.options and found.folds == (10 if subjects == 30 else subjects)
+    sc.solve(tmp_path / "t.csv", "y", folds=option, gammas=[0.1])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -132,3 +135,34 @@ def test_a_training_fold_of_one_class_is_named() -> None:
     check_training_classes(data, make_folds("loo", data), Intercept.NONE)
     with pytest.raises(BadInput, match="intercept global"):
         check_training_classes(data, make_folds("loo", data), Intercept.GLOBAL)
+
+
+@pytest.mark.parametrize("third", ["unknown", "Refused", "n.d.", "k.A.", "?", "don't know"])
+def test_one_of_three_classes_that_may_be_a_code_is_named(third: str, tmp_path: Path) -> None:
+    rows = [(k, k * k % 7, ("no", "yes", third)[k % 3]) for k in range(30)]
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,ill\n" + "".join(f'{a},{b},"{c}"\n' for a, b, c in rows))
+    how = {"na": "drop", "na_values": third}
+    if third != "?":  # a usual missing-value code
+        with pytest.raises(BadInput, match="3 text values; give na_values=.* and na=.drop. if .* marks missing valu"):
+            read_dataset(path, "ill", two_words=True)
+    data = as_two_classes(read_dataset(path, "ill", two_words=True, **how))
+    assert data.n == 20 and data.classes == ("no", "yes")
+
+
+def test_truth_values_of_a_frame_are_those_of_its_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 2))
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "ill": X[:, 0] + rng.normal(size=40) > 0.0})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    tables = [frame, frame.assign(ill=frame.ill.astype("boolean")), frame.assign(ill=frame.ill.astype(object))]
+    how = dict[str, Any](loss="logistic", gammas=[0.1], folds=4)
+    for table in (*tables, tmp_path / "t.csv"):
+        record = sc.solve(table, "ill", **how)
+        assert record.classes.positive == "true" and "the probability of 'true'" in record.summary()
+        assert all(sc.verify(record, other).ok for other in (frame, tmp_path / "t.csv"))
+        for word in (False, "False", 0, "0"):
+            assert sc.solve(table, "ill", positive=word, **how).classes.positive == "false"
+    numbers = sc.solve(frame.assign(ill=frame.ill.astype(int)), "ill", **how)
+    assert numbers.classes.positive == "1" and sc.verify(numbers, frame).ok  # as in records of earlier versions
+    assert sc.solve(frame, "ill", gammas=[0.1], folds=4).classes is None
