@@ -87,6 +87,22 @@ def test_estimates_are_shown_before_anything_is_proved() -> None:
     assert "minimum CV error at least 3" in live.progress_line(replace(nothing, lower=3.0))
 
 
+def test_rows_that_are_alike_are_one() -> None:
+    def row(tau: int, final: int, pruned: int) -> TauProgress:
+        return TauProgress(tau, final, pruned, 10, tau / 10, 9.0 - tau, cv_error=20.0 - tau)
+
+    taus = [row(1, 10, 0), row(2, 4, 0), *(row(tau, 0, tau % 4) for tau in range(3, 8)), row(8, 0, 10), row(9, 0, 10)]
+    rows = live.merge_taus(taus, best=5)
+    assert [name for name, _ in rows] == ["1", "2", "3:4", "5", "6:7", "8:9"]
+    one = rows[2].one
+    assert (one.final, one.pruned, one.total) == (0, 3, 20)
+    assert (one.lower, one.upper, one.cv_error) == (0.3, 5.0, 16.0)
+    assert sum(one.total for _, one in rows) == 90
+    assert [name for name, _ in live.merge_taus(taus, best=-1)] == ["1", "2", "3:7", "8:9"]
+    apart = [row(tau, 0, 0) for tau in (1, 3, 5)]
+    assert [name for name, _ in live.merge_taus(apart, best=-1)] == ["1,3,5"]  # 1:5 are five
+
+
 @pytest.mark.parametrize("method", ["rounds", "joint", "descent"])
 def test_progress_counts_every_cell_once(method: str) -> None:
     data = read_dataset(SERVO, "class")
