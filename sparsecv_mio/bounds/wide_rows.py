@@ -143,7 +143,7 @@ class WideRows:
         if len(worn) > dead.sum() + flat:
             data = data.about_own_centres(rows)
             Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
-        root = 1.0 / np.sqrt(np.maximum(gamma_to_lam(gamma) * data.weight, TINY))
+        root = 1.0 / np.sqrt(np.maximum(gamma_to_lam(gamma) * data.weight_of(rows), TINY))
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
         if flat:  # only the rounding of its mean is left

@@ -24,7 +24,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.glm_objective import GlmModel
-from sparsecv_mio.problem.objective import RidgeFit, varying_columns
+from sparsecv_mio.problem.objective import RidgeFit, ridge_weights, varying_columns
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import OUTWARD
 
@@ -266,6 +266,14 @@ class Design(ABC):
         weights = self.dataset.row_weights
         counts = self.times.astype(np.float64) if weights is None else self.times * weights
         return float(losses @ counts) / float(counts.sum())
+
+    def ridge_weights(self, columns: Sequence[int], gamma: float, rows: IntArray | None) -> float | FloatArray:
+        """Return gamma, or an array with a ridge weight for each column of a fit to some rows if they differ.
+
+        They differ if some columns are unpenalised, or if scales differ between folds (`Dataset.scales`).
+        """
+        weights, scales = ridge_weights(columns, self.free, gamma), self.dataset.scales
+        return weights if scales is None else weights * scales.of_rows(rows)[list(columns)] ** 2
 
     # -- computations of a loss -------------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from sparsecv_mio.certificate.design import Design, FoldOptima, HeldOut, Pair, R
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel, encode_all_targets
-from sparsecv_mio.problem.objective import ridge_weights
 from sparsecv_mio.units import (
     CROSSING_RTOL,
     FOLLOWS_RTOL,
@@ -258,7 +257,7 @@ class GlmDesign(Design):
             models.clear()
         columns = self.columns[list(key[0])].tolist()
         models[key] = glm_objective.fit_of_data(
-            self.dataset, self.loss, columns, ridge_weights(columns, self.free, gamma), scale=self.scale,
+            self.dataset, self.loss, columns, self.ridge_weights(columns, gamma, rows), scale=self.scale,
             intercept=self.intercept, rows=rows, near=near, start=rough.get(key, start),
         )  # fmt: skip
         return models[key]

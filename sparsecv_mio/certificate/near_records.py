@@ -189,7 +189,7 @@ class EnumeratedValues(SupportValues):
         unit = self.design.unit.y_unit**2
         if self.plan is None:
             train = moments(self.design.unit, NO_ROWS)
-            fits = list(gram_fits(self.design.unit, train, self.gamma, supports))
+            fits = list(gram_fits(train, self.gamma, supports))
             values = np.concatenate([chunk.objective for chunk in fits]) * unit
             for a in np.flatnonzero(np.concatenate([chunk.by_rows for chunk in fits])).tolist():
                 values[a] = self.exact(supports[a].tolist())
@@ -216,7 +216,7 @@ class EnumeratedValues(SupportValues):
             share = heft / float(heft @ heft)
             Z, t = Z - np.outer(root, share @ unit.Z[train]), t - root * float(share @ unit.t[train])
         at = 0
-        for value, beta, _, by_rows in gram_fits(unit, moments(unit, test), self.gamma, supports):
+        for value, beta, _, by_rows in gram_fits(moments(unit, test), self.gamma, supports):
             some = slice(at, at + len(value))
             residual = t - np.einsum("ics,cs->ci", Z[:, supports[some]], beta)
             totals[some] += np.einsum("ci,ci->c", residual, residual)

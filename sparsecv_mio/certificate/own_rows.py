@@ -32,7 +32,7 @@ def fold_preprocessing(record: Record) -> OfTrainingRows:
 
 
 def adapt_to_expanded_table(record: Record) -> Record:
-    """Return the record in terms of the expanded table, whose columns are already scaled."""
+    """Return the record in terms of the expanded table, which states the scales of its columns."""
     return replace(record, data=replace(record.data, scale=str(Scale.NONE)))
 
 
@@ -57,7 +57,7 @@ def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFo
     if not within:
         return None
     within.check(dataset)
-    return RowsOfFolds.from_dataset(dataset, plan, within, record.data.scale, record.data.intercept)
+    return RowsOfFolds.from_dataset(dataset, plan, within, record.data.scale)
 
 
 def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
@@ -86,12 +86,15 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     assert own is not None
     for fold in range(plan.k):
         train, scored = plan.train_rows(fold), plan.scored_rows(fold)
-        cells = _cells(record, dataset, train)
-        seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
+        cells, scales = _cells_and_scales(record, dataset, train)
+        places = own.folds.train_rows(fold)
+        is_same = _are_same_rows(own, dataset, cells, train, places)
+        is_same = is_same and _are_same_rows(own, dataset, cells, scored, own.folds.scored_rows(fold))
+        stated = np.ones(dataset.p) if own.dataset.scales is None else own.dataset.scales.of_rows(places)
         if not checks.require(
-            all(_are_same_rows(own, cells, *rows) for rows in seen),
+            is_same and bool((np.abs(stated - scales) <= ACCURATE_RTOL * scales).all()),
             place,
-            f"the values of fold {fold + 1} differ from the values that its training rows give",
+            f"the values or scales of fold {fold + 1} differ from what its training rows give",
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")
@@ -99,31 +102,37 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     return own
 
 
-def _are_same_rows(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
-    """Return True if rows of the table, given by position, are the given rows with the given cells."""
+def _are_same_rows(
+    own: RowsOfFolds, dataset: Dataset, cells: FloatArray, rows: IntArray, places: IntArray
+) -> bool:  # fmt: skip
+    """Return True if rows of the table, given by position, are the given rows with the given cells.
+
+    Cells of the file are equal; filled cells may differ by the rounding of a mean.
+    """
     stand_for = own.source_rows[places]
-    spread = 1.0 + np.abs(cells).max(axis=0, initial=0.0)
-    off = np.abs(own.dataset.X[places] - cells[stand_for]) <= ACCURATE_RTOL * spread
-    return np.array_equal(np.sort(stand_for), rows) and bool(off.all())
+    if not np.array_equal(np.sort(stand_for), rows):
+        return False
+    table, wanted = own.dataset.X[places], cells[stand_for]
+    size = np.abs(wanted).max(axis=0, initial=0.0)
+    slack = 0.0 if dataset.holes is None else np.where(dataset.holes[stand_for], ACCURATE_RTOL * size, 0.0)
+    return bool((np.abs(table - wanted) <= slack).all())
 
 
-def _cells(record: Record, dataset: Dataset, train: IntArray) -> FloatArray:
-    """Return (n, p) all rows as seen by a fold with the given training rows."""
+def _cells_and_scales(record: Record, dataset: Dataset, train: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return (n, p) all rows as seen by a fold with the given training rows, and the (p,) scales of the penalty."""
     X, within, everyone = dataset.X.copy(), fold_preprocessing(record), np.arange(dataset.n)
-    varying = set(varying_columns(dataset.X).tolist())
+    varying, scales = set(varying_columns(dataset.X).tolist()), np.ones(dataset.p)
     for j in range(dataset.p):
         whole = dataset.X[:, j]
         if within.na is Within.FOLDS and dataset.holes is not None and dataset.holes[:, j].any():
             empty = dataset.holes[:, j]
             X[empty, j] = _filler(whole[train][~empty[train]], dataset)
-        about, unit = _moments(dataset, whole, everyone)[0], 1.0
         if record.data.scale != Scale.NONE and j in varying:
             by_fold = within.scale is Within.FOLDS and len(varying_columns(X[train, j : j + 1])) > 0
             column, rows = (X[:, j], train) if by_fold else (whole, everyone)
-            unit = _moments(dataset, column, rows)[1]
-            unit /= math.sqrt(dataset.weight_of(rows)) if record.data.scale == Scale.VARIANCE else 1.0
-        X[:, j] = (X[:, j] - (0.0 if record.data.intercept == "none" else about)) / unit
-    return X
+            scales[j] = _length(dataset, column, rows)
+            scales[j] /= math.sqrt(dataset.weight_of(rows)) if record.data.scale == Scale.VARIANCE else 1.0
+    return X, scales
 
 
 def _filler(there: FloatArray, dataset: Dataset) -> float:
@@ -135,8 +144,10 @@ def _filler(there: FloatArray, dataset: Dataset) -> float:
     return 0.5 * (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2])
 
 
-def _moments(dataset: Dataset, column: FloatArray, rows: IntArray) -> tuple[float, float]:
-    """Return the weighted mean of some rows of a column, and their length about it."""
+def _length(dataset: Dataset, column: FloatArray, rows: IntArray) -> float:
+    """Return the weighted length of some rows of a column about their mean."""
     weights = np.ones(len(rows)) if dataset.row_weights is None else dataset.row_weights[rows]
-    mean = math.fsum((weights * column[rows]).tolist()) / math.fsum(weights.tolist())
-    return mean, math.sqrt(math.fsum((weights * (column[rows] - mean) ** 2).tolist()))
+    total = math.fsum(weights.tolist())
+    centred = column[rows] - math.fsum((weights * column[rows]).tolist()) / total
+    drift = math.fsum((weights * centred).tolist())  # the mean is rounded
+    return math.sqrt(max(math.fsum((weights * centred**2).tolist()) - drift * (drift / total), 0.0))

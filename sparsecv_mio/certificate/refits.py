@@ -41,7 +41,6 @@ class Exchanges:
         self.design, self.gamma = design, gamma
         self.unit = design.unit
         Z, t, root = self.unit.Z, self.unit.t, self.unit.root
-        self.penalty = gamma / 2.0 * self.unit.weight
         self.sums, self.total, self.weight = root @ Z, float(root @ t), float(root @ root)
         self.moment, self.squares = Z.T @ t, np.einsum("ij,ij->j", Z, Z)
         self._rows: dict[Support, FloatArray] = {}
@@ -77,13 +76,14 @@ class Exchanges:
             n = self.weight - float(root @ root)
             s, y = self.sums - root @ Z, self.total - float(root @ t)
             cross, c, d = cross - np.outer(s[S], s) / n, c - s * (y / n), d - s * s / n
-        M = cross[:, S] + np.diag(self.penalty[S])
+        penalty = self.gamma / 2.0 * self.unit.weight_without(test)
+        M = cross[:, S] + np.diag(penalty[S])
         values, vectors = np.linalg.eigh(M)
         if values.size and not values[0] > LEAST_CONDITION**2 * values[-1]:
             return None
         V = (vectors / values) @ vectors.T
         b, B = V @ c[S], V @ cross
-        e, whole = c - cross.T @ b, d + self.penalty
+        e, whole = c - cross.T @ b, d + penalty
         d = whole - np.einsum("ij,ij->j", cross, B)
         v = np.diag(V)[:, None]
         gain = (e + B * b[:, None] / v) ** 2 / np.maximum(d + B * B / v, LEAST_CONDITION * whole)

@@ -33,7 +33,7 @@ from sparsecv_mio.certificate.unit_columns import (
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
-from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scaled_norms, squared_errors
+from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scaled_norms, squared_errors
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
@@ -83,7 +83,7 @@ class RidgeDesign(Design):
         """Return the fit of a support by `problem.objective.fit`; see `Design`."""
         names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
         return fit(
-            self.dataset.X, self.dataset.y, names, ridge_weights(names, self.free, gamma), scale=self.scale,
+            self.dataset.X, self.dataset.y, names, self.ridge_weights(names, gamma, rows), scale=self.scale,
             intercept=self.intercept, rows=rows, weights=self.dataset.row_weights,
         )  # fmt: skip
 
@@ -156,7 +156,7 @@ class RidgeDesign(Design):
         unpenalised columns the smallest eigenvalue of their correlations gives the bound.
         """
         unit = self.unit
-        penalty, tau = gamma / 2.0 * unit.weight, self.most_columns(tau)
+        penalty, tau = gamma / 2.0 * unit.smallest_weight, self.most_columns(tau)
         paid = penalty > 0.0
         with np.errstate(over="ignore"):
             ratio = 1.0 + np.einsum("ij,ij->j", unit.Z[:, paid], unit.Z[:, paid]) / penalty[paid]
@@ -350,7 +350,7 @@ class RidgeDesign(Design):
         of_rows = moments(self.unit, left_out)
         if self.allowed is not None:
             return self._fit_signed_supports(self.allowed, sets, gamma, tau, of_rows, train)
-        objective = gram_objectives(self.unit, of_rows, gamma, sets[0])
+        objective = gram_objectives(of_rows, gamma, sets[0])
         return [(self.refit(support, gamma, train), True) for support in sets[0][self._candidates(objective)]]
 
     def _candidates(self, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
@@ -382,7 +382,7 @@ class RidgeDesign(Design):
         unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
         for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
             train = moments(self.unit, folds.left_out(fold))
-            yield fold, gram_objectives(self.unit, train, gamma, supports), unknown, none
+            yield fold, gram_objectives(train, gamma, supports), unknown, none
 
     def _evaluate_by_identity(
         self, gamma: float, supports: IntArray, members: IntArray
@@ -398,7 +398,7 @@ class RidgeDesign(Design):
         for j, fold in enumerate(members.tolist()):
             if doubtful[:, j].any():
                 train = moments(self.unit, self.folds.left_out(fold))
-                objective[doubtful[:, j], j] = gram_objectives(self.unit, train, gamma, supports[doubtful[:, j]])
+                objective[doubtful[:, j], j] = gram_objectives(train, gamma, supports[doubtful[:, j]])
             yield fold, objective[:, j], error[:, j], ~doubtful[:, j]
 
     def _fit_signed_supports(
@@ -410,7 +410,7 @@ class RidgeDesign(Design):
         rows, values, worst, doubts, betas = [], [], [], [], []
         for supports in sets:
             rows += list(supports)
-            fits = list(gram_fits(self.unit, of_rows, gamma, supports))
+            fits = list(gram_fits(of_rows, gamma, supports))
             values += [chunk.objective for chunk in fits]
             doubts += [chunk.doubt for chunk in fits]
             betas += [row for chunk in fits for row in chunk.beta]

@@ -99,9 +99,29 @@ class UnitColumns:
             None if weights is None else root,
         )  # fmt: skip
         Z, t = place.rows(dataset.X, dataset.y, everyone)
-        weight = np.minimum(scales(dataset.X[:, columns], scale, weights) / place.x_unit, 1e150) ** 2
+        sizes = scales(dataset.X[:, columns], scale, weights)
+        if dataset.scales is not None:
+            sizes = dataset.scales.of_rows(None)[columns]
+        weight = np.minimum(sizes / place.x_unit, 1e150) ** 2
         weight[np.isin(columns, list(free))] = 0.0
         return cls(dataset, intercept, columns, Z * root[:, None], t * root, weight, place.x_unit, place.y_unit, root)
+
+    def weight_without(self, test: IntArray) -> FloatArray:
+        """Return the (q,) penalty weights of a fit to the other rows: `weight`, unless scales differ between folds."""
+        given = self.dataset.scales
+        if given is None:
+            return self.weight
+        rows = np.delete(np.arange(self.dataset.n), test)
+        return self.weight * (given.of_rows(rows)[self.columns] / given.of_rows(None)[self.columns]) ** 2
+
+    @property
+    def smallest_weight(self) -> FloatArray:
+        """(q,) smallest penalty weights of the columns over all fits."""
+        given = self.dataset.scales
+        if given is None:
+            return self.weight
+        scales_of_columns = given.scales[:, self.columns]
+        return self.weight * (scales_of_columns.min(axis=0) / scales_of_columns[0]) ** 2
 
     @property
     def is_exact(self) -> bool:
@@ -209,12 +229,15 @@ class FoldMoments:
         Orthogonal factor of columns and target: `root' root` gives all of these moments.
     rounding : float
         Rounding of the columns of `root`, relative to their lengths.
+    weight : (q,) array
+        Penalty weights of a fit to these rows.
     """
 
     gram: FloatArray
     moment: FloatArray
     root: FloatArray
     rounding: float
+    weight: FloatArray
 
 
 def moments(unit: UnitColumns, test: IntArray) -> FoldMoments:
@@ -229,7 +252,7 @@ def moments(unit: UnitColumns, test: IntArray) -> FoldMoments:
         block -= np.outer(root, root @ block / float(root @ root))
     product, rounding = block.T @ block, FACTOR_ROUNDING * float(np.sqrt(sum(block.shape)))
     factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
-    return FoldMoments(product[:-1, :-1], product[:, -1], factor, rounding)
+    return FoldMoments(product[:-1, :-1], product[:, -1], factor, rounding, unit.weight_without(test))
 
 
 class GramFits(NamedTuple):
@@ -253,14 +276,14 @@ class GramFits(NamedTuple):
     by_rows: BoolArray
 
 
-def gram_objectives(unit: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> FloatArray:
+def gram_objectives(train: FoldMoments, gamma: float, supports: IntArray) -> FloatArray:
     """Return the objectives of all supports of one size by :func:`gram_fits`."""
-    return np.concatenate([fits.objective for fits in gram_fits(unit, train, gamma, supports)])
+    return np.concatenate([fits.objective for fits in gram_fits(train, gamma, supports)])
 
 
-def gram_fits(unit: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
+def gram_fits(train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
     """Yield fits of blocks of supports: t't - c'(G + penalty)^{-1} c by moments, or by rows if digits are lost."""
-    full = train.gram + np.diag(gamma / 2.0 * unit.weight)
+    full = train.gram + np.diag(gamma / 2.0 * train.weight)
     unread = iter(supports)
     step = max(1, BLOCK_NUMBERS // max(1, supports.shape[1] ** 2))
     while block := list(islice(unread, step)):
@@ -280,12 +303,12 @@ def gram_fits(unit: UnitColumns, train: FoldMoments, gamma: float, supports: Int
         at = np.flatnonzero(lost)
         few = max(1, BLOCK_NUMBERS // max(1, train.root.size))
         for some in (at[i : i + few] for i in range(0, len(at), few)):
-            for all_of, fits in zip(all_fits, _row_fits(unit, train, gamma, S[some]), strict=True):
+            for all_of, fits in zip(all_fits, _row_fits(train, gamma, S[some]), strict=True):
                 all_of[some] = fits
         yield all_fits
 
 
-def _row_fits(unit: UnitColumns, train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
+def _row_fits(train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
     """Return fits of supports by orthogonal factors of their rows, whose condition is the root of that of moments.
 
     The computed fit is the exact one of columns and target that differ by r, which is `rounding` times their lengths.
@@ -293,7 +316,7 @@ def _row_fits(unit: UnitColumns, train: FoldMoments, gamma: float, S: IntArray) 
     large for selecting candidates, the objective is set to -inf and the support is fitted exactly.
     """
     columns, t = train.root[:, :-1].T[S].transpose(0, 2, 1), train.root[:, -1]
-    penalty = np.sqrt(gamma / 2.0 * unit.weight[S])
+    penalty = np.sqrt(gamma / 2.0 * train.weight[S])
     A = np.concatenate([columns, penalty[:, :, None] * np.eye(S.shape[1])], axis=1)
     length = np.linalg.norm(A, axis=1)
     length[length == 0.0] = 1.0

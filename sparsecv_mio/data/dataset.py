@@ -34,6 +34,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True, eq=False)
+class ScalesByGroup:
+    """Scales of columns that differ between groups of rows; a fit to some rows takes the scales of their group.
+
+    Attributes
+    ----------
+    group : (n,) int array
+        Group of each row. Group 0 has the scales of the full data.
+    scales : (G, p) array
+        Scales of the columns in each group, positive.
+    """
+
+    group: IntArray
+    scales: FloatArray
+
+    def of_rows(self, rows: slice | IntArray | None) -> FloatArray:
+        """Return the (p,) scales for a fit to rows of one group; all rows, a slice or None, take those of group 0."""
+        is_group = rows is not None and not isinstance(rows, slice) and len(rows) > 0
+        return self.scales[int(self.group[rows[0]]) if is_group else 0]  # type: ignore[index]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Features and target in the units of the file; the arrays are read-only.
@@ -71,6 +92,9 @@ class Dataset:
         Positive exposures of the rows.
     holes : (n, p) bool array, optional
         Cells that were empty in the file and were imputed as `reading` describes. None: no such cells.
+    scales : ScalesByGroup, optional
+        Scales of the columns in the penalty, given by group of rows instead of computed from all rows
+        (:mod:`sparsecv_mio.data.rows_of_folds`).
 
     Examples
     --------
@@ -95,6 +119,7 @@ class Dataset:
     exposure: str | None = None
     row_exposure: FloatArray | None = None
     holes: BoolArray | None = None
+    scales: ScalesByGroup | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"

@@ -4,8 +4,9 @@ With such preprocessing the same row has different values in different folds. Th
 table, with one copy of a row for each of its distinct versions. It also builds new folds, which use their copies of the
 rows. The rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
 
-The columns of the expanded table are already centred and divided by their scales, so their scale in the penalty is
-`none`.
+The table has the numbers of the file. The scales of its columns in the penalty are stated by group of rows
+(`Dataset.scales`): group 0 are the rows of the full data, and with scaling within folds every fold is a group. Dividing
+the columns by these scales instead would round them, and the bounds would not hold for the file.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.columns import drop_keyword
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, ScalesByGroup
 from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_rows, row_lists
 from sparsecv_mio.data.missing_and_text import fill_value
 from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Intercept, Missing, Scale, Within
+from sparsecv_mio.words import Missing, Scale, Within
 
 
 @dataclass(frozen=True)
@@ -52,23 +53,22 @@ def _rule(dataset: Dataset) -> Missing | None:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Centres and scales of columns.
+    """Scales of columns.
 
     Attributes
     ----------
-    center, scale : (p,) arrays
-        Centres and scales; the scale of a constant column is 1.
+    scale : (p,) array
+        Scales; the scale of a constant column is 1.
     varies : (p,) bool array
         Mask of varying columns.
     """
 
-    center: FloatArray
     scale: FloatArray
     varies: BoolArray
 
     @classmethod
-    def from_rows(cls, dataset: Dataset, X: FloatArray, scale: str, intercept: str, rows: IntArray | slice) -> Measures:
-        """Return the centres and scales of some rows; O(m p).
+    def from_rows(cls, dataset: Dataset, X: FloatArray, scale: str, rows: IntArray | slice) -> Measures:
+        """Return the scales of some rows; O(m p).
 
         Parameters
         ----------
@@ -78,8 +78,6 @@ class Measures:
             Features of the data, with missing cells imputed.
         scale : {"length", "variance", "none"}
             Unit in which the penalty measures columns.
-        intercept : {"fold", "none"}
-            Type of the intercept; with `none` nothing is centred.
         rows : (m,) int array or slice
             Rows.
         """
@@ -88,7 +86,7 @@ class Measures:
         if scale != Scale.NONE:
             total = dataset.weight_of(rows) if scale == Scale.VARIANCE else 1.0
             measure[varies] = moments.norm[varies] / np.sqrt(total)
-        return cls(moments.mean if intercept == Intercept.FOLD else np.zeros(X.shape[1]), measure, varies)
+        return cls(measure, varies)
 
 
 def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
@@ -141,9 +139,7 @@ class RowsOfFolds:
     folds: FoldPlan
 
     @classmethod
-    def from_dataset(
-        cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str, intercept: str
-    ) -> RowsOfFolds:
+    def from_dataset(cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str) -> RowsOfFolds:
         """Return the expanded table and its folds.
 
         Parameters
@@ -156,8 +152,6 @@ class RowsOfFolds:
             Preprocessing within folds.
         scale : {"length", "variance", "none"}
             Unit in which the penalty measures columns.
-        intercept : {"fold", "none"}
-            Type of the intercept.
 
         Raises
         ------
@@ -173,17 +167,21 @@ class RowsOfFolds:
         >>> from sparsecv_mio.data.folds import folds_from_labels
         >>> data = Dataset.from_arrays([[0.0, 1.0], [1.0, 5.0], [2.0, 2.0], [5.0, 4.0]], [0.0, 1.0, 2.0, 3.0])
         >>> folds = folds_from_labels([0, 0, 1, 1])
-        >>> both = RowsOfFolds.from_dataset(data, folds, OfTrainingRows(scale=Within.FOLDS), "length", "fold")
+        >>> both = RowsOfFolds.from_dataset(data, folds, OfTrainingRows(scale=Within.FOLDS), "length")
         >>> train = both.dataset.X[both.folds.train_rows(0)]
-        >>> both.dataset.n, bool(np.allclose(np.var(train, axis=0) * 2.0, 1.0))
+        >>> both.dataset.n, bool(np.allclose(np.var(train, axis=0) * 2.0, both.dataset.scales.scales[1] ** 2))
         (12, True)
         """
-        base = Measures.from_rows(dataset, dataset.X, scale, intercept, slice(0, dataset.n))
+        base = Measures.from_rows(dataset, dataset.X, scale, slice(0, dataset.n))
         own = within.na is Within.FOLDS and dataset.holes is not None
         fills = fills_of_folds(dataset, folds) if own else np.zeros((folds.k, 0))
         if within.scale is Within.FOLDS and scale != Scale.NONE:
-            return _expand_scaled_rows(dataset, folds, fills, base, (scale, intercept))
-        return _expand_imputed_rows(dataset, folds, fills, base)
+            return _expand_scaled_rows(dataset, folds, fills, base, scale)
+        table = _expand_imputed_rows(dataset, folds, fills)
+        if scale == Scale.NONE:
+            return table
+        scales = ScalesByGroup(np.zeros(table.dataset.n, dtype=np.int64), base.scale[None, :])
+        return replace(table, dataset=replace(table.dataset, scales=scales))
 
     @property
     def source_rows(self) -> IntArray:
@@ -192,7 +190,7 @@ class RowsOfFolds:
         return np.arange(self.dataset.n) if stands_for is None else stands_for
 
 
-def _expand_imputed_rows(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures) -> RowsOfFolds:
+def _expand_imputed_rows(dataset: Dataset, folds: FoldPlan, fills: FloatArray) -> RowsOfFolds:
     """Return the table with one copy of a row with missing cells for each distinct imputation."""
     holes = dataset.holes if dataset.holes is not None and fills.size else np.zeros((dataset.n, 0), dtype=bool)
     holed = np.flatnonzero(holes.any(axis=1))
@@ -217,28 +215,29 @@ def _expand_imputed_rows(dataset: Dataset, folds: FoldPlan, fills: FloatArray, b
         places[holed] = at[fold]
         return places
 
-    X = (np.vstack(blocks) - base.center) / base.scale
-    return _make_table(dataset, folds, X, np.concatenate(stands_for), locate_rows)
+    return _make_table(dataset, folds, np.vstack(blocks), np.concatenate(stands_for), locate_rows)
 
 
 def _expand_scaled_rows(
-    dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, units: tuple[str, str]
-) -> RowsOfFolds:
-    """Return the table with one copy of all rows for each fold, scaled by its training rows."""
-    n = dataset.n
+    dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, scale: str
+) -> RowsOfFolds:  # fmt: skip
+    """Return the table with one copy of all rows for each fold, and the scales of its training rows."""
+    n, scales = dataset.n, [base.scale]
     _check_size(folds, n * (folds.k + 1), dataset.p)
     X = np.empty((n * (folds.k + 1), dataset.p))
-    X[:n] = (dataset.X - base.center) / base.scale
+    X[:n] = dataset.X
     for fold in range(folds.k):
         filled = dataset.X
         if dataset.holes is not None and fills.size:
             filled = np.where(dataset.holes, fills[fold], filled)
-        own = Measures.from_rows(dataset, filled, *units, folds.train_rows(fold))
-        scale = np.where(own.varies & base.varies, own.scale, base.scale)  # a constant column keeps its base scale
-        X[n * (fold + 1) : n * (fold + 2)] = (filled - base.center) / scale
-    return _make_table(
+        own = Measures.from_rows(dataset, filled, scale, folds.train_rows(fold))
+        scales.append(np.where(own.varies & base.varies, own.scale, base.scale))  # a constant column keeps its scale
+        X[n * (fold + 1) : n * (fold + 2)] = filled
+    table = _make_table(
         dataset, folds, X, np.tile(np.arange(n), folds.k + 1), lambda fold: n * (fold + 1) + np.arange(n)
     )  # fmt: skip
+    of_group = ScalesByGroup(np.repeat(np.arange(folds.k + 1), n), np.stack(scales))
+    return replace(table, dataset=replace(table.dataset, scales=of_group))
 
 
 def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:

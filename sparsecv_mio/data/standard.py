@@ -279,7 +279,8 @@ class StandardData:
         `length`: centred l2 norm; `variance`: that over sqrt(n), n the total weight of the rows where they have
         weights; `none`: the power of two nearest the centred norm.
     weight : (q,) array
-        1 for `length` and `variance`; `divisor ** -2` for `none`.
+        1 for `length` and `variance`; `divisor ** -2` for `none`. If the data set has scales by group of rows, these
+        are the weights of fits to all rows, with the scales of group 0 as `divisor`; see `weight_of`.
     y_center : float
         Mean of the target for `fold` and `global`, zero for `none`.
     y_unit : float
@@ -486,6 +487,17 @@ class StandardData:
         return replace(self, center=center, y_center=float(target[0]), keeps_rows=False)
 
     @property
+    def has_scales_of_folds(self) -> bool:
+        """True if the penalty differs between folds, so that a full-data fit says nothing of a fold."""
+        return self.dataset.scales is not None and len(self.dataset.scales.scales) > 1
+
+    def weight_of(self, rows: slice | IntArray) -> FloatArray:
+        """Return the (q,) penalty weights of a fit to some rows: `weight`, unless scales differ between folds."""
+        if self.dataset.scales is None:
+            return self.weight
+        return self.weight * (self.dataset.scales.of_rows(rows)[self.columns] / self.divisor) ** 2
+
+    @property
     def has_intercept(self) -> bool:
         """True if every training set fits a separate intercept."""
         return self.intercept is Intercept.FOLD
@@ -640,6 +652,8 @@ def standardize(
         weight = np.ldexp(1.0, np.clip(-2 * exponent, *WEIGHT_EXPONENTS))
     else:
         divisor = norm / np.sqrt(total) if how is Scale.VARIANCE else norm
+    if dataset.scales is not None:
+        divisor, weight = dataset.scales.scales[0, columns], np.ones(columns.size)
     weight *= restrictions.penalties([dataset.names[j] for j in columns])
     bare = StandardData(
         dataset=dataset,

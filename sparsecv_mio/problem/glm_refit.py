@@ -186,7 +186,7 @@ def _training(
     With an intercept, these coefficients are exactly 0.
     """
     first = int(data.has_intercept)
-    penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
+    penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight_of(rows)[support])
     training = RefitRows(*make_design_rows(data, rows, support, first), penalty, row_loss(data.loss))
     theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
     if first:

@@ -93,7 +93,7 @@ class RowFit:
         if not self.fractions or len(rows) * len(self.support) ** 2 > EXACT_WORK:
             return None
         unit = [Fraction(float(size)) for size in data.divisor[self.support]]
-        weight = [Fraction(float(each)) for each in data.weight[self.support]]
+        weight = [Fraction(float(each)) for each in data.weight_of(self.rows)[self.support]]
         lam = Fraction(self.gamma) / 2
         penalty = [lam * each * size**2 for each, size in zip(weight, unit, strict=True)]
         about = {Intercept.FOLD: rows, Intercept.GLOBAL: np.arange(data.n)}.get(data.intercept)
@@ -205,7 +205,7 @@ def refit_squares(
         V, r = V - v_mean, r - r_mean
     if root is not None:
         V, r = V * root[:, None], r * root
-    penalty = LONG(gamma) / 2 * data.weight[support].astype(LONG)
+    penalty = LONG(gamma) / 2 * data.weight_of(rows)[support].astype(LONG)
     size = np.sqrt((V * V).sum(axis=0) + penalty)
     size[size == 0.0] = 1.0
     V, penalty = V / size, penalty / (size * size)

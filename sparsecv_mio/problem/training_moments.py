@@ -106,6 +106,8 @@ class TrainingMoments:
         Matrix `sum w (row - mean)(row - mean)'`; exactly zero for columns known to be constant.
     own : StandardData, optional
         Coordinates of mean and scatter, if those of the search would lose digits.
+    weight : (q,) array, optional
+        Penalty weights of fits to these rows, if scales differ between folds.
     """
 
     n: int
@@ -113,6 +115,7 @@ class TrainingMoments:
     mean: FloatArray
     scatter: FloatArray
     own: StandardData | None = None
+    weight: FloatArray | None = None
 
     @classmethod
     def empty(cls, size: int) -> TrainingMoments:
@@ -163,7 +166,7 @@ class TrainingMoments:
             Q=self.scatter[:q, :q].copy(),
             c=self.scatter[:q, q].copy(),
             yy=float(self.scatter[q, q]),
-            weight=data.weight,
+            weight=data.weight if self.weight is None else self.weight,
             lam=gamma_to_lam(gamma),
             n=self.n,
             row_weight=self.total,
@@ -240,7 +243,12 @@ def worn_means(mean: FloatArray, squares: FloatArray, total: float) -> IntArray:
 
 def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
     """Return the moments of training rows, computed from the rows with the treatment of `recentre_moments`."""
-    return recentre_moments(data, row_moments(data, rows), lambda: rows)
+    return weigh_columns(data, recentre_moments(data, row_moments(data, rows), lambda: rows), lambda: rows)
+
+
+def weigh_columns(data: StandardData, moments: TrainingMoments, rows: Callable[[], IntArray]) -> TrainingMoments:
+    """Return the moments of training rows with the penalty weights of their fold, if scales differ between folds."""
+    return moments if data.dataset.scales is None else replace(moments, weight=data.weight_of(rows()))
 
 
 def full_problem(data: StandardData, gamma: float) -> SparseProblem:
@@ -285,7 +293,8 @@ def training_moments(
     for first, end, nested in folds.pieces:
         if before[end] > before[first]:
             source = _nested if nested else _disjoint
-            yield from source(data, folds, (first, end), before, visited)
+            for fold, moments in source(data, folds, (first, end), before, visited):
+                yield fold, weigh_columns(data, moments, partial(folds.train_rows, fold))
 
 
 def _disjoint(
@@ -360,7 +369,7 @@ class AllColumnFits:
 def _fit_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> AllColumnFits:
     """Return the fits for fewer rows than columns, without a Gram matrix: O(n^2 (q + n))."""
     centred = CentredRows.from_data(data, rows)
-    root = np.sqrt(data.weight)
+    root = np.sqrt(data.weight_of(rows))
     Q, R = np.linalg.qr((centred.V / root).T)
     U, values, Wt = np.linalg.svd(R.T)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -77,7 +77,7 @@ class FoldScores:
             data, rows = self.filled_data(fold), self.plan.train_rows(fold)
             problem = moments_of_training(data, rows).problem(data, 1.0)
             if self.within.scale is Within.FOLDS:
-                own = Measures.from_rows(data.dataset, data.dataset.X, data.scale, data.intercept, rows)
+                own = Measures.from_rows(data.dataset, data.dataset.X, data.scale, rows)
                 ratio = np.where(own.varies, own.scale, 0.0)[data.columns] / data.divisor
                 problem = replace(problem, weight=problem.weight * np.where(ratio > 0.0, ratio, 1.0) ** 2)
             self._problems[fold] = problem

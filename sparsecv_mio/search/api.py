@@ -348,7 +348,7 @@ def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -
     """Search a grid with fold-specific preprocessing, and fit the model of the full data."""
     options = asked.options
     data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-    own = RowsOfFolds.from_dataset(asked.dataset, asked.folds, options.within_folds, options.scale, options.intercept)
+    own = RowsOfFolds.from_dataset(asked.dataset, asked.folds, options.within_folds, options.scale)
     plain = replace(options, scale=Scale.NONE, scale_within=Within.ALL, na_within=Within.ALL)
     searching = deadline.first_part(1.0 - MODEL_SHARE)
     record = _solve_grid(replace(asked, dataset=own.dataset, folds=own.folds, options=plain), grid, searching)

@@ -50,7 +50,8 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
         Training rows.
     """
     n, p = data.dataset.X.shape
-    if not (len(data.columns) == p and len(rows) > n // 2 and np.all(np.diff(rows) > 0)):
+    takes_most_rows = len(rows) > n // 2 and not data.has_scales_of_folds
+    if not (len(data.columns) == p and takes_most_rows and np.all(np.diff(rows) > 0)):
         return GlmSubsets(make_glm_problem(data, rows), data.forced)
     every = make_glm_problem(
         data, np.arange(n)
@@ -72,7 +73,7 @@ def make_glm_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> 
     gamma : float, optional
         Ridge weight.
     """
-    weight = np.clip(data.weight * data.divisor * data.divisor, *GAMMA_RANGE)
+    weight = np.clip(data.weight_of(rows) * data.divisor * data.divisor, *GAMMA_RANGE)
     weight[data.adjusting] = 0.0
     X, y, v = rows_in_units(data, rows)
     return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from exact import ExactProblem
 
 import sparsecv_mio as sc
 from sparsecv_mio.arrays import FloatArray, IntArray
@@ -273,3 +275,25 @@ def test_two_classes(seed: int) -> None:
 def test_many(loss: str) -> None:
     done = [check(seed, loss) for seed in range(24, 324)]
     assert done.count("solved") > 150
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_scales_of_folds_round_no_bound(seed: int) -> None:
+    """Columns far from 0 and nearly perfect fits, where a rounded division by the scales would show."""
+    rng = np.random.default_rng([13, seed])
+    n, p, gamma, tau = int(rng.integers(6, 14)), 3, float(10.0 ** rng.integers(-6, 2)), int(rng.integers(1, 4))
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-3, 4, p) + rng.choice([0.0, 1e3, 1e8], p)
+    y = X @ rng.normal(size=p) + rng.choice([1e-9, 1e-3, 1.0]) * rng.normal(size=n)
+    data = sc.Dataset.from_arrays(X, y)
+    intercept, scale = ("fold", "none")[seed % 2], ("length", "variance")[seed % 3 % 2]
+    plan, ends = make_folds("3", data), [Fraction(0), Fraction(0)]
+    for fold in range(plan.k):
+        train, scored = plan.train_rows(fold).tolist(), plan.scored_rows(fold).tolist()
+        training = ExactProblem.of(X[train].tolist(), y[train].tolist(), None, [], (scale, intercept), range(p))
+        problem = ExactProblem.of(X.tolist(), y.tolist(), None, [(train, scored)], ("none", intercept), range(p))
+        for place, error in enumerate(replace(problem, column_weight=training.column_weight).cv_error(gamma, tau)):
+            ends[place] += len(scored) * error / n
+    how: dict[str, Any] = {"gammas": [gamma], "taus": [tau], "intercept": intercept, "scale": scale}
+    record = sc.cross_validate(data, plan, scale_within="folds", **how)
+    assert Fraction(record.lower) <= ends[1] and Fraction(record.upper) >= ends[0]
+    assert sc.verify(record, data, plan).ok

@@ -202,7 +202,7 @@ class _SquaredFits:
     def __init__(self, data: StandardData, folds: FoldPlan, gamma: float) -> None:
         self.data, self.folds = data, folds
         self.root = np.ones(data.n) if data.root is None else data.root
-        self.penalty = capped_penalty(gamma_to_lam(gamma), data.weight)
+        self.lam = gamma_to_lam(gamma)
         self.low, self.high = np.full(data.q, -np.inf), np.full(data.q, np.inf)
         if data.restrictions.side_constraints:
             self.low, self.high = constraints_of(data).interval(data.q)
@@ -226,6 +226,14 @@ class _SquaredFits:
                         made.supports[t][fold] = fitted
                         made.nominal[t, fold], made.value[t, fold] = loss, value
 
+    def _weights(self, folds: IntArray) -> FloatArray:
+        """(m or 1, q): penalty weights of the columns in some folds; one row if all folds have the same."""
+        if self.data.dataset.scales is None:
+            return self.data.weight[None, :]
+        everything = slice(0, self.data.n)
+        rows = [everything if fold == ALL_ROWS else self.folds.train_rows(fold) for fold in folds.tolist()]
+        return np.stack([self.data.weight_of(each) for each in rows])
+
     def _fit(self, columns: IntArray, folds: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return (m,) held-out losses, (m,) objectives and (m, s) which columns stay. O(n s^2 + m s^3)."""
         k, s, centred = len(folds), len(columns), self.data.intercept is Intercept.FOLD
@@ -237,7 +245,8 @@ class _SquaredFits:
         n = root @ root - np.bincount(label, ones * ones, k)
         mean = total / n[:, None] if centred else np.zeros((k, s + 1))
         second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
-        M, c, stay = second[:, :s, :s] + np.diag(self.penalty[columns]), second[:, :s, s], np.ones((k, s), dtype=bool)
+        M, c, stay = second[:, :s, :s].copy(), second[:, :s, s], np.ones((k, s), dtype=bool)
+        M[:, np.arange(s), np.arange(s)] += capped_penalty(self.lam, self._weights(folds)[:, columns])
         while True:
             stay_pairs = stay[:, :, None] & stay[:, None, :]
             inverse = np.linalg.pinv(np.where(stay_pairs, M, 0.0), hermitian=True)

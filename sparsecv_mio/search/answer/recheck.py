@@ -25,7 +25,7 @@ from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.problem import glm_objective
-from sparsecv_mio.problem.objective import held_out_error, ridge_weights
+from sparsecv_mio.problem.objective import held_out_error
 from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.state.context import Snapshot
@@ -139,7 +139,7 @@ class _Recheck:
         g, t, fold = where
         folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
         rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
-        ridge = ridge_weights(columns.tolist(), self.data.free, gamma)
+        ridge = self._support_columns(columns).ridge_weights(columns.tolist(), gamma, folds.train_rows(fold))
         model = glm_objective.fit_of_data(
             dataset, self.data.loss, columns.tolist(), ridge, scale=str(self.data.scale),
             intercept=str(self.data.intercept), rows=folds.train_rows(fold),

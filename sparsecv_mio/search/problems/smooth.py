@@ -82,11 +82,10 @@ class SmoothProblem(FoldProblem):
         if self.fold != ALL_ROWS:
             return Capability.WEIGHTED_RELAXATIONS
         wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
-        return (
-            Capability.HELD_OUT_LISTS
-            | Capability.HOLD_OUT
-            | (Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS)
-        )
+        relaxes = Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS
+        if self.data.has_scales_of_folds:
+            return relaxes
+        return Capability.HELD_OUT_LISTS | Capability.HOLD_OUT | relaxes
 
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
         """Return the subsets with some warm starts only, without the supports and fits of earlier calls."""
@@ -254,7 +253,7 @@ class SmoothProblems(Problems):
 
     def _hold_fold_out(self, fold: int) -> GlmSubsets | None:
         """Return one of many folds in full-data columns; None for few folds, or if it needs separate columns."""
-        if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS:
+        if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS or self.data.has_scales_of_folds:
             return None
         full = self.full(0)
         rows = self._rows_of_folds(full)

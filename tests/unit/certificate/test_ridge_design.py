@@ -167,7 +167,7 @@ def test_fits_of_nearly_dependent_columns_are_as_exact_as_their_doubt_says() -> 
         train, out = moments(design.unit, np.array([0])), design.dataset.X.shape[0]
         for size in range(1, q + 1):
             supports = np.array(list(combinations(range(q), size)))
-            for part in gram_fits(design.unit, train, gamma, supports):
+            for part in gram_fits(train, gamma, supports):
                 by_rows += int((part.by_rows & np.isfinite(part.objective)).sum())
                 exact = [design.refit(support, gamma, np.arange(1, out)) for support in supports]
                 objective = np.array([model.objective for model in exact]) / design.unit.y_unit**2
