@@ -94,7 +94,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         if not checks.require(
             is_same and bool((np.abs(stated - scales) <= ACCURATE_RTOL * scales).all()),
             place,
-            f"the values or scales of fold {fold + 1} differ from what its training rows give",
+            f"the values or scales of fold {fold + 1} differ from the results of its training rows",
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")
