@@ -74,14 +74,14 @@ CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), "\ufffd")  # a name of a column mus
 
 
 def quoted_name(name: str) -> str:
-    """Return a name for a list of names: quoted, as in a CSV file, if it contains a comma.
+    """Return a name for a list of names: quoted, as in a CSV file, if it contains a comma or an outer blank.
 
     Examples
     --------
     >>> quoted_name("age"), quoted_name("size, m2")
     ('age', '"size, m2"')
     """
-    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') or name != name.strip() else name
 
 
 def share(value: float) -> str:

@@ -170,17 +170,17 @@ def _check_repeats(given: Sequence[str] | None, option: str) -> None:
 
 
 def _target(names: tuple[str, ...], target: str | int) -> int:
-    word = str(target).strip()
-    if not word:
+    if not str(target).strip():
         raise BadInput(f"the target is missing; give one of {_list_names(names)}")
-    return _column(names, word, "target")
+    return _column(names, str(target), "target")
 
 
 def _column(names: tuple[str, ...], given: str, role: str) -> int:
     """Return the position of a column given by name or, if no column has that name, by position."""
     word = str(given).strip()
-    if word in names:
-        return names.index(word)
+    for name in (str(given), word):
+        if name in names:
+            return names.index(name)
     if word.isascii() and word.isdigit():
         if len(word) < 10 and int(word) < len(names):
             return int(word)
@@ -217,6 +217,8 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
 
 def _list_names(names: tuple[str, ...]) -> str:
     """Return names for a message; a long list has the first names and the last, which is often the target."""
+    if not names:
+        return "none: the table is empty"
     if len(names) <= MOST_NAMED:
         return ", ".join(map(quoted_name, names))
     first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -45,6 +45,32 @@ def is_unreadable(text: str) -> bool:
     return bool(DATE.fullmatch(text) or LIKE_NUMBER.fullmatch(text))
 
 
+def word_of_category(category: object) -> str:
+    """Return the text of a category, as that of an equal number in a file; empty if it is missing.
+
+    Examples
+    --------
+    >>> [word_of_category(category) for category in (3.0, " low ", None, float("nan"))]
+    ['3', 'low', '', '']
+    """
+    if category is None or category != category or repr(category) == "<NA>":
+        return ""
+    return f"{category:g}" if isinstance(category, Real) else str(category).strip()
+
+
+def is_compound(cell: object) -> bool:
+    """Return True for a cell of a frame that is neither a number nor a text, nor one date or interval.
+
+    Examples
+    --------
+    >>> [is_compound(cell) for cell in ([1, 2], 1j, b"ab", object(), "ab", 2.0)]
+    [True, True, True, True, False, False]
+    """
+    kinds = list | tuple | dict | set | frozenset | bytes | bytearray | complex | np.ndarray | time
+    is_plain_object = type(cell).__repr__ is object.__repr__ or type(cell).__name__ == "DateOffset"
+    return isinstance(cell, kinds) or is_plain_object
+
+
 @dataclass(frozen=True, eq=False)
 class RawColumn:
     """The cells of a column: its numbers and its other cells.
@@ -66,6 +92,8 @@ class RawColumn:
     codes : dict of str to int
         Usual missing-value codes in the column, as written, with their numbers of cells; codes that the reading options
         name are not included.
+    has_categories : bool
+        True if the texts are categories that a frame declares, so that `3` or `22%` is a text value too.
     """
 
     name: str
@@ -75,6 +103,7 @@ class RawColumn:
     texts: dict[int, str] = field(default_factory=dict)
     evidence: Evidence = Evidence()
     codes: Mapping[str, int] = field(default_factory=dict)
+    has_categories: bool = False
 
     @classmethod
     def from_numbers(cls, name: str, numbers: FloatArray, how: Reading) -> RawColumn:
@@ -102,11 +131,36 @@ class RawColumn:
             elif isinstance(cell, timedelta) and cell == cell:
                 numbers[row] = duration_in_days(cell)
             elif cell is not None and repr(cell) not in ("<NA>", "NaT"):
+                if is_compound(cell):
+                    raise BadInput(
+                        f"column {name!r} holds a value of type {type(cell).__name__} in row {row + 1} "
+                        f"({repr(cell)[:40]}): give one number or text in each cell, or {drop_keyword(name)}"
+                    )
                 texts[row] = str(cell)
         column = read_texts([name], texts, how)[0]
         known = ~np.isnan(numbers)
         whole = replace(column, numbers=np.where(known, numbers, column.numbers), empty=column.empty & ~known)
         return (whole if known.any() else whole.with_durations()).with_number_codes(how)
+
+    @classmethod
+    def from_categories(cls, name: str, cells: Sequence[Any], how: Reading) -> RawColumn:
+        """Return the column of cells that are categories of a frame, each of which is a text value.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+        cells : sequence
+            The cells.
+        how : Reading
+            Missing-value codes.
+        """
+        words = {row: word_of_category(cell) for row, cell in enumerate(cells)}
+        missing = how.missing_words | (MISSING_CODES if how.keep_default_na else frozenset())
+        texts = {row: word for row, word in words.items() if word and word.lower() not in missing}
+        empty = np.ones(len(cells), dtype=bool)
+        empty[list(texts)] = False
+        return cls(name, np.full(len(cells), np.nan), empty, texts=texts, has_categories=True)
 
     def with_number_codes(self, how: Reading) -> RawColumn:
         """Return the column in which the numbers among the missing-value codes of the options are missing."""
@@ -141,6 +195,8 @@ class RawColumn:
 
     def _is_unreadable(self, text: str) -> bool:
         """Return True for a text that is no text value; `<18` is a text value if no cell is a number."""
+        if self.has_categories:
+            return False
         has_numbers = len(self.texts) + int(self.empty.sum()) < len(self.numbers)
         return is_unreadable(text) and (has_numbers or not BOUND.fullmatch(text))
 
@@ -350,7 +406,7 @@ def build_table(
         X[:, j] = column.numbers
         columns.append(replace(column, numbers=X[:, j]))
     orders = {
-        column.name: tuple(str(word).strip() for word in declared[column.name])
+        column.name: tuple(map(word_of_category, declared[column.name]))
         for column in columns if column.name in declared and column.texts
     }  # fmt: skip
     return RawTable(columns, read(goal) if goal else None, aux, None, orders, X)

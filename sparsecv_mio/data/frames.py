@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.column_choice import Selection, Wanted
-from sparsecv_mio.data.columns import RawColumn, RawTable, build_table
+from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, word_of_category
 from sparsecv_mio.data.dates import duration_in_days
 from sparsecv_mio.data.missing_and_text import DatasetParts, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, is_number
 from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.errors import BadInput, need_extra
+from sparsecv_mio.words import Encode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,11 +44,26 @@ def as_pandas(data: Any) -> Any:
     import pyarrow as pa
 
     need_extra("frames", f"a table of {type(data).__module__.partition('.')[0]}")
+    others = _columns_outside_arrow(data)
     try:
-        return _with_durations_in_days(pa.table(data).to_pandas())
+        frame = pa.table(data.drop(list(others)) if others else data).to_pandas()
+        for place, name in enumerate(data.columns if others else ()):
+            if name in others:
+                frame.insert(place, name, np.array([*others[name], None], dtype=object)[:-1])
+        return _with_durations_in_days(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise BadInput(f"data: {type(data).__name__} is not a table that can be read ({why}); give a table") from error
+
+
+NOT_IN_ARROW = ("Int128", "UInt128", "Object")  # types of polars that Arrow does not have
+
+
+def _columns_outside_arrow(data: Any) -> dict[str, list[Any]]:
+    """Return the columns of a polars frame that Arrow does not have, as lists of Python objects."""
+    if not hasattr(data, "get_column"):
+        return {}
+    return {name: data[name].to_list() for name, kind in data.schema.items() if str(kind) in NOT_IN_ARROW}
 
 
 def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,10 +133,21 @@ def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classe
                 return RawColumn.from_cells(name, [cell if cell is None else str(cell) for cell in cells], how)
         if series.dtype.kind in "biuf":
             return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
+        if how.encode is not Encode.ERROR and name != chosen.goal and _has_text_categories(series):
+            return RawColumn.from_categories(name, series.tolist(), how)
         return RawColumn.from_cells(name, series.tolist(), how)
 
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared)
+
+
+def _has_text_categories(series: pd.Series[Any]) -> bool:
+    """Return True for a column of categories with different words, other than truth values."""
+    categories = getattr(series.dtype, "categories", None)
+    if categories is None or categories.dtype.kind == "b":
+        return False
+    words = list(map(word_of_category, categories.tolist()))
+    return len(set(words)) == len(words)
 
 
 def _check_texts(series: pd.Series[Any], name: str) -> None:

@@ -82,7 +82,7 @@ def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
         (["1", 2], "column 'a', row 1: the number '1' is stored as text; convert the column"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'a' holds '2020-01-01 00:00:00', which looks"),
         (pd.Categorical(["u", "v"]), "column 'a' holds text 'u' in row 1"),
-        ([1j, 2.0], "column 'a' holds text"),
+        ([1j, 2.0], "column 'a' holds a value of type complex"),
     ],
 )
 def test_bad_frames(column: object, message: str) -> None:

@@ -7,12 +7,14 @@ import re
 import shlex
 import warnings
 from collections.abc import Sequence
+from datetime import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sparsecv_mio as sc
@@ -484,3 +486,60 @@ def test_predictions_that_are_missing_are_announced(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         record.predict(new.dropna())
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_categories_that_are_numbers_are_text_values_if_texts_are_encoded(kind: type) -> None:
+    grades = [kind(grade) for grade in (3, 1, 2, 3, 1, 2, 1, 3)]
+    order = [kind(grade) for grade in (3, 2, 1)]
+    frame = pd.DataFrame({"grade": pd.Categorical(grades, order, ordered=True), "y": [3.0, 1, 2.5, 3, 1.5, 2, 1, 3.5]})
+    ranked = read_dataset(frame, "y", encode="ordinal")
+    assert ranked.X.ravel().tolist() == [0.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0]
+    assert read_dataset(frame, "y", encode="onehot").names == ("grade=1", "grade=2", "grade=3")
+    record = sc.solve(frame, "y", folds=4, gammas=0.1, taus=1, encode="ordinal")
+    assert sc.verify(record, frame).ok
+    plain = frame.assign(grade=[int(grade) for grade in grades])
+    assert record.predict(plain) == pytest.approx(record.predict(frame), rel=1e-12)
+    if kind is int:
+        assert read_dataset(frame, "y").X.ravel().tolist() == grades
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, 1j, b"ab", time(3), object()])
+@pytest.mark.parametrize("how", [{}, {"encode": "onehot"}])
+def test_cells_of_several_values_are_refused_by_their_type(value: object, how: dict[str, str]) -> None:
+    frame = pd.DataFrame({"a": pd.Series([value] * 3, dtype=object), "b": [1.0, 2.0, 4.0], "y": [0.0, 1.0, 2.0]})
+    kind = type(value).__name__
+    with pytest.raises(BadInput, match=f"^column 'a' holds a value of type {kind} in row 1 [^\n]*, or drop="):
+        read_dataset(frame, "y", **how)
+    assert read_dataset(frame, "y", drop=["a"], **how).names == ("b",)
+
+
+def test_names_with_outer_blanks_are_found_again() -> None:
+    frame = pd.DataFrame(
+        {" a": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0], "b ": [1.0, 0.0] * 3, " y": [0.0, 1.0, 2.0, 3.0, 4.0, 5]}
+    )
+    record = sc.solve(frame, " y", folds=3, gammas=0.1, taus=1)
+    assert record.data.names == (" a", "b ") and record.data.target == " y" and sc.verify(record, frame).ok
+    with pytest.raises(BadInput, match="the columns are none: the table is empty"):
+        sc.solve(pd.DataFrame(), "y")
+
+
+def test_types_of_polars_that_arrow_does_not_have() -> None:
+    class Frame:  # as of polars
+        columns, schema = ["a", "b", "y"], {"a": "Int128", "b": "Object", "y": "Float64"}
+        cells = {"a": [1, 2, 4], "b": [[1], [2], [3]], "y": [0.0, 1.0, 3.0]}
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"y": self.cells["y"]}).__arrow_c_stream__(requested_schema)
+
+        def __getitem__(self, name: str) -> Any:
+            return pd.Series(self.cells[name], dtype=object)
+
+        get_column = __getitem__
+
+        def drop(self, names: list[str]) -> Frame:
+            return self
+
+    assert read_dataset(Frame(), "y", drop=["b"]).X.ravel().tolist() == [1.0, 2.0, 4.0]  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="column 'b' holds a value of type list"):
+        read_dataset(Frame(), "y")  # type: ignore[arg-type]
