@@ -235,7 +235,13 @@ def bounds(
             partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
         )
         from sparsecv_mio.cli.live import compilation_lines, counting_bar
+        from sparsecv_mio.report.record_tables import describe_single_levels
         from sparsecv_mio.search.options import Hooks
+
+        adjusted = how.by_names(dataset).restrictions.adjust
+        levels = describe_single_levels(name for name in dataset.names if name not in adjusted)
+        if levels and not quiet:
+            ending.tell(f"note: {levels}; `solve` and `near` may count all levels of a column as one")
 
         with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
             bounded = bound_cv_errors(

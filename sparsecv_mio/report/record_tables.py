@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -196,10 +196,26 @@ def describe_model_space(
     limits, adjusted = record.request.restrictions, adjustment_columns(record)
     said = [limits.words(record.data.p)] if limits else []
     if not (limits and limits.count):
-        factors = find_factors(name for name in record.data.names if name not in adjusted)
-        words = abbreviate_list([word_of_factor(columns) for columns in factors])
-        said += [f"each level of {words} counts as a feature"] if factors else []
-    return "; ".join(said)
+        said.append(describe_single_levels(name for name in record.data.names if name not in adjusted))
+    return "; ".join(filter(None, said))
+
+
+def describe_single_levels(names: Iterable[str]) -> str:
+    """Return a statement that levels of factors count alone; empty if the features have no factor.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the features.
+
+    Examples
+    --------
+    >>> describe_single_levels(["city=Bonn", "city=Oslo", "city=Rome", "age"]), describe_single_levels(["age"])
+    ('each level of city counts as a feature', '')
+    """
+    factors = find_factors(names)
+    words = abbreviate_list([word_of_factor(columns) for columns in factors])
+    return f"each level of {words} counts as a feature" if factors else ""
 
 
 def _error_lines(record: records.Record) -> list[str]:

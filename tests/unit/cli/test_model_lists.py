@@ -213,3 +213,12 @@ def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys
             assert least <= full["upper"] * (1 + 1e-9) and full["lower"] <= most * (1 + 1e-9)
         cuts += 1
     assert cuts
+
+
+def test_bounds_state_that_levels_count_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,wing,y\n" + "".join(f"{k * k % 13},{'NSE'[k % 3]},{k * k % 7}\n" for k in range(40)))
+    asked = ["bounds", str(table), "--target", "y", "--encode", "onehot", "--gamma", "1", "--tau", "1:2"]
+    assert run(asked) == 0 and "note: each level of wing counts as a feature; `solve` and" in capsys.readouterr().err
+    for more in (["-q"], ["--adjust", "wing", "--tau", "1"]):
+        assert run([*asked, *more]) == 0 and "each level" not in capsys.readouterr().err
