@@ -28,6 +28,7 @@ from sparsecv_mio.data.columns import check_finite
 from sparsecv_mio.data.frames import as_pandas, frame_numbers, read_frame
 from sparsecv_mio.data.missing_and_text import KEPT
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -422,5 +423,5 @@ def check_dimensions(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
     if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)
     if array.ndim != ndim:
-        raise BadInput(f"{what} has {array.ndim} dimensions: it must have {ndim}")
+        raise BadInput(f"{what} has {several(array.ndim, 'dimension')}: it must have {ndim}")
     return array

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, IntArray
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
 
@@ -542,8 +543,8 @@ def _starts(sizes: IntArray) -> IntArray:
 def _check_plan(plan: FoldPlan) -> FoldPlan:
     if plan.least_training < 2:
         raise BadInput(
-            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes)) + 1} only {plan.least_training} training "
-            "rows: at least two are needed"
+            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes)) + 1} only "
+            f"{several(plan.least_training, 'training row')}: at least two are needed"
         )
     for array in (plan.order, plan.starts, *(plan.left or ())):
         array.setflags(write=False)

@@ -16,6 +16,7 @@ from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
+from sparsecv_mio.data.frames import is_arrow_table
 from sparsecv_mio.data.readers import read_dataset, resolve_target
 from sparsecv_mio.data.weights import weight_columns, weighted, weights_of
 from sparsecv_mio.errors import BadInput
@@ -86,9 +87,9 @@ def read_rows(
     with _name_option_of_column(columns):
         if isinstance(data, str | Path):
             return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
-        if target is None:
+        if target is None and (hasattr(data, "columns") or is_arrow_table(data)):
             raise BadInput("target: no column is given; name the column to predict")
-        return Dataset.from_frame(data, target, aux=aux, two_words=two_words, **reading)
+        return Dataset.from_frame(data, "" if target is None else target, aux=aux, two_words=two_words, **reading)
 
 
 @contextmanager

@@ -539,6 +539,8 @@ def _regular(path: str | Path) -> Iterator[Path]:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from None
     if missing and "://" in str(path):
         raise BadInput(f"file {str(path)!r}: a web address is not a file; download the file and give its path")
+    if missing and shown == "-":
+        raise BadInput("file '-': data cannot be read from standard input; give the path of a file")
     if missing:
         raise BadInput(f"file {shown!r} does not exist: check its path")
     if kind is not None:

@@ -733,6 +733,8 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     for still, verb, several in ((True, "is", "are"), (False, "varies", "vary")):
         names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
         extent = "constant" if still else "only by rounding errors"
+        if places.size and np.abs(dataset.X[:1, places[moves != still]]).max(initial=0.0) >= 2.0**53:
+            extent += " (float64 numbers round integers above 2^53)"
         if len(names) == 1:
             said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero")
         elif names:

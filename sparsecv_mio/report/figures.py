@@ -103,6 +103,8 @@ def prepare_axes(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axe
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(figsize=size, layout="constrained")
+    if not hasattr(ax, "spines"):
+        raise BadInput(f"ax: a {type(ax).__name__} is not matplotlib Axes; give Axes, or pass data as data=...")
     tidy(ax)
     return ax
 

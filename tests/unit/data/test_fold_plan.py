@@ -159,7 +159,7 @@ def test_plans_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv_mio.data.fold_plan.MOST_ROWS", 10)
     with pytest.raises(BadInput, match="forward:2' of 9 rows list too many rows"):
         make_folds("forward:2", data_of(9))
-    with pytest.raises(BadInput, match="list 1.1e.01 rows in all, more than 1e.01"):
+    with pytest.raises(BadInput, match="contain 1.1e.01 rows in all, more than 1e.01"):
         plan_of_rows(row_lists([np.arange(4)]), row_lists([np.arange(7)]), 9, "one")
 
 

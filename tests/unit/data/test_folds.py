@@ -114,7 +114,7 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("holdout:1", "between 0 and 1"),
         ("holdout:half", "between 0 and 1"),
         ("holdout:nan", "between 0 and 1"),
-        ("holdout:0.95", "only 1 training rows"),
+        ("holdout:0.95", "only 1 training row"),
         ("0x5", "at least one repeat"),
         ("10000000000x5", "at most 10,000"),
         ("1000000x2", "at most 10,000"),
@@ -130,7 +130,7 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("stratified:13", "need 13 rows but the data have 12"),
         ("forward:1", "fewer than two folds"),
         ("forward:12", "need more than 12 rows but the data have 12"),
-        ("forward:11", "only 1 training rows"),
+        ("forward:11", "only 1 training row"),
         ("forward:x", "are unknown"),
         ("forward", "are unknown"),
         ("groups:no", "the data have no column 'no'"),
@@ -141,7 +141,7 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("groups:nan", "column 'nan' has no id in row 1"),
         ("file:", "are unknown"),
         ("file:/no/such/file.csv", "does not exist"),
-        ("column:most", "only 1 training rows"),
+        ("column:most", "only 1 training row"),
         ("column:never", "with at least one fold"),
     ],
 )
@@ -156,7 +156,7 @@ def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe1")
     refused("cannot be read as CSV", f"file:{tmp_path / 'b.csv'}", data_of(4))
     refused("seed -1 is negative", "2", data_of(4), seed=-1)
-    refused("only 1 training rows", "loo", data_of(2))
+    refused("only 1 training row", "loo", data_of(2))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
         ([-2, 0, 1, 1], "labels must be 0..k-1"),
         ([0, 1, 2, 9], "need 10 folds but the data have 4 rows"),
         ([0.0, 1.0, 0.0, 1.0], "one whole number per row"),
-        ([[0, 1], [1, 0]], "only 1 training rows"),
+        ([[0, 1], [1, 0]], "only 1 training row"),
         ([[0, 0], [1, 0], [2, 1], [1, 3]], "no row has the label 2; every fold must hold out a row"),
         ([[[0, 0]]], "one whole number per row"),
         ([], "one whole number per row"),
@@ -269,7 +269,7 @@ def test_pairs_serve_as_splitter() -> None:
         ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which is also a training row; remove it"),
         ([([2.5, 3], [1])], "must be row numbers"),
         ([([True, False], [1])], "must be row numbers"),
-        ([([2], [1])], "only 1 training rows"),
+        ([([2], [1])], "only 1 training row"),
         ([3, 4], "cannot split the data"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
 from sparsecv_mio.errors import BadInput
@@ -38,3 +39,15 @@ def test_rows_of_weight_zero_are_in_no_fold() -> None:
         split_rows(data, "loo", weights="w")
     with pytest.raises(BadInput, match="read the data with aux="):
         split_rows(Dataset.from_arrays(np.eye(3), np.arange(3.0)), "loo", weights="w")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (np.eye(3), "data: a ndarray is not a table in memory; give .* or Dataset.from_arrays"),
+        ("-", "file '-': data cannot be read from standard input; give the path of a file"),
+    ],
+)
+def test_data_that_are_no_table_are_refused_before_a_missing_target(data: Any, said: str) -> None:
+    with pytest.raises(BadInput, match=f"^{said}"):
+        sc.solve(data, "y" if isinstance(data, str) else None)

@@ -233,3 +233,9 @@ def test_a_text_column_of_one_value_is_named_with_its_remedy(tmp_path: Path) -> 
         "--drop 'a device' leaves it out",
         "column 'flat' is constant: its coefficient is zero",
     )
+
+
+def test_integers_that_float64_rounds_to_one_number_are_explained() -> None:
+    X = np.column_stack([np.arange(4.0), np.arange(4) + 2**60])
+    (said,) = standardize(Dataset.from_arrays(X, [0.0, 1.0, 0.0, 2.0])).warnings
+    assert said.startswith("column 'x1' is constant (float64 numbers round integers above 2^53): its coefficient")

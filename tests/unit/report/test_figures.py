@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.figures import FORMATS, check_plot, draw_outer_legend, panels, places, save, short
+from sparsecv_mio.report.figures import (
+    FORMATS,
+    check_plot,
+    draw_outer_legend,
+    panels,
+    places,
+    prepare_axes,
+    save,
+    short,
+)
 
 
 @pytest.mark.parametrize(("suffix", "start"), list(zip(FORMATS, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
@@ -59,3 +68,8 @@ def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(suffix: 
         assert said == [] and "身長" in (tmp_path / "f.svg").read_text(encoding="utf-8")
     elif said:  # where the font of this machine lacks them
         assert len(said) == 1 and said[0].startswith("the font of figures does not have ") and "身" in said[0]
+
+
+def test_axes_that_are_none_are_refused_by_their_type() -> None:
+    with pytest.raises(BadInput, match="^ax: a dict is not matplotlib Axes; give Axes, or pass data as data="):
+        prepare_axes({})  # type: ignore[arg-type]
