@@ -29,26 +29,16 @@ def check(seeds: range, folds=moment_folds, search=True) -> int:
     return cells
 
 
-def test_intervals_contain_the_truth() -> None:
-    assert check(range(QUICK)) > 3000
+@pytest.mark.parametrize("count", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_intervals_contain_the_truth(count: int) -> None:
+    assert check(range(count)) > 3000
 
 
-@pytest.mark.slow
-def test_intervals_contain_the_truth_five_thousand() -> None:
-    print(check(range(MANY)), "cells, no violation")
-
-
+@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dense", [0, wide.RELAXED_COLUMNS])
-def test_intervals_from_rows_contain_the_truth(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
+def test_intervals_from_rows_contain_the_truth(monkeypatch: pytest.MonkeyPatch, dense: int, count: int) -> None:
     monkeypatch.setattr(wide, "RELAXED_COLUMNS", dense)
-    assert check(range(60), wide_folds) > 500
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dense", [0, wide.RELAXED_COLUMNS])
-def test_intervals_from_rows_many(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
-    monkeypatch.setattr(wide, "RELAXED_COLUMNS", dense)
-    print(check(range(1500), wide_folds), "cells, no violation")
+    assert check(range(count), wide_folds) > 500
 
 
 def printed_violations(seeds: range) -> tuple[int, int]:

@@ -52,7 +52,10 @@ def check(seed: int) -> None:
             assert piece.lower <= h * (1.0 + 1e-9), (seed, tau, piece, h)
 
 
-@pytest.mark.parametrize("seed", [*range(QUICK), 30])  # 30: two copies, of which lists need the last digits
+@pytest.mark.parametrize(  # 30: two copies, of which lists need the last digits
+    "seed",
+    [*range(QUICK), 30, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(QUICK, SLOW) if seed != 30)],
+)
 def test_the_optimum_over_an_interval_is_that_of_enumeration(seed: int) -> None:
     check(seed)
 
@@ -69,9 +72,3 @@ def test_what_rounding_leaves_open_ends_and_is_said() -> None:
         record.warnings[-1]
         == "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
     )
-
-
-@pytest.mark.slow
-def test_a_thousand_problems() -> None:
-    for seed in range(QUICK, SLOW):
-        check(seed)

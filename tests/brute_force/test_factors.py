@@ -325,20 +325,18 @@ def check_common(seed: int) -> str:
     return record.status
 
 
-@pytest.mark.parametrize("seed", range(400, 412))
+@pytest.mark.parametrize(
+    "seed", [*range(400, 412), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6000, 6300))]
+)
 def test_common_subsets(seed: int) -> None:
-    assert check_common(seed) == "proved" or seed % 8 == 3
+    assert check_common(seed) == "proved" or seed % 8 == 3 or seed >= 6000
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6000, 6300))
-def test_common_subsets_at_length(seed: int) -> None:
-    check_common(seed)
-
-
-@pytest.mark.parametrize("seed", range(200, 216))
+@pytest.mark.parametrize(
+    "seed", [*range(200, 216), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3000, 3400))]
+)
 def test_lists_of_models_near_the_best(seed: int) -> None:
-    assert check_list(seed) == "proved"
+    assert check_list(seed) == "proved" or seed >= 3000
 
 
 @pytest.mark.parametrize(("seed", "checks"), [(5089, 6), (5106, 0), (5109, 3), (5129, 0), (5159, 7), (5177, 2)])
@@ -356,12 +354,6 @@ def test_lists_of_branches_that_are_split(seed: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(collecting, "STEP_NODES", 2)
     monkeypatch.setattr(collecting, "LEAST_SPLIT", 1)
     assert check_list(seed) == "proved"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3000, 3400))
-def test_lists_of_models_near_the_best_at_length(seed: int) -> None:
-    check_list(seed)
 
 
 @pytest.mark.parametrize("seed", range(24))

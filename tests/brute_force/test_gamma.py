@@ -106,25 +106,20 @@ def test_no_single_move_improves_the_end_of_a_descent(seed: int) -> None:
     assert len(set(solved)) == len(solved)
 
 
-def ends_of_random_descents(seeds: range, **size: int) -> int:
+@pytest.mark.parametrize(
+    ("seeds", "rows", "columns", "least"),
+    [(range(12), 25, 6, 10), pytest.param(range(5000, 5500), 30, 7, 450, marks=pytest.mark.slow)],
+)
+def test_ends_of_random_descents(seeds: range, rows: int, columns: int, least: int) -> None:
     proved = 0
     for seed in seeds:
-        case = random_problem(seed, **size)
+        case = random_problem(seed, rows=rows, columns=columns)
         record = check_the_end(
             case.data, case.folds, case.gammas if len(case.gammas) > 1 else [1e-3, 0.1, 10.0], case.taus,
             scale=case.scale, intercept=case.intercept,
         )  # fmt: skip
         proved += record.status == "proved"
-    return proved
-
-
-def test_ends_of_random_descents() -> None:
-    assert ends_of_random_descents(range(12), rows=25, columns=6) >= 10
-
-
-@pytest.mark.slow
-def test_ends_of_random_descents_at_length() -> None:
-    assert ends_of_random_descents(range(5000, 5500), rows=30, columns=7) >= 450
+    assert proved >= least
 
 
 @pytest.mark.parametrize("seed", range(6))

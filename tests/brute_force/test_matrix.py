@@ -17,7 +17,8 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.problems import restricted
 from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
-SEEDS, BLOCK = 256, 8
+BLOCKS = [range(first, first + 8) for first in range(0, 256, 8)]
+MANY = [range(first, first + 200) for first in range(10_000, 20_000, 200)]
 
 
 def check(seeds: range, backend: str = "native") -> None:
@@ -26,15 +27,9 @@ def check(seeds: range, backend: str = "native") -> None:
         assert [*contradicted(draw)] == [], (seed, draw.kinds, draw.way, draw.words)
 
 
-@pytest.mark.parametrize("block", range(SEEDS // BLOCK))
-def test_searches(block: int) -> None:
-    check(range(BLOCK * block, BLOCK * (block + 1)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(50))
-def test_searches_at_length(block: int) -> None:
-    check(range(10_000 + 200 * block, 10_200 + 200 * block))
+@pytest.mark.parametrize("seeds", [*BLOCKS, *(pytest.param(many, marks=pytest.mark.slow) for many in MANY)])
+def test_searches(seeds: range) -> None:
+    check(seeds)
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.slow)])
@@ -86,7 +81,7 @@ def test_draws_that_failed_once(seed: int) -> None:
 
 
 def test_every_kind_and_word_is_drawn() -> None:
-    draws = [drawn(seed) for seed in range(SEEDS)]
+    draws = [drawn(seed) for seed in range(256)]
     count = Counter((name, word) for draw in draws for name, word in (*draw.kinds.items(), *draw.words.items()))
     wanted = [("kind", KINDS), ("folds", FOLDS), ("weights", WEIGHTS), ("restricted", RESTRICTED), ("method", METHODS)]
     wanted += [(name, some) for name, (_, some) in WORDS.items() if name in KNOWN]

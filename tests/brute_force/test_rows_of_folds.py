@@ -260,14 +260,11 @@ def check(seed: int, loss: str = "squared") -> str:
     return "solved"
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_squares(seed: int) -> None:
-    check(seed)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_two_classes(seed: int) -> None:
-    check(seed, "logistic")
+@pytest.mark.parametrize(
+    ("seed", "loss"), [*((seed, "squared") for seed in range(24)), *((seed, "logistic") for seed in range(5))]
+)
+def test_some(seed: int, loss: str) -> None:
+    check(seed, loss)
 
 
 @pytest.mark.slow

@@ -48,7 +48,8 @@ def solved(case: RandomProblem, method: str, one_se: bool) -> Record:
         )  # fmt: skip
 
 
-def check_whole(seed: int) -> None:
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 300))])
+def test_whole_weights_are_so_many_rows(seed: int) -> None:
     (case, counts), method = drawn(seed), METHODS[seed % len(METHODS)]
     plain, plan = case.data, case.folds
     data, folds = weighted(plain, counts.astype(float), lambda _: plan, name="w", by_row=True)
@@ -72,14 +73,3 @@ def check_whole(seed: int) -> None:
     # a record of the past is of the rows so repeated, and says so by having no total weight
     old = replace(two, data=replace(two.data, weights="w"), folds=replace(two.folds, spec=f"{two.folds.spec} weighted"))
     assert sc.verify(old, Dataset.from_arrays(plain.X, plain.y, aux={"w": counts}), plan).ok, seed
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_whole_weights_are_so_many_rows(seed: int) -> None:
-    check_whole(seed)
-
-
-@pytest.mark.slow
-def test_whole_weights_are_so_many_rows_at_length() -> None:
-    for seed in range(300):
-        check_whole(seed)
