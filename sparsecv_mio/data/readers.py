@@ -26,7 +26,7 @@ from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.data.text_tables import PACKED, TEXT
 from sparsecv_mio.data.weights import apply_weight_column, weight_columns
 from sparsecv_mio.declared_options import keywords_are
-from sparsecv_mio.errors import BadInput, naming_extras
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
 
 if TYPE_CHECKING:
@@ -178,45 +178,33 @@ def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
     If the index 0 occurs, the first feature is `x0`, otherwise `x1`. An index that no row mentions is a column of
     zeros.
     """
-    with naming_extras():
-        from sklearn.datasets import load_svmlight_file
-
-    try:
-        sparse, y = load_svmlight_file(str(path), dtype=np.float64, zero_based=True)
-    except (ValueError, OverflowError, UnicodeDecodeError) as error:
-        _blame_line(path)
-        raise BadInput(f"file {str(path)!r} cannot be read as svmlight: {str(error).splitlines()[0]}") from error
-    if sparse.shape[0] == 0:
-        raise BadInput(f"file {str(path)!r} has no rows: give one line per row")
-    first = 0 if sparse.nnz == 0 or int(sparse.indices.min()) == 0 else 1
-    check_numbers(path, sparse.shape[0], sparse.shape[1])
-    X = np.ascontiguousarray(sparse[:, first:].toarray())
-    return from_matrix(path, wanted, X, y, [f"x{j + first}" for j in range(X.shape[1])], {})
-
-
-def _blame_line(path: Path) -> None:
-    """Raise `BadInput` at the first line that is not svmlight; return if every line is valid."""
-    row = 0
+    targets, cells = list[float](), list[tuple[int, int, float]]()
     with path.open(encoding="utf-8", errors="replace") as handle:
         for line, text in enumerate(handle, start=1):
             words = text.partition("#")[0].split()
             if not words:
                 continue
-            row += 1
-            text_tables.blame_cell(words[0], "y", row, line)
-            last = -1
-            for word in words[1:]:
-                index, colon, value = word.partition(":")
-                if index == "qid":
-                    continue
-                if not colon or not (index.isascii() and index.isdigit()):
-                    raise BadInput(f"file {str(path)!r} has {word!r} in line {line}: write index:value")
-                if int(index) <= last:
-                    raise BadInput(
-                        f"file {str(path)!r} has index {index} in line {line} twice or out of order; sort the indices"
-                    )
-                last = int(index)
-                text_tables.blame_cell(value, f"x{index}", row, line)
+            pairs = [word.split(":", 1) for word in words[1:] if not word.startswith("qid:")]
+            try:
+                indices, values = [int(index) for index, _ in pairs], [float(value) for _, value in pairs]
+                targets.append(float(words[0]))
+            except ValueError:
+                indices = [-1]
+            if "_" in text or indices != sorted({*indices}) or min(indices, default=0) < 0:
+                raise BadInput(
+                    f"file {str(path)!r} has {text.strip()[:40]!r} in line {line}: write a number and index:value "
+                    "pairs, the indices rising from 0"
+                )
+            cells += zip([len(targets) - 1] * len(indices), indices, values, strict=True)
+    if not targets:
+        raise BadInput(f"file {str(path)!r} has no rows: give one line per row")
+    numbers = np.array(cells or [(0, 0, 0.0)])
+    rows, columns = numbers[:, 0].astype(np.int64), numbers[:, 1].astype(np.int64)
+    first = min(1, int(columns.min()))
+    check_numbers(path, len(targets), int(columns.max()) + 1)
+    X = np.zeros((len(targets), int(columns.max()) + 1 - first))
+    X[rows, columns - first] = numbers[:, 2]
+    return from_matrix(path, wanted, X, np.array(targets), [f"x{j + first}" for j in range(X.shape[1])], {})
 
 
 MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import math
 import re
 import shutil
 import weakref
@@ -24,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS
-from sparsecv_mio.data.cell_errors import Fault, raise_faults
 from sparsecv_mio.data.column_choice import Selection, Wanted
-from sparsecv_mio.data.columns import ColumnBlocks, RawColumn, RawTable, is_unreadable, read_texts
-from sparsecv_mio.data.number_format import is_number, parse_texts, to_numpy
+from sparsecv_mio.data.columns import ColumnBlocks, RawTable, is_unreadable, read_texts
+from sparsecv_mio.data.number_format import is_number, to_numpy
 from sparsecv_mio.data.reading_options import STRICT, Reading
 from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput
@@ -290,28 +288,6 @@ def _find_lines(table: TextTable, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file in which each of the given rows, from 1, ends."""
     with _open_rows(table) as rows_read:
         return {row: line for row, (line, _) in enumerate(rows_read, start=not table.how.header) if row in rows}
-
-
-def blame_cell(text: str, column: str, row: int, line: int) -> None:
-    """Raise `BadInput` for a cell that is not a finite number.
-
-    Parameters
-    ----------
-    text : str
-        Text of the cell.
-    column : str
-        Name of the column.
-    row : int
-        Row number from 1, without the header.
-    line : int
-        Line of the cell in the file.
-    """
-    value = float(parse_texts([text])[0])
-    if not math.isfinite(value):
-        raise_faults(
-            [Fault(RawColumn.from_cells(column, [text], STRICT), row, text if value != value else value, 1)],
-            RawTable([], None, {}, lambda rows: dict.fromkeys(rows, line)),
-        )
 
 
 @contextmanager

@@ -121,10 +121,12 @@ def test_svmlight_names_follow_the_indices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2\n2 1:x\n", "column 'x1' holds text 'x' in row 2 (line 2)"),
-        ("1 1:2\nfoo 1:3\n", "column 'y' holds text 'foo' in row 2 (line 2)"),
-        ("1 1:2\n2 1\n", "has '1' in line 2: write index:value"),
-        ("1 2:2 1:3\n", "has index 1 in line 1 twice or out of order"),
+        ("1 1:2\n2 1:x\n", "has '2 1:x' in line 2: write a number and index:value pairs, the indices rising"),
+        ("1 1:2\nfoo 1:3\n", "has 'foo 1:3' in line 2: "),
+        ("1 1:2\n2 1\n", "has '2 1' in line 2: "),
+        ("1 2:2 1:3\n", "has '1 2:2 1:3' in line 1: "),
+        ("1 1:2 1:3\n", "has '1 1:2 1:3' in line 1: "),
+        ("1 -1:2\n", "has '1 -1:2' in line 1: "),
         ("1 1:2\n2 1:nan\n", "column 'x1' holds nan in row 2"),
         ("# only a comment\n", "has no rows"),
     ],
