@@ -56,26 +56,36 @@ class Wanted:
         ('a',)
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
+        if features is not None and drop is not None:
+            raise BadInput("features and drop were both given; use one of the two")
         names, no_features = self._complete_names(header, void)
-        if no_features and features is None:
-            drop = list(dict.fromkeys([*(drop or ()), *no_features]))
         if self.has_fixed_options and features is not None:  # names of a record are never positions
             if self.needed:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
         _check_header(names)
-        goal = _target(names, self.target) if self.needed or self.target in names else None
-        extra = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
-        if goal in extra:
-            raise BadInput(
-                f"column {names[goal or 0]!r} is the target and cannot give folds, weights, exposures or ids too: "
-                "use another"
-            )
-        _check_choice(features, drop)
-        places = _feature_positions(names, goal, extra if self.needed else (), features, drop)
+        goal = None
+        if self.needed or self.target in names:
+            if not str(self.target).strip():
+                raise BadInput(f"the target is missing; give one of {_list_names(names)}")
+            goal = _column(names, str(self.target), "target")
+        aux = [_position(names, name, self.role) for name in dict.fromkeys(self.aux)]
+        _check_use(names, aux, {goal}, "is the target and cannot give folds, weights, exposures or ids too")
+        if features is None:
+            gone = {_column(names, name, "dropped column") for name in drop or ()}
+            _check_use(names, gone, {goal}, "is the target and cannot be dropped")
+            kept = {*range(len(names))} - gone - {names.index(name) for name in no_features}
+            places = kept - {goal, *(aux if self.needed else ())}
+        else:
+            known = {*names}
+            _check_there([word for word in map(str.strip, features) if word not in known and not word.isdigit()], names)
+            places = {_column(names, name, "feature") for name in features}
+            _check_use(names, places, {goal}, "is the target and cannot be a feature")
+            clash = "gives folds, weights, exposures or ids and cannot be a feature"
+            _check_use(names, places, {*(aux if self.needed else ())}, clash)
         if not places:
             raise BadInput("no feature is left; keep at least one column in addition to the target")
-        return Selection(names, goal, tuple(sorted(places)), extra)
+        return Selection(names, goal, tuple(sorted(places)), tuple(aux))
 
     def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:
         """Return the names of all columns, and the columns that are no features: void ones and the index."""
@@ -113,25 +123,11 @@ class Selection:
         return self.features if self.target is None else (*self.features, self.target)
 
 
-def _feature_positions(
-    names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
-    features: Sequence[str] | None, drop: Sequence[str] | None,
-) -> set[int]:  # fmt: skip
-    """Return the positions of the features, from the columns to keep or to drop."""
-    if features is None:
-        gone = {_column(names, name, "dropped column") for name in drop or ()}
-        if goal in gone:
-            raise BadInput(
-                f"column {names[goal]!r} is the target and cannot be dropped; remove it from the dropped columns"
-            )
-        return set(range(len(names))) - gone - {goal, *extra}
-    chosen = _positions(names, features)
-    if goal in chosen:
-        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature; remove it from the features")
-    for j in chosen.intersection(extra):
-        uses = "gives folds, weights, exposures or ids and cannot be a feature"
-        raise BadInput(f"column {names[j]!r} {uses}; remove it from the features")
-    return chosen
+def _check_use(names: Sequence[str], places: Iterable[int], others: set[int | None], clash: str) -> None:
+    """Raise `BadInput` if a column has two uses that exclude each other."""
+    for place in places:
+        if place in others:
+            raise BadInput(f"column {names[place]!r} {clash}; use another column, or remove one of the two options")
 
 
 def _check_header(names: tuple[str, ...]) -> None:
@@ -153,26 +149,11 @@ def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
     several = [given] if isinstance(given, str | Integral) else given
     if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
         raise BadInput(f"{option}: {given!r} is not a list of column names or positions")
-    return [str(name) for name in several]
-
-
-def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
-    if features is not None and drop is not None:
-        raise BadInput("features and drop were both given; use one of the two")
-    _check_repeats(features, "features")
-    _check_repeats(drop, "drop")
-
-
-def _check_repeats(given: Sequence[str] | None, option: str) -> None:
-    twice = [name for name, count in Counter(given or ()).items() if count > 1]
-    if twice:
-        raise BadInput(f"column {twice[0]!r} is listed twice in {option}; list it once")
-
-
-def _target(names: tuple[str, ...], target: str | int) -> int:
-    if not str(target).strip():
-        raise BadInput(f"the target is missing; give one of {_list_names(names)}")
-    return _column(names, str(target), "target")
+    names = [str(name) for name in several]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise BadInput(f"column {name!r} is listed twice in {option}; list it once")
+    return names
 
 
 def _column(names: tuple[str, ...], given: str, role: str) -> int:
@@ -195,13 +176,6 @@ def _position(names: tuple[str, ...], name: str, role: str) -> int:
         near = did_you_mean(name, names)
         raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")
     return names.index(name)
-
-
-def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
-    missing = [name for name in features if name not in names and not name.strip().isdigit()]
-    if len(missing) > 1:
-        _check_there(missing, names)
-    return {_column(names, name, "feature") for name in features}
 
 
 def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
