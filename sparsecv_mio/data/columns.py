@@ -266,16 +266,18 @@ def read_texts(names: Sequence[str], texts: Any, how: Reading, start: int = 0) -
     texts = make_text_array(texts) if isinstance(texts, Sequence) else texts
     texts = compute.utf8_trim_whitespace(compute.fill_null(texts, make_text_array([""])[0]))
     shape = len(names), len(texts) // max(1, len(names))
-    usual, lower = MISSING_CODES if how.keep_default_na else frozenset(), compute.utf8_lower(texts)
+    usual, numbers = MISSING_CODES if how.keep_default_na else frozenset(), parse_texts(texts, how.number_format)
+    are_numbers = ~np.isnan(numbers.reshape(shape))
+    are_usual = are_words = np.zeros(shape, dtype=bool)
+    if not are_numbers.all():
+        lower = compute.utf8_lower(texts)
 
-    def find(words: Collection[str]) -> BoolArray:
-        found = compute.is_in(lower, value_set=make_text_array([*words]))
-        return np.asarray(to_numpy(found).astype(bool).reshape(shape))
+        def find(words: Collection[str]) -> BoolArray:
+            found = compute.is_in(lower, value_set=make_text_array([*words]))
+            return np.asarray(to_numpy(found).astype(bool).reshape(shape))
 
-    are_usual, numbers = find({"", *usual}), parse_texts(texts, how.number_format).reshape(shape)
-    numbers[are_usual] = np.nan
-    are_numbers = ~np.isnan(numbers)
-    empty = are_usual | (find(how.missing_words) & ~are_numbers)
+        are_usual, are_words = find({"", *usual}), find(how.missing_words) & ~are_numbers
+    numbers, empty = numbers.reshape(shape), are_usual | are_words
     evidence = [Evidence()] * len(names)
     if how.thousands is None:
         evidence = collect_evidence(texts, are_numbers, how.decimal, start)

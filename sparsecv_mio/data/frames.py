@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +13,8 @@ from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, word_of_category
 from sparsecv_mio.data.dates import duration_in_days
 from sparsecv_mio.data.missing_and_text import DatasetParts, apply_to_new_rows, impute_and_encode
-from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, is_number
-from sparsecv_mio.data.reading_options import Applied, Reading
+from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, parse_texts
+from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
 from sparsecv_mio.errors import BadInput, need_extra
 from sparsecv_mio.words import Encode
 
@@ -87,7 +85,8 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> DatasetParts:
     chosen = wanted.select_columns(_names_of_columns(frame))
     table = _read_table(frame, chosen, how, are_classes=bool(wanted.two_words))
     parts = impute_and_encode(table, how, wanted)
-    if not how.changed_options():
+    is_text = wanted.two_words and frame.dtypes.iloc[chosen.header.index(chosen.goal)].kind not in "biuf"
+    if not (how.changed_options() or is_text):
         for j in chosen.numeric:
             _check_texts(frame.iloc[:, j], chosen.header[j])
     return parts
@@ -152,10 +151,12 @@ def _has_text_categories(series: pd.Series[Any]) -> bool:
 
 def _check_texts(series: pd.Series[Any], name: str) -> None:
     """Raise `BadInput` for a number that is stored as text."""
-    for row, value in enumerate(series.tolist() if series.dtype.kind not in "biuf" else (), start=1):
-        if isinstance(value, str) and is_number(value):
-            more = "convert the column, for example by pandas.to_numeric"
-            raise BadInput(f"column {name!r}, row {row}: the number {value!r} is stored as text; {more}")
+    cells = [] if series.dtype.kind in "biuf" else series.tolist()
+    texts = [cell if isinstance(cell, str) else "" for cell in cells]
+    rows = np.flatnonzero(~np.isnan(parse_texts(texts))) if any(texts) else np.empty(0, dtype=np.int64)
+    if rows.size:
+        more = "convert the column, for example by pandas.to_numeric"
+        raise BadInput(f"column {name!r}, row {rows[0] + 1}: the number {texts[rows[0]]!r} is stored as text; {more}")
 
 
 def frame_numbers(frame: Any) -> FloatArray:
@@ -168,21 +169,19 @@ def frame_numbers(frame: Any) -> FloatArray:
 
 def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
     """Return a column of a frame as numbers; `BadInput` names the first cell that is not a number."""
-    if series.dtype.kind in "biuf":
-        missing = series.isna().to_numpy()
-        if missing.any():
-            raise BadInput(
-                f"column {name!r} is empty in row {int(np.argmax(missing)) + 1}: fill the cell, or drop the row"
-            )
-        return series.to_numpy(dtype=np.float64).copy()
-    _check_texts(series, name)
-    for row, value in enumerate(series.tolist(), start=1):
-        if not isinstance(value, numbers.Real | Decimal | np.bool_):
-            is_missing = series.isna().iloc[row - 1]
-            fault = "is empty" if is_missing else f"holds text {str(value)[:30]!r}"
-            advice = "fill the cell, or drop the row" if is_missing else "encode it as numbers, or drop the column"
-            raise BadInput(f"column {name!r} {fault} in row {row}: {advice}")
-    return np.array([float(value) for value in series.tolist()])
+    if series.dtype.kind not in "biuf":
+        _check_texts(series, name)
+        column = RawColumn.from_cells(name, series.tolist(), STRICT)
+    else:
+        column = RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), STRICT)
+    if column.texts:
+        row, text = next(iter(column.texts.items()))
+        fault = f"holds text {text[:30]!r} in row {row + 1}: encode it as numbers, or drop the column"
+        raise BadInput(f"column {name!r} {fault}")
+    if column.empty.any():
+        row = int(np.argmax(column.empty))
+        raise BadInput(f"column {name!r} is empty in row {row + 1}: fill the cell, or drop the row")
+    return column.numbers
 
 
 def _series_ids(series: pd.Series[Any]) -> NDArray[Any]:

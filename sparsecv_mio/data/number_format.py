@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -93,6 +94,8 @@ def parse_texts(texts: Any, number_format: NumberFormat = POINT) -> FloatArray:
         texts = compute.if_else(compute.match_substring_regex(texts, grouped), plain, texts)
     if decimal != ".":
         texts = compute.replace_substring(compute.replace_substring(texts, ".", "?"), decimal, ".")
+    with suppress(pa.ArrowInvalid):  # a text is not a number
+        return to_numpy(compute.cast(texts, pa.float64()))
     are_numbers = compute.match_substring_regex(texts, NUMBER)
     return to_numpy(compute.cast(compute.if_else(are_numbers, texts, make_text_array(["nan"])[0]), pa.float64()))
 
