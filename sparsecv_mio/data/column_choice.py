@@ -78,7 +78,8 @@ class Wanted:
             places = kept - {goal, *(aux if self.needed else ())}
         else:
             known = {*names}
-            _check_there([word for word in map(str.strip, features) if word not in known and not word.isdigit()], names)
+            words = [name for name in features if name not in known and not name.strip().isdigit()]
+            _check_there([word for word in words if word.strip() not in known], names)
             places = {_column(names, name, "feature") for name in features}
             _check_use(names, places, {goal}, "is the target and cannot be a feature")
             clash = "gives folds, weights, exposures or ids and cannot be a feature"

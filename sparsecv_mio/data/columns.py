@@ -28,7 +28,7 @@ MISSING_CODES = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."}
 
 _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _OTHER_NUMBER = r"\d+(?:,\d+)+(?:\.\d+)?|\d{1,3}(?:_\d{3})+(?:\.\d*)?|\d\d?(?::\d\d){1,2}(?:[.,]\d+)?(?: ?[aApP][mM])?"
-_SIGNS = r"[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd%()\u2212\s-]"
+_SIGNS = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd%()\u2212\s-]|USD|EUR|GBP|CHF|JPY)"
 BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
 LIKE_NUMBER = re.compile(rf"(?:[<>\u2264\u2265~=+\u2013]|{_SIGNS})*(?:{_NUMBER}|{_OTHER_NUMBER}){_SIGNS}*")
 DATE = re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?")
@@ -247,7 +247,9 @@ class RawColumn:
         return replace(self, numbers=self.numbers[rows], empty=self.empty[rows], texts=texts)
 
 
-def read_texts(names: Sequence[str], texts: Any, how: Reading, start: int = 0) -> list[RawColumn]:
+def read_texts(
+    names: Sequence[str], texts: Any, how: Reading, start: int = 0, *, is_settled: bool = False
+) -> list[RawColumn]:  # fmt: skip
     """Return the columns of texts.
 
     Parameters
@@ -260,11 +262,14 @@ def read_texts(names: Sequence[str], texts: Any, how: Reading, start: int = 0) -
         Number format and missing-value codes.
     start : int
         Number of rows before these.
+    is_settled : bool
+        True if other texts show that the point is the decimal mark, so that no evidence is needed.
     """
     from pyarrow import compute
 
     texts = make_text_array(texts) if isinstance(texts, Sequence) else texts
-    texts = compute.utf8_trim_whitespace(compute.fill_null(texts, make_text_array([""])[0]))
+    texts = compute.fill_null(texts, make_text_array([""])[0]) if texts.null_count else texts
+    texts = compute.utf8_trim_whitespace(texts)
     shape = len(names), len(texts) // max(1, len(names))
     usual, numbers = MISSING_CODES if how.keep_default_na else frozenset(), parse_texts(texts, how.number_format)
     are_numbers = ~np.isnan(numbers.reshape(shape))
@@ -279,7 +284,7 @@ def read_texts(names: Sequence[str], texts: Any, how: Reading, start: int = 0) -
         are_usual, are_words = find({"", *usual}), find(how.missing_words) & ~are_numbers
     numbers, empty = numbers.reshape(shape), are_usual | are_words
     evidence = [Evidence()] * len(names)
-    if how.thousands is None:
+    if how.thousands is None and not is_settled:
         evidence = collect_evidence(texts, are_numbers, how.decimal, start)
 
     def take(mask: BoolArray, j: int) -> dict[int, str]:
@@ -342,6 +347,11 @@ class ColumnBlocks:
         self.X, self.goal, self.n_rows = np.empty((n_rows, len(features))), goal, 0
         numbers = dict(zip(features, self.X.T, strict=True)) | ({goal: np.empty(n_rows)} if goal else {})
         self.columns = [RawColumn(name, cells, np.zeros(1, dtype=bool)) for name, cells in numbers.items()]
+
+    @property
+    def has_settled_column(self) -> bool:
+        """True if a number shows that the decimal mark is one."""
+        return any(column.evidence.is_settled for column in self.columns)
 
     def add(self, block: Sequence[RawColumn]) -> None:
         """Append the rows of a block, whose texts are numbered by the rows of the table."""

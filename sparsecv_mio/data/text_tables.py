@@ -345,7 +345,9 @@ def _read_columns(table: TextTable, chosen: Selection, header_lines: int) -> Raw
         for batch in stream:
             for name in aux_names:
                 aux[name].append(ids(pa.chunked_array([batch[name]])))
-            blocks.add(read_texts(names, pa.concat_arrays([batch[name] for name in names]), how, blocks.n_rows))
+            texts = pa.concat_arrays([batch[name] for name in names])
+            is_settled = how.decimal == "." and blocks.has_settled_column
+            blocks.add(read_texts(names, texts, how, blocks.n_rows, is_settled=is_settled))
     if not blocks.n_rows:
         raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
     joined = {name: np.concatenate(parts) for name, parts in aux.items()}
