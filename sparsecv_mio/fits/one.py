@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, proof_allowance
+from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, load_models, proof_allowance
 from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
@@ -500,9 +500,11 @@ def export_model(
         check_whole("piecewise", piecewise, least=2, most=MAX_COUNT)
         require_finite(task.lo, task.hi, "a linear model")
     try:
-        from sparsecv_mio.formulation import models
-    except ImportError as error:
-        raise BackendUnavailable(f"export needs the package pyomo; run `pip install pyomo` ({error})") from error
+        load_models()
+    except BackendUnavailable as error:
+        raise BackendUnavailable(f"export: {error}") from error
+    from sparsecv_mio.formulation import models
+
     with replacing(path, "model") as temporary:
         if suffix in BY_PYOMO:
             logging.getLogger("pyomo").setLevel(logging.ERROR)

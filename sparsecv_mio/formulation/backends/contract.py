@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,6 +35,8 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from sparsecv_mio.problem.glm import GlmProblem
 
 
@@ -47,6 +52,7 @@ KEPT = re.compile(  # names of solver options that are set here, or that may mak
     re.IGNORECASE,
 )
 
+MISSING_MODULE = re.compile(r"(?:No module named '|import of )([\w.]+)(?:'| halted)")
 COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # stops after which a longer run would not improve the answer
 
 OptionValue = int | float | bool | str
@@ -534,9 +540,43 @@ EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"
 ON_SUPPORTS = EVERY_KIND - {"sign", "box"}  # side constraints on supports, not on coefficients
 
 
+_IMPORTING = threading.RLock()  # two threads that import Pyomo at once may get modules that are not complete
+
+
+def load_models() -> ModuleType:
+    """Import the Pyomo models, in one thread at a time, and return the module.
+
+    Raises
+    ------
+    BackendUnavailable
+        If Pyomo, or a package that it needs, cannot be imported; the message names the missing package.
+    """
+    try:
+        with _IMPORTING:
+            return import_module("sparsecv_mio.formulation.models")
+    except Exception as error:  # a damaged installation may raise any exception
+        missing = MISSING_MODULE.findall(str(error))
+        if missing:
+            package = missing[-1].partition(".")[0]
+            need = package if package == "pyomo" else f"{package}, which pyomo needs,"
+            words = f"{need} is not installed; run `pip install {package}`"
+        else:
+            words = f"pyomo cannot be imported ({str(error).partition(chr(10))[0]})"
+        raise BackendUnavailable(words) from error
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # a module without a spec, or an import that is blocked
+        return sys.modules.get(package) is not None
+
+
 @cache
 def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
-    """Import a solver's package and return whether it can be used; a damaged installation raises no error.
+    """Import the models and a solver's package and return whether it can be used; a damaged one raises no error.
+
+    The models come first, because Pyomo needs more packages once gurobipy is imported.
 
     Parameters
     ----------
@@ -550,10 +590,16 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
     Availability
         Whether the package can be used.
     """
-    try:
-        module = import_module(package)
-    except ImportError:
+    if not _is_installed(package):
         return Availability(False, f"{package} is not installed", hint=f"pip install {package} pyomo")
+    try:
+        load_models()
+        with _IMPORTING:
+            module = import_module(package)
+    except BackendUnavailable as error:
+        return Availability(False, str(error))
+    except ImportError as error:
+        return Availability(False, f"{package} cannot be imported ({error})", hint=f"pip install {package} pyomo")
     try:
         return describe(module)
     except Exception as error:
