@@ -97,18 +97,6 @@ def test_trees_that_split_as_often_as_they_can_hold_the_truth(
     assert nodes >= problem.p
 
 
-def test_columns_that_are_forced_in_are_in_every_support() -> None:
-    for seed in range(2000, 2008):
-        problem = drawn(seed, FEW)
-        forced = np.array([problem.p - 1])
-        truth = {S: exact for S, exact in enumerated(problem).items() if problem.p - 1 in S}
-        result = GlmSubsets(problem, forced).solve(range(1, problem.p + 1), effort=200)
-        for size, best in result.by_size.items():
-            assert problem.p - 1 in best.support
-            exact = truth[best_of_size(truth, size)]
-            assert best.lower <= exact.value <= best.upper + exact.off, (seed, size)
-
-
 def test_nearly_all_sizes_of_plain_problems_are_proved() -> None:
     counts = [judged(8 * seed, FEW) for seed in range(5)]
     assert sum(proved for _, proved in counts) == sum(asked for asked, _ in counts)

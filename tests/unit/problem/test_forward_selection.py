@@ -45,15 +45,3 @@ def test_it_picks_what_a_fold_alone_would_pick(seed: int, intercept: str) -> Non
 
 def test_one_column_is_picked_even_where_the_time_is_over() -> None:
     assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
-
-
-def test_an_order_goes_on_where_the_selection_ended() -> None:
-    data = random_data(1, p=7)
-    every = ForwardSelection(WeightedRows(data), [-1], *WeightedRows(data).squares_and_slopes([-1]), 0.05, 7)
-    every.pick_columns(lambda: False)
-    for late in (True, False):
-        forward = selected(data, late)
-        for picked, order in zip(forward.picked, forward.order(), strict=True):
-            assert sorted(order.tolist()) == list(range(7)) and order[: len(picked)].tolist() == picked
-    assert every.order()[0].tolist() == every.picked[0]
-    assert every.picked[0][0] in (0, 7 // 3, 2 * 7 // 3)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.leave_out import BestByFold, ListedSupports
-from sparsecv_mio.search.problems import left_out_folds as module
 from sparsecv_mio.search.problems.left_out_folds import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
@@ -15,7 +13,6 @@ from sparsecv_mio.search.problems.left_out_folds import (
     held_out_ceiling,
     is_well_known,
     largest_decrease,
-    listed_supports,
     objective_threshold,
 )
 from sparsecv_mio.units import ACCURATE_RTOL
@@ -96,42 +93,6 @@ def test_leverages_beyond_which_nothing_is_said() -> None:
     assert np.isinf(largest_decrease(0.0 * one, np.array([1.0, 1.5]))).all()
     assert np.isinf(objective_threshold(one, one, np.array([WIDEST_LEVERAGE, 1.0]))).all()
     assert np.isinf(held_out_ceiling(one, 0.0, one, np.array([LARGEST_LEVERAGE, 1.0]))).all()
-
-
-def listing_of(case: Enumerated) -> tuple[list[tuple[int, ...]], ListedSupports]:
-    every = [s for size in case.taus.tolist() for s in case.of_size(size)]
-    arrays = [np.array(s) for s in every]
-    return every, listed_supports(case.all_rows.problem(0), arrays, [len(s) - 1 for s in every])
-
-
-def check(case: Enumerated, scores: BestByFold, folds: range, every: list[tuple[int, ...]]) -> None:
-    for t, size in enumerate(case.taus.tolist()):
-        for place, fold in enumerate(folds):
-            values = sorted(case.inside[s][fold] for s in case.of_size(size))
-            best = case.best(size)[fold]
-            assert every[scores.which[t, place]] == best
-            np.testing.assert_allclose([scores.value[t, place], scores.second[t, place]], values[:2], rtol=1e-9)
-            assert abs(scores.held_out[t, place] - case.error[best][fold]) <= scores.error[t, place] + 1e-14
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("spec", ["loo", "blocks:3"])
-def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CACHED_ROWS", 7)
-    case = Enumerated(2, spec=spec, threads=threads)
-    every, listing = listing_of(case)
-    leave_out = case.left_out
-    assert not leave_out.one_chunk
-    pieces = list(leave_out.chunks())
-    assert [lo for lo, _ in pieces][1:] == [hi for _, hi in pieces][:-1] and pieces[-1][1] == case.folds.k
-    seen = []
-
-    def score(lo: int, hi: int) -> None:
-        check(case, leave_out.score(listing, leave_out.rows(lo, hi)), range(lo, hi), every)
-        seen.append((lo, hi))
-
-    assert len(list(leave_out.map_chunks(score))) == len(pieces)
-    assert sorted(seen) == pieces
 
 
 def test_a_support_whose_error_is_not_known_is_not_shown() -> None:

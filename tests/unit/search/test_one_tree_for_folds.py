@@ -8,7 +8,6 @@ from engines import ENGINES
 
 from sparsecv_mio.search.problems.one_tree_for_folds import (
     EVERY_FOLD,
-    fold_thresholds,
     grow_alive_folds,
     is_usable,
     list_below_thresholds,
@@ -18,19 +17,6 @@ from sparsecv_mio.search.steps import NodeCount
 from sparsecv_mio.trees.subsets import is_never_expired
 
 from .enumerated import VARIANTS, Enumerated
-
-
-def test_a_share_of_the_folds() -> None:
-    """Folds whose threshold is above what the share covers stay open."""
-    case = Enumerated(n=60)
-    root = case.full_fit([0, 1, 2])
-    limit = fold_thresholds(root)
-    found = case.check(list_below_thresholds(root, case.wanted([0, 1, 2]), 100_000, (0.5,)))
-    for t in range(3):
-        finite = np.sort(limit[t][np.isfinite(limit[t])])
-        cover = finite[30 - (60 - len(finite)) - 1]
-        assert not found.is_solved[t, limit[t] > cover].any()
-    assert 0 < found.is_solved.sum() <= 90
 
 
 def test_a_budget_that_does_not_suffice() -> None:

@@ -11,7 +11,6 @@ from drawn_search import drawn_run
 from runs import to_end
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state import pairs
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds, proved_ends, proved_part, simplest, statuses
@@ -125,18 +124,6 @@ def test_the_gap_excludes_pairs_that_are_hardly_better() -> None:
     assert statuses(lower, upper, decided, 0.0, True).tolist() == [["decided", "excluded", "excluded"]]
     alone = statuses(lower, upper, np.zeros((1, 3), dtype=bool), 0.1, True)
     assert alone.tolist() == [["open", "excluded", "excluded"]]  # nobody excludes the best
-
-
-def test_the_simplest_pair_within_one_standard_error() -> None:
-    run = to_end(drawn_run())
-    now, asked = run.state.bounds(), run.context
-    sizes, unit, cells = asked.folds.sizes, asked.data.y_unit**2, run.state.cells
-    rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored_weights, unit)
-    error = standard_error(cells.nominal[now.best] * unit, sizes)
-    h = now.nominal * unit / sizes.sum()
-    within = [(t, -g) for g, t in np.argwhere(h <= h[now.best] + error).tolist()]
-    tau, gamma = min(within)
-    assert rule.pair == (-gamma, tau) and rule.standard_error == error and not rule.missing.any()
 
 
 def test_a_pair_without_a_model_of_every_fold_is_not_taken_and_the_pair_taken_is_decided() -> None:
