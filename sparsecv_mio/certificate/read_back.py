@@ -226,9 +226,9 @@ def _check_named_file(field: str, text: str) -> None:
 FROM_PYTHON = ("labels", "splitter:")  # specs of folds that no text describes
 
 
-def came_from_python(info: FoldInfo) -> bool:
-    """Return True if the folds of a record came from labels, pairs or a splitter, so that no text describes them."""
-    return info.spec.startswith(FROM_PYTHON)
+def came_from_python(folds: FoldInfo | FoldPlan) -> bool:
+    """Return True if folds came from labels, pairs or a splitter, so that no text describes them."""
+    return folds.spec.startswith(FROM_PYTHON)
 
 
 def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None) -> FoldPlan:
@@ -252,7 +252,7 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
     if folds is not None:
         plan = make_folds(folds, dataset, info.seed or 0)
         lacks_mark = dataset.weights is not None and info.spec == plan.spec + WEIGHTED
-        return replace(plan, spec=info.spec) if lacks_mark else plan
+        return replace(plan, spec=info.spec) if lacks_mark else _name_as_in_record(plan, info)
     if came_from_python(info):
         raise BadInput(
             f"folds: those of this record ({info.spec!r}) were made in Python, and the record does not describe them; "
@@ -260,6 +260,12 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
         )
     _check_named_file("folds.spec", info.spec)
     return make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
+
+
+def _name_as_in_record(plan: FoldPlan, info: FoldInfo) -> FoldPlan:
+    """Return a plan with the spec of the record if it has the same folds, which pairs and a splitter may both give."""
+    same = came_from_python(info) and came_from_python(plan) and plan.digest == info.digest
+    return replace(plan, spec=info.spec) if same else plan
 
 
 def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
@@ -310,4 +316,6 @@ def apply_weights_and_folds(
         return folds_again(replace(info, spec=spec), rows, folds)
 
     repeats = data.total_weight is None
-    return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)
+    row_weights = weights_of(dataset, column)
+    rows, plan = weighted(dataset, row_weights, deal, name=column, by_row=by_row, repeat=repeats)
+    return rows, _name_as_in_record(plan, info)

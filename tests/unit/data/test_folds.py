@@ -424,6 +424,10 @@ def test_folds_of_a_record_made_in_python_are_given_again() -> None:
             sc.verify(record, frame)
         with pytest.raises(BadInput, match="were made in Python"):
             record.predict_interval(frame, 0.5, data=frame)
+    record = sc.solve(frame, "y", folds=KFold(3), weights="w", gammas=0.1, taus=1)
+    assert sc.verify(record, frame, folds=list(KFold(3).split(frame))).ok
+    plain = sc.solve(frame.drop(columns="w"), "y", folds=KFold(3), gammas=0.1, taus=1)
+    assert sc.verify(plain, frame, folds=np.repeat(np.arange(3), 4)).ok
     for given in (KFold(3), labels, PredefinedSplit(labels)):
         record = sc.solve(frame, "y", folds=given, weights="w", gammas=0.1, taus=1)
         assert sc.verify(record, frame, folds=given).ok
