@@ -140,8 +140,6 @@ class Inspection:
         Columns that may be the exposures of counts.
     loss : Loss
         Loss of the proposed search.
-    factors : tuple of tuple of str
-        Groups of neighbouring 0/1 columns that add up to 1 in every row.
     levels_alone : int
         Number of features if each level of a text column counts as one; 0 if `p` counts them so.
     """
@@ -163,7 +161,6 @@ class Inspection:
     counts: bool = False
     exposures: tuple[str, ...] = ()
     loss: Loss = DEFAULT_LOSS
-    factors: tuple[tuple[str, ...], ...] = ()
     levels_alone: int = 0
 
 
@@ -409,7 +406,6 @@ def inspect_table(
         unsaid,
         two_classes=loss.target.has_classes,
         loss=loss,
-        factors=_factors(features),
     )
     folds = None if grouped is None else shlex.split(grouped.option)[1]
     return inspection, Proposal(replace(how, na=na, encode=encode), gone, named, folds)
@@ -420,23 +416,6 @@ def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
     if how.na is not Missing.ERROR:
         return how.na
     return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
-
-
-def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
-    """Return the groups of neighbouring 0/1 columns that add up to 1 in every row: the levels of a factor."""
-    factors, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
-    for feature in features:
-        if feature.texts or feature.empty.any() or set(np.unique(feature.numbers).tolist()) != {0.0, 1.0}:
-            run = []
-            continue
-        total = total + feature.numbers if run else feature.numbers
-        run = [*run, feature.name]
-        if total.max() > 1.0:  # it overlaps an earlier column; a new group may begin with it
-            run, total = [feature.name], feature.numbers
-        elif len(run) > 1 and total.min() == 1.0:
-            factors.append(tuple(run))
-            run = []
-    return tuple(factors)
 
 
 def _suitable_loss(goal: RawColumn | None) -> Loss:

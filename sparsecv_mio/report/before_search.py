@@ -81,12 +81,6 @@ def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
 
 def _findings(found: Inspection) -> list[str]:
     lines = _describe_missing_rows(found) + _describe_unread_columns(found)
-    for names in found.factors:
-        levels = abbreviate_list([quoted_name(name) for name in names])
-        lines.append(
-            f"{levels} add up to 1 in every row, so they are levels of one factor; drop one of them as the reference "
-            "level"
-        )
     if found.duplicates:
         rows = "row repeats" if found.duplicates == 1 else "rows repeat"
         lines.append(

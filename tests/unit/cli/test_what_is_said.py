@@ -168,17 +168,6 @@ def test_inspect_takes_a_loss_and_proposes_it(tmp_path: Path, capsys: pytest.Cap
     assert "logistic loss needs exactly two classes" in said["logistic", "claims"]
 
 
-def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place, kind = tmp_path / "t.csv", np.arange(N) % 3
-    levels = {f"k{level}": (kind == level).astype(int) for level in range(3)}
-    frame = pd.DataFrame({"other": (np.arange(N) % 7 == 0).astype(int), **levels, "same": 0, "y": SIZE})
-    frame.to_csv(place, index=False)
-    assert run(["inspect", str(place), "-t", "y"]) == 0
-    text = capsys.readouterr().out
-    assert "\nk0, k1, k2 add up to 1 in every row, so they are levels of one factor" in text
-    assert next(line for line in text.splitlines() if line.startswith(" same")).split()[1:3] == ["whole", "number"]
-
-
 def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", table, "-t", "y", "--resume", "--json", "x.json"]) == 2
     assert "--resume: the value is missing, because the option --json follows" in capsys.readouterr().err
