@@ -105,7 +105,8 @@ def test_no_two_classes(y: list[float], words: str) -> None:
 def test_columns_out_of_all_proportion_are_named(unit: float) -> None:
     X = np.column_stack([np.arange(4.0), unit * np.arange(4.0)])
     with pytest.raises(
-        BadInput, match="column 'x1' varies by 3e[+-]200, too much or too little for logistic loss; change its unit"
+        BadInput,
+        match="column 'x1' varies by 3e[+-]200, which is too much or too little for logistic loss; change its unit",
     ):
         as_two_classes(Dataset.from_arrays(X, [0.0, 1.0, 1.0, 0.0]))
 
