@@ -197,6 +197,10 @@ def suggest_conversion(X: Any) -> Iterator[None]:
     """Name, in errors about cells of X that are not numbers, the scikit-learn step that converts them."""
     try:
         yield
+    except TypeError:
+        if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+            check_columns(X, may_be_empty=True)
+        raise
     except ValueError as error:
         text = str(error).splitlines()[0].rstrip(".")
         cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)

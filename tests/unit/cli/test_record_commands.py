@@ -372,11 +372,11 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     for options, said in (
         (
             ["--interval", "0.9"],
-            "--interval: also give --train DATA, the data from which the record was made; intervals need the fold",
+            "--interval: also give --train DATA, the data from which the record was made; prediction intervals",
         ),
         (
             ["--train", str(PROSTATE_FILE)],
-            "--train: also give --interval LEVEL, such as 0.9; intervals need the fold models",
+            "--train: also give --interval LEVEL, such as 0.9; prediction intervals need the fold models",
         ),
         (["--interval", "1", "--train", str(PROSTATE_FILE)], "--interval: 1.0 is out of range"),
         (["--interval", "0.999", "--train", str(PROSTATE_FILE)], "--interval: a level of 0.999 needs 999 rows"),

@@ -240,6 +240,8 @@ def test_values_of_frames_that_are_no_numbers_have_advice_for_estimators(model: 
     ):
         with pytest.raises(BadInput, match=f"^column 'c' holds {said}"):
             model.fit(frame.assign(c=[value] * len(frame)), Y_LINEAR)
+    with pytest.raises(BadInput, match="^column 'c' holds the date 2024-05-06 in row 1"):
+        model.fit(frame, Y_LINEAR).predict(frame.assign(c=pd.Timestamp(day)))
 
 
 def test_sizes_above_the_number_of_columns_state_it() -> None:
