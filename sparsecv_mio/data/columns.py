@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -181,12 +182,12 @@ class RawColumn:
                 return replace(self, numbers=numbers, texts={})
         return self
 
-    @property
+    @cached_property
     def unreadable(self) -> str:
         """The first text that is a date or a number with signs; empty if there is none."""
         return next((text for text in dict.fromkeys(self.texts.values()) if self._is_unreadable(text)), "")
 
-    @property
+    @cached_property
     def has_text_values(self) -> bool:
         """True if at least half of the cells that are not missing hold text values."""
         counts = Counter(self.texts.values())

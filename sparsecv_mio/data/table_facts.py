@@ -470,9 +470,8 @@ def _kind_of_column(
     alone = RawTable([] if is_target else [column], column if is_target else None, {})
     faults = find_faults(alone, how, lambda _: False, lambda _: True, False)
     if faults:
-        cells = "cells are" if faults[0].count > 1 else "cell is"
         words = faults[0].describe().removeprefix(f"{column.name!r} ")
-        return UNREADABLE, [f"{faults[0].count:,} {cells} no number: {words}; {faults[0].advise()}"], True
+        return UNREADABLE, [f"{words}; {faults[0].advise()}"], True
     is_whole = bool(np.all(numbers == np.rint(numbers)))
     kind = "0 or 1" if is_whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if is_whole else "number"
     return kind, [], False

@@ -118,7 +118,7 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     found = inspect_file(path, "y", Reading(), None)
     assert found.doubts == {"b": "'1,5' in row 1: give decimal=\",\" (1.5)"}
     found = inspect_file(path, "y", Reading.from_keywords(decimal=","), None)
-    assert notes(found)["a"][0].startswith("1 cell is no number: holds text '4x' in row 3; text in 1 of 3")
+    assert notes(found)["a"][0].startswith("holds text '4x' in row 3; text in 1 of 3")
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
     path.write_text("year,day,y\n1001,2024-01-05,1\n1002,2024-01-06,2\n1003,2024-02-05,2\n1004,2024-03-05,2\n")
     found = inspect_file(path, "y", Reading(), None)
