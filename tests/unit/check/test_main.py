@@ -207,7 +207,7 @@ def test_the_reader_is_told_of_which_problem_all_is_proved(tmp_path: Path) -> No
     assert words[1] == "grid: gamma 0.03, 0.3; tau 1, 2, 3, 4; columns by variance, intercept fold"
     assert words[2].startswith("folds: 3 of 3 to 4 rows, every row once")
     data, _ = searched(3, tmp_path / "q")
-    assert check(str(tmp_path / "q"), data.X, data.y).words[2].endswith("rows 0 to 1 times")
+    assert check(str(tmp_path / "q"), data.X, data.y).words[2].endswith("each row 0 to 1 times")
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
