@@ -84,7 +84,7 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') or name != name.strip() else name
 
 
-def share(value: float) -> str:
+def format_share(value: float) -> str:
     """Return a fraction, such as R^2, as text; it may be far below 0.
 
     Examples

@@ -243,7 +243,7 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
 
 
-def sweep_temporary(folder: Place) -> int:
+def remove_stale_folders(folder: Place) -> int:
     """Remove temporary folders that killed processes left at least an hour ago; return their number.
 
     Notes

@@ -18,8 +18,8 @@ SATELLITES = ("check", "oracles", "batch")
 
 
 @cache
-def installed_satellites() -> tuple[ModuleType, ...]:
-    """Return the satellites whose folders exist."""
+def installed_optional_packages() -> tuple[ModuleType, ...]:
+    """Return the optional packages of `SATELLITES` whose folders exist."""
     modules = []
     for name in (f"{__package__}.{satellite}" for satellite in SATELLITES):
         try:
@@ -34,7 +34,7 @@ def satellite_commands() -> dict[str, str]:
     """Return the commands of the satellites, each with its module."""
     return {
         command: f"{satellite.__name__}.{module}"
-        for satellite in installed_satellites()
+        for satellite in installed_optional_packages()
         for command, module in satellite.COMMANDS.items()
     }
 
@@ -47,7 +47,7 @@ def registered(name: str) -> Iterator[Any]:
     name : str
         Variable of the satellites; its value is `MODULE` or `MODULE:FUNCTION`, with a module of the folder.
     """
-    for satellite in installed_satellites():
+    for satellite in installed_optional_packages():
         if place := getattr(satellite, name, ""):
             module, _, function = place.partition(":")
             loaded = import_module(f"{satellite.__name__}.{module}")

@@ -22,7 +22,7 @@ from sparsecv_mio.formulation.backends.contract import (
     failed,
     gap_target,
 )
-from sparsecv_mio.formulation.models import CutMaster, Lowered, lower_model
+from sparsecv_mio.formulation.models import CutMaster, LoweredProblem, lower_model
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
 
@@ -92,7 +92,7 @@ def _limit(limits: Limits, left: float, nodes: int) -> Stop | None:
 
 
 def _solve(
-    arrays: Lowered, rows: list[LinearConstraint], options: dict[str, OptionValue], left: float, nodes: float
+    arrays: LoweredProblem, rows: list[LinearConstraint], options: dict[str, OptionValue], left: float, nodes: float
 ) -> OptimizeResult:
     how: dict[str, Any] = options | {"mip_rel_gap": 0.0}
     how |= {"time_limit": left} if math.isfinite(left) else {}

@@ -26,7 +26,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, sweep_temporary, write_text
+from sparsecv_mio.files import check_readable, remove_stale_folders, write_text
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Encode
@@ -133,7 +133,7 @@ class BatchFolder:
     def sweep(self) -> None:
         """Remove temporary files of batches that were killed while writing."""
         for folder in (self.path, self.path / "tasks"):
-            sweep_temporary(folder)
+            remove_stale_folders(folder)
 
     def read_outcomes(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
         """Return the outcomes of tasks, without tasks that have none yet."""

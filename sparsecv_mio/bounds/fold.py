@@ -117,7 +117,7 @@ class FoldBounds:
     rows : (N, m), (N,) arrays
         Held-out rows and their targets in the coordinates of `form`.
     lever : float
-        Length of `Eliminated.lever` of the held-out rows: the rounding error that comes from forced columns.
+        Length of `ReducedProblem.solution_l1_norms` of the held-out rows: the rounding error from forced columns.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class FoldBounds:
         self.problem, self.choice, self.lever = reduced.problem, reduced.choice, 0.0
         if len(self.choice.forced):
             about = subtract_means(V_test, r_test, root, reduced.means, problem.r_mean)[0]
-            self.lever = float(np.linalg.norm(reduced.lever(about)))
+            self.lever = float(np.linalg.norm(reduced.solution_l1_norms(about)))
         V_test, r_test = reduced.rows(V_test, r_test, root)
         problem = self.problem
         self.form: UnitDiagonal | None = unit_diagonal(problem, near)

@@ -38,7 +38,7 @@ from sparsecv_mio.bounds.normal_equations import (
     best_multipliers,
     multiplied_form,
 )
-from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
+from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpen_form
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
@@ -85,7 +85,7 @@ class RowsTogether:
     held_out: tuple[FloatArray, FloatArray, float]
     _weighted: dict[int, SparseProblem] = field(default_factory=dict)
 
-    def weighted_problem(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
+    def weighted_problem(self, gamma: float, weight: int) -> tuple[ReducedProblem, NormalForm]:
         """Return the problem at a gamma and a weight index, without its forced columns, and its normal form."""
         if weight not in self._weighted:
             t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
@@ -145,7 +145,7 @@ class _Begun(NamedTuple):
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
-class MoreWeight:
+class HeldOutWeightedBounds:
     """Lower bounds on `f + t h` for one fold, by weight, gamma and size, and the lower bounds on h that they imply.
 
     Parameters
@@ -194,10 +194,10 @@ class MoreWeight:
             errors[pairs] = np.maximum(errors[pairs], said)
         return np.asarray(errors)
 
-    def relax(
+    def bound_pairs(
         self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]
-    ) -> tuple[MoreWeight, FloatArray]:
-        """Bound the requested pairs (G, T) by relaxations at the best weights; return these bounds and those on h.
+    ) -> tuple[HeldOutWeightedBounds, FloatArray]:
+        """Bound the requested pairs (G, T) by relaxations at the best weights; return all bounds, and bounds on h.
 
         Weights are compared at some sizes of every other gamma; the pairs between them take the weight of the last
         comparison. A relaxation of a size also bounds smaller sizes, so only some of the large sizes are relaxed.
@@ -242,7 +242,7 @@ class MoreWeight:
     def branch_each(
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], tuple[float, float]], nodes: int, known: Known,
         expired: Callable[[], bool],
-    ) -> tuple[MoreWeight, FloatArray, list[int]]:  # fmt: skip
+    ) -> tuple[HeldOutWeightedBounds, FloatArray, list[int]]:  # fmt: skip
         """Grow a tree at each of some pairs; return these bounds, those on h, and the number of nodes of each tree.
 
         The largest size comes first, because its bound also holds for smaller sizes and may suffice for them.
@@ -380,10 +380,10 @@ class _GammaRelaxations:
     """Relaxations at one gamma of a fold; each starts from the solution of the previous size at the same weight."""
 
     def __init__(
-        self, bounds: MoreWeight, rows: RowsTogether, g: int, known: Known, expired: Callable[[], bool]
+        self, bounds: HeldOutWeightedBounds, rows: RowsTogether, g: int, known: Known, expired: Callable[[], bool]
     ) -> None:
         self.bounds, self.rows, self.g, self.known, self.expired = bounds, rows, g, known, expired
-        self._forms: dict[int, tuple[Eliminated, NormalForm]] = {}
+        self._forms: dict[int, tuple[ReducedProblem, NormalForm]] = {}
         self._points: dict[int, FloatArray] = {}
 
     def climb(self, at: int, place: int) -> int:

@@ -32,7 +32,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Node
-from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
+from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import with_diagonal
 from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
@@ -109,7 +109,7 @@ def with_multipliers(
 
 def multiplied_form(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], at: Multipliers, steps: int = 0
-) -> tuple[Eliminated, NormalForm] | None:
+) -> tuple[ReducedProblem, NormalForm] | None:
     """Return the problem of `with_multipliers` without its forced columns, and its normal form, or None.
 
     The result is None if the problem proves no bound.
@@ -265,7 +265,7 @@ class _Ascent:
         of_diagonal = (spent - barrier * np.diag(V)[others]) * at.diagonal
         return dual + barrier * room, np.concatenate([of_nu, of_diagonal])
 
-    def _solve_relaxation(self, inner: Eliminated, at: Multipliers) -> tuple[FloatArray, float, FloatArray]:
+    def _solve_relaxation(self, inner: ReducedProblem, at: Multipliers) -> tuple[FloatArray, float, FloatArray]:
         """Return the point of the relaxation, its dual value and the gradient of that in the diagonal."""
         scale, m = 1.0 / np.sqrt(at.diagonal), len(self.others)
         G = inner.problem.M * scale[:, None] * scale

@@ -17,7 +17,7 @@ import numpy as np
 from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
 from sparsecv_mio.bounds.cv_error import NO_HOOKS, BoundsHooks, BoundsTable
 from sparsecv_mio.bounds.fold import UNKNOWN, Origin
-from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import FEW_FOLDS
@@ -78,7 +78,7 @@ def bound_smooth_cv_errors(
             hooks.progress(fold + 1, folds.k)
     begin = time.perf_counter()
     for fold in range(folds.k if folds.k <= FEW_FOLDS else 0):
-        bounds = MoreWeight(np.array(table.gammas)[rising], np.array(taus))
+        bounds = HeldOutWeightedBounds(np.array(table.gammas)[rising], np.array(taus))
         bound_weighted_by_all_columns(data, folds, fold, bounds, hooks.expired)
         weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
     table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
@@ -90,7 +90,11 @@ def bound_smooth_cv_errors(
 
 
 def bound_weighted_by_all_columns(
-    data: StandardData, folds: FoldPlan, fold: int, bounds: MoreWeight, expired: Callable[[], bool] = is_never_expired
+    data: StandardData,
+    folds: FoldPlan,
+    fold: int,
+    bounds: HeldOutWeightedBounds,
+    expired: Callable[[], bool] = is_never_expired,
 ) -> None:
     """Bound the held-out-weighted objectives of a fold, at every weight, by fits of all columns.
 
@@ -105,7 +109,7 @@ def bound_weighted_by_all_columns(
         Folds.
     fold : int
         Index of the fold.
-    bounds : MoreWeight
+    bounds : HeldOutWeightedBounds
         Bounds of the fold, to which the new ones are written.
     expired : callable
         Function that returns True when time is over.

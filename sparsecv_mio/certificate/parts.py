@@ -193,8 +193,8 @@ class ReadingInfo:
         return {column: self.levels[column] for column in by_rank if column in self.levels}
 
     @property
-    def code_texts(self) -> dict[str, str]:
-        """Codes of each of these columns as text: `poor = 0, fair = 1, good = 2`."""
+    def rank_labels(self) -> dict[str, str]:
+        """Ranks of the levels of each ordinal text column, as text: `poor = 0, fair = 1, good = 2`."""
         return {
             column: ", ".join(f"{word} = {code}" for code, word in enumerate(words))
             for column, words in self.ranked_levels.items()
@@ -203,7 +203,7 @@ class ReadingInfo:
     @property
     def code_lines(self) -> list[str]:
         """One line for each of these columns."""
-        return [f"codes of {column}: {codes}" for column, codes in self.code_texts.items()]
+        return [f"codes of {column}: {codes}" for column, codes in self.rank_labels.items()]
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:

@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnSearch
 from sparsecv_mio.certificate.predicting import LinearModel
-from sparsecv_mio.digits import format_interval, format_number, several, share
+from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -598,12 +598,14 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         if self.classes is not None:
             return class_words(self.classes, mark)
         if not self.loss.is_quadratic:
-            explained = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
+            explained = "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
             null = "" if self.null_error is None else f", {self.null_name} {format_number(self.null_error)}"
             return f"share of the deviance explained {explained}{null}"
         root = f"{mark}{format_number(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{format_number(self.mae)}, "
-        return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
+        return f"RMSE {root}, {middle}R^2 " + (
+            "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `TableRow`."""

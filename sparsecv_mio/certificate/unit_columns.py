@@ -98,7 +98,7 @@ class UnitColumns:
             dataset.X, dataset.y, columns.tolist(), None if intercept == "none" else everyone,
             None if weights is None else root,
         )  # fmt: skip
-        Z, t = place.rows(dataset.X, dataset.y, everyone)
+        Z, t = place.standardise_rows(dataset.X, dataset.y, everyone)
         sizes = scales(dataset.X[:, columns], scale, weights)
         if dataset.scales is not None:
             sizes = dataset.scales.of_rows(None)[columns]

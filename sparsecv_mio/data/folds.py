@@ -222,7 +222,7 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     return _dealt_labels(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
 
 
-def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
+def holdout_labels(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     """Return labels of `holdout:F`: 0 for F n rows, rounded and at least one, and -1 for the others.
 
     Parameters
@@ -407,7 +407,7 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
         elif kind == "blocks":
             yield blocks(value, dataset.n, seed, repeat)
         elif kind == "holdout":
-            yield holdout(value, dataset.n, seed, repeat)
+            yield holdout_labels(value, dataset.n, seed, repeat)
         elif kind in KINDS and repeats > 1:
             raise BadInput(f"folds {kind!r} are always the same; repeat K, stratified:K, blocks:B or holdout:F instead")
         else:

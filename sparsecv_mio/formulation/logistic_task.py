@@ -81,7 +81,7 @@ class ScaledLosses(ScaledProblem):
         """Row weights divided by their mean, (n,)."""
         return np.asarray(self.classes.v / self.unit**2)
 
-    def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def losses_and_slopes(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log losses of margins, and their slopes."""
         return np.logaddexp(0.0, -r), -expit(-r)
 

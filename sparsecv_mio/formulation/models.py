@@ -183,7 +183,9 @@ class FactorModel(PerspectiveModel):
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         residual, count = task.scaled.factor @ u, len(self.u)
-        smooth = variable_values((self.free, u[count:]), (self.r, residual), (self.s, task.scaled.curve(residual)[0]))
+        smooth = variable_values(
+            (self.free, u[count:]), (self.r, residual), (self.s, task.scaled.losses_and_slopes(residual)[0])
+        )
         return super().point(task, u[:count], z) | smooth
 
 
@@ -194,7 +196,7 @@ class LossModel(FactorModel):
         self.pyomo.losses = pyo.Constraint(pyo.Any)
         total = super()._quadratic(task)
         assert isinstance(task.scaled, ScaledLosses)
-        most = task.scaled.curve(task.scaled.low)[0]
+        most = task.scaled.losses_and_slopes(task.scaled.low)[0]
         for r, s, low, high, top in zip(self.r, self.s, task.scaled.low, task.scaled.high, most, strict=True):
             r.setlb(float(low))
             r.setub(float(high) if np.isfinite(high) else None)
@@ -262,7 +264,7 @@ class PiecewiseModel(OuterApproximation):
         scaled, rows = task.scaled, self.pyomo.rows
         low, high = self._ranges(task)
         at = np.linspace(low, high, self.tangents)
-        value, slope = scaled.curve(at)
+        value, slope = scaled.losses_and_slopes(at)
         for i, (r, s) in enumerate(zip(self.r, self.s, strict=True)):
             r.setlb(float(low[i]))
             r.setub(float(high[i]))
@@ -313,7 +315,7 @@ class QuadraticRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered:
+class LoweredProblem:
     """The problem `min constant + cost'x + quadratic terms` over linear and quadratic rows.
 
     Attributes
@@ -372,7 +374,7 @@ class Lowered:
         return x
 
 
-def lower_model(model: SparseModel) -> Lowered:
+def lower_model(model: SparseModel) -> LoweredProblem:
     """Return a model as arrays; O(terms).
 
     Raises
@@ -390,7 +392,7 @@ def lower_model(model: SparseModel) -> Lowered:
     indices = np.array([k for row in linear for k in row.index], dtype=np.int64)
     data = np.array([value for row in linear for value in row.values], dtype=np.float64)
     bound = [(-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub) for v in variables]
-    return Lowered(
+    return LoweredProblem(
         position=position,
         binary=np.array([v.is_binary() for v in variables]),
         lower=np.array([b[0] for b in bound], dtype=np.float64),
@@ -459,7 +461,7 @@ class ModelColumns(NamedTuple):
     s: IntArray
 
     @classmethod
-    def from_model(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
+    def from_model(cls, model: FactorModel, arrays: LoweredProblem) -> ModelColumns:
         """Return the positions in a model."""
         groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
         return cls(*(arrays.columns(variables) for variables in groups))
@@ -494,7 +496,7 @@ class Tangents:
         """Yield the tangents that a point of all variables violates."""
         z = np.clip(x[self.at.z], 1e-9, 1.0)
         r, s, u, t = x[self.at.r], x[self.at.s], x[self.at.u][: self.task.q], x[self.at.t]
-        return self.make_tangents(r, self.task.scaled.curve(r)[0] - s, u / z, u**2 / z - t)
+        return self.make_tangents(r, self.task.scaled.losses_and_slopes(r)[0] - s, u / z, u**2 / z - t)
 
     def touching(self, r: FloatArray, u: FloatArray, z: FloatArray) -> Iterator[Cuts]:
         """Yield all tangents at a point."""
@@ -510,6 +512,6 @@ class Tangents:
         rows_j = np.flatnonzero(self.task.scaled.w * u_short > self.tolerance)
         ri, aj = r[rows_i], slope[rows_j]
         ones, at = np.ones_like, self.at
-        value, rise = self.task.scaled.curve(ri)
+        value, rise = self.task.scaled.losses_and_slopes(ri)
         yield Cuts(value - rise * ri, (at.s[rows_i], at.r[rows_i]), (ones(ri), -rise))
         yield Cuts(np.zeros_like(aj), (at.t[rows_j], at.u[rows_j], at.z[rows_j]), (ones(aj), -2.0 * aj, aj**2))

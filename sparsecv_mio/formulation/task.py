@@ -106,7 +106,7 @@ class ScaledProblem:
         """Weights (r,) of the terms of the smooth part, whose rows are in `factor`."""
         return np.ones(len(self.factor))
 
-    def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def losses_and_slopes(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the terms of the smooth part at `r = factor u`, and their slopes."""
         return r**2, 2.0 * r
 
@@ -377,7 +377,7 @@ class ModelTask:
         return self.scaled.q
 
     @property
-    def reach(self) -> float:
+    def widest_coefficient_range(self) -> float:
         """Width of the widest range of a scaled coefficient; 0 without columns, inf if one is not bounded."""
         return float(np.max(self.hi - self.lo, initial=0.0))
 

@@ -165,7 +165,7 @@ class Coordinates:
         plain = cls(tuple(columns), x_shift, y_shift, x_unit, y_unit, *zero)
         if about is None:
             return plain
-        Z, t = plain.rows(X, y, about)
+        Z, t = plain.standardise_rows(X, y, about)
         rests = (
             DoubleDouble.from_floats(_weighted_mean(Z, about, root)),
             DoubleDouble.from_floats(_weighted_mean(t, about, root)),
@@ -178,8 +178,8 @@ class Coordinates:
         x_center = np.asarray(self.x_shift + self.x_rest.high * self.x_unit)
         return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
 
-    def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return (Z, t) of some rows in floats, each with an error of one or two ulps relative to the spread.
+    def standardise_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return standardised rows (Z, t) in floats; a value has an error of one or two ulps relative to the spread.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ from sparsecv_mio.units import ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
-class Eliminated:
+class ReducedProblem:
     """A problem at one gamma from which the forced columns are eliminated.
 
     Attributes
@@ -107,7 +107,7 @@ class Eliminated:
         own = V[:, self.choice.forced]
         return np.asarray(np.einsum("ij,jk,ik->i", own, self.inverse, own))
 
-    def lever(self, V: FloatArray) -> FloatArray:
+    def solution_l1_norms(self, V: FloatArray) -> FloatArray:
         """Return `|M_FF^{-1} v_F|_1` of each row, in units in which `M_FF` has a unit diagonal.
 
         Multiplied by the rounding of the moments and the size of a candidate, it bounds the error of a residual
@@ -121,7 +121,7 @@ class Eliminated:
         return np.asarray(np.abs(V[:, self.choice.forced] @ self.inverse) @ self.length)
 
 
-def eliminate_forced_columns(problem: SparseProblem) -> Eliminated:
+def eliminate_forced_columns(problem: SparseProblem) -> ReducedProblem:
     """Return a problem without its forced columns; the problem itself if there are none. O(f q^2).
 
     Parameters
@@ -138,7 +138,7 @@ def eliminate_forced_columns(problem: SparseProblem) -> Eliminated:
     ([[1.875]], [0.75], 3.5)
     """
     if not len(problem.forced):
-        return Eliminated(problem, *_empty_elimination(problem.q))
+        return ReducedProblem(problem, *_empty_elimination(problem.q))
     if problem.weight[problem.forced].any():
         made = _eliminate_without_copies(problem)
     else:  # without a penalty the result is the same at every gamma
@@ -151,7 +151,7 @@ def eliminate_forced_columns(problem: SparseProblem) -> Eliminated:
 ELIMINATED = "eliminated"
 
 
-def _eliminate_without_copies(problem: SparseProblem) -> Eliminated:
+def _eliminate_without_copies(problem: SparseProblem) -> ReducedProblem:
     """Return `eliminated` without its treatment of duplicate columns, if there are forced columns."""
     forced, choice = problem.forced, problem.choice
     others = choice.others
@@ -176,7 +176,7 @@ def _eliminate_without_copies(problem: SparseProblem) -> Eliminated:
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
         kept={"spectrum": problem.spectrum()},
     )
-    return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse, 1.0 / scale)
+    return ReducedProblem(reduced, choice, problem.v_mean, centre, share, inverse, 1.0 / scale)
 
 
 @lru_cache(maxsize=64)

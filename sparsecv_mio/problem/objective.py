@@ -180,7 +180,7 @@ class RidgeFit:
         if isinstance(self.solution, DoubleDouble):
             wide, target = self.coordinates.doubled_rows(X, y, index)
             return (target - (wide * self.solution).sum(1)).high
-        Z, t = self.coordinates.rows(X, y, index)
+        Z, t = self.coordinates.standardise_rows(X, y, index)
         return np.asarray(t - Z @ self.solution)
 
 
@@ -232,13 +232,13 @@ def fit(
     lengths = scales(X[:, columns], scale, weights)
     root = np.sqrt(gamma / 2.0) * (lengths / place.x_unit)
     root = np.minimum(root, LARGEST_ROOT)
-    Z, t = place.rows(X, y, train)
+    Z, t = place.standardise_rows(X, y, train)
     if heft is not None:
         Z, t = Z * heft[train][:, None], t * heft[train]
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
     out = np.ones(len(everyone), dtype=bool)
     out[train] = False
-    away = place.rows(X, y, np.flatnonzero(out))
+    away = place.standardise_rows(X, y, np.flatnonzero(out))
     if len(columns) > len(train) and root.max() <= ALIKE_PENALTIES * root.min():
         of_few = _fit_of_few_rows(columns, (Z / root, t), root, place, (away[0] / root, away[1]))
         if of_few is not None:
@@ -385,7 +385,7 @@ def evaluate_objective(
     everyone, columns = np.arange(X.shape[0]), list(support)
     heft = None if weights is None else np.sqrt(weights)
     place = Coordinates.from_columns(X, y, columns, None if intercept == "none" else everyone, heft)
-    Z, t = place.rows(X, y, everyone)
+    Z, t = place.standardise_rows(X, y, everyone)
     residual = t - Z @ (beta * place.x_unit / place.y_unit)
     if heft is not None:
         residual = residual * heft

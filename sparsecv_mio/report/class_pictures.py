@@ -209,7 +209,7 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
     if len(at) == 2:
         ax.plot(*at, "o", color=figures.UPPER, markersize=6, label="probability above 0.5", zorder=4, linestyle="none")
     assert record.classes is not None
-    positive, negative = figures.short([record.classes.positive, record.classes.negative], 18)
+    positive, negative = figures.shorten_names([record.classes.positive, record.classes.negative], 18)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=f"false positive rate ({negative} predicted as {positive})",
            ylabel=f"true positive rate ({positive})")  # fmt: skip
     ax.set_aspect("equal")
@@ -235,7 +235,7 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
         ax.annotate(f"{count:,}", (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None
-    positive = figures.short([record.classes.positive], 18)[0]
+    positive = figures.shorten_names([record.classes.positive], 18)[0]
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean predicted probability of {positive}, by tenths",
            ylabel=f"observed share of {positive}")  # fmt: skip
     ax.set_yticks(np.linspace(0.0, 1.0, 6))

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.digits import CONTROLS
-from sparsecv_mio.report.figures import INK, missing_letters
+from sparsecv_mio.report.figures import INK, collect_missing_glyphs
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def draw_svg(picture: Picture) -> str:
     text, label = io.StringIO(), escape(picture.caption, quote=True)
     figure = Figure(figsize=picture.size, layout="constrained")
     picture.draw(figure.subplots())
-    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}), missing_letters():
+    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}), collect_missing_glyphs():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -72,7 +72,11 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     from matplotlib import rc_context
 
-    with replacing(path, "figure") as temporary, rc_context({"svg.fonttype": "none"}), missing_letters() as missing:
+    with (
+        replacing(path, "figure") as temporary,
+        rc_context({"svg.fonttype": "none"}),
+        collect_missing_glyphs() as missing,
+    ):
         figure.savefig(temporary, dpi=DPI)
     if missing and Path(path).suffix.lower() != ".svg":
         letters = "".join(dict.fromkeys(missing))
@@ -84,7 +88,7 @@ def save(figure: Figure, path: str | Path) -> None:
 
 
 @contextmanager
-def missing_letters() -> Iterator[list[str]]:
+def collect_missing_glyphs() -> Iterator[list[str]]:
     """Yield a list that collects characters missing in the font, instead of one matplotlib warning for each."""
     missing: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -181,7 +185,7 @@ def literal(text: str) -> str:
     return f"{' ' if text.startswith('_') else ''}{text}".replace("$", r"\$").translate(CONTROLS)
 
 
-def short(names: Sequence[str], most: int = 26) -> list[str]:
+def shorten_names(names: Sequence[str], most: int = 26) -> list[str]:
     """Return names shortened in the middle to a maximum length; names that would look the same are numbered.
 
     The names are also escaped by `literal`.

@@ -512,7 +512,7 @@ def _omission_note(names: Sequence[str], every: Sequence[str]) -> str:
 
 def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
     """Give each feature a row, from the top, with its shortened name."""
-    labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
+    labels = dict(zip(columns, figures.shorten_names(columns), strict=True)) if names else {}
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
     ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
     if not names:
@@ -639,7 +639,7 @@ def _headline(record: AnyRecord) -> str:
         answer = "\n".join(filter(None, record.answer_lines()))
     else:
         answer = repr(record).partition("(")[2][:-1]
-    return f"{figures.short([record.data.target])[0]}, {answer.replace(', inf]', ', ?]')}"
+    return f"{figures.shorten_names([record.data.target])[0]}, {answer.replace(', inf]', ', ?]')}"
 
 
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}

@@ -16,7 +16,14 @@ from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
 from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, several, share
+from sparsecv_mio.digits import (
+    format_interval,
+    format_number,
+    format_share,
+    format_with_zeros,
+    interval_digits,
+    several,
+)
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
@@ -294,7 +301,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     if record.mae is not None:
         facts.append(("MAE of held-out rows", mark_estimate(format_number(record.mae), record.estimate)))
     if record.r_squared is not None:
-        facts.append((record.loss.target.explained, mark_estimate(share(record.r_squared), record.estimate)))
+        facts.append((record.loss.target.explained, mark_estimate(format_share(record.r_squared), record.estimate)))
     if record.refined is not None:
         facts.append(("gamma refined at this tau", format_number(record.refined.gamma)))
     return tuple(facts)
@@ -657,7 +664,7 @@ def _measures(one: size_rows.SizeRow, root_too: bool, spread: float) -> list[str
         return [""] * count
     width = "" if row.standard_error is None else mark_estimate(format_number(row.standard_error, 3), row.estimate)
     root = format_number(math.sqrt(row.cv_error)) if scored else "?"
-    explained = mark_estimate(share(1.0 - row.cv_error / spread), row.estimate) if scored and spread else "?"
+    explained = mark_estimate(format_share(1.0 - row.cv_error / spread), row.estimate) if scored and spread else "?"
     return [width, *([mark_estimate(root, row.estimate)] if root_too else []), *([explained] if spread else [])]
 
 
@@ -671,7 +678,7 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
         facts.append(("class weight", f"{data.class_weight}: both classes have equal weight"))
     if data.reading is not None:
         facts.append(("read with", _describe_reading(data.reading)))
-        facts += [(f"codes of {column}", codes) for column, codes in data.reading.code_texts.items()]
+        facts += [(f"codes of {column}", codes) for column, codes in data.reading.rank_labels.items()]
     facts += [("scale of the penalty", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
 

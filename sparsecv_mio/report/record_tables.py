@@ -18,11 +18,11 @@ from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
     format_number,
+    format_share,
     format_with_zeros,
     interval_digits,
     quoted_name,
     several,
-    share,
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
@@ -310,10 +310,10 @@ def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
         right = f"accuracy {100.0 * found.accuracy:.1f}%{at}, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {format_number(found.log_loss)}, {right}"
     if isinstance(found, accuracy.CountQuality):
-        of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
+        of_null = "unknown" if math.isnan(found.explained) else format_share(found.explained)
         explained = f"share of the deviance explained {of_null}"
         return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
-    explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
+    explained = "unknown" if math.isnan(found.r_squared) else format_share(found.r_squared)
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 

@@ -127,8 +127,8 @@ class Deadline:
         if math.isfinite(self.at):
             self._kept = TimeKept(self.at - share * (self.at - self.began), wanted)
 
-    def take_all(self) -> None:
-        """Release the reserved time to the work that follows."""
+    def release_reserve(self) -> None:
+        """Release the reserved time for the work that follows."""
         self._kept = None
 
     def shorten_to_share(self, share: float) -> Deadline:

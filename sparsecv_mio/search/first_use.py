@@ -171,7 +171,7 @@ def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable
     return FirstUse(f"{command}_{kind.name}", kind.seconds, partial(answer_tiny_questions, kind, run))
 
 
-def compile_first(
+def compile_kernels_once(
     needs: FirstUse,
     stop: threading.Event | None,
     progress: Callable[[Progress], None] | None = None,
@@ -245,9 +245,9 @@ def start_clock(
     needs : FirstUse
         Kernels to compile.
     progress, check : callable, optional
-        Parameters of `compile_first`.
+        Parameters of `compile_kernels_once`.
     """
-    seconds = compile_first(needs, stop, progress, check)
+    seconds = compile_kernels_once(needs, stop, progress, check)
     return Deadline.from_options(options, stop, None if began is None else began + seconds)
 
 

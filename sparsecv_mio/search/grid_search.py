@@ -274,7 +274,7 @@ class GridSearch(Watched):
         goals = goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else []
         if self.context.request.one_se:  # which decides whose model is needed
             yield from self._search_goals(goals)
-        deadline.take_all()
+        deadline.release_reserve()
         if not deadline.is_over() and self.is_model_open():
             yield from self._search(FullDataModel(self.context), given_pairs)
             yield from self._search(choice, ORDERS[last])

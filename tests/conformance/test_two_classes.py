@@ -272,7 +272,7 @@ def test_a_linear_model_is_below_by_no_more_than_it_says() -> None:
             assert violation(arrays, x) <= 1e-7
             low, high = (np.array([end(r) for r in model.r]) for end in (lambda r: r.lb, lambda r: r.ub))
             at = np.linspace(low, high, 12)
-            value, slope = task.scaled.curve(at)
+            value, slope = task.scaled.losses_and_slopes(at)
             residual = task.scaled.factor @ u
-            lost = task.scaled.curve(residual)[0] - (value + slope * (residual - at)).max(axis=0)
+            lost = task.scaled.losses_and_slopes(residual)[0] - (value + slope * (residual - at)).max(axis=0)
             assert lost.min() >= -1e-12 and task.scaled.row_weights @ lost <= model.missed

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.models import Lowered
+from sparsecv_mio.formulation.models import LoweredProblem
 
 
-def objective(arrays: Lowered, x: NDArray[np.float64]) -> float:
+def objective(arrays: LoweredProblem, x: NDArray[np.float64]) -> float:
     """The objective at a point."""
     i, j, v = arrays.terms
     return float(arrays.constant + arrays.cost @ x + np.sum(v * x[i] * x[j]))
 
 
-def violation(arrays: Lowered, x: NDArray[np.float64]) -> float:
+def violation(arrays: LoweredProblem, x: NDArray[np.float64]) -> float:
     """The largest violation of a bound, a row or a cone at a point."""
     worst = [0.0, float(np.max(arrays.lower - x, initial=0.0)), float(np.max(x - arrays.upper, initial=0.0))]
     activity = arrays.rows @ x

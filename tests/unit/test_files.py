@@ -116,8 +116,8 @@ def test_what_a_killed_write_left_is_swept_once_it_is_old(tmp_path: Path) -> Non
     long_ago = time.time() - 2.0 * files.LEFT_BEHIND
     for folder in (old, other):
         os.utime(folder, (long_ago, long_ago))
-    assert files.sweep_temporary(tmp_path) == 1 and not old.exists() and young.exists() and other.exists()
-    assert files.sweep_temporary(tmp_path / "nowhere") == 0
+    assert files.remove_stale_folders(tmp_path) == 1 and not old.exists() and young.exists() and other.exists()
+    assert files.remove_stale_folders(tmp_path / "nowhere") == 0
 
 
 def test_lines_of_two_runs_never_mix(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from repository import INSTANCES, ROOT
 
 from sparsecv_mio.cli import COMMANDS, CORE_COMMANDS
-from sparsecv_mio.satellites import SATELLITES, installed_satellites, registered
+from sparsecv_mio.satellites import SATELLITES, installed_optional_packages, registered
 
 # An editable install finds folders that the copy lacks in the repository: the copy is run without this finder.
 SITE = """
@@ -23,7 +23,7 @@ PROSTATE = str(INSTANCES / "prostate.csv")
 ESTIMATORS = """
 import numpy as np
 import sparsecv_mio as sc
-from sparsecv_mio.satellites import installed_satellites
+from sparsecv_mio.satellites import installed_optional_packages
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 4))
 y = X[:, 0] + rng.normal(size=40)
@@ -32,7 +32,7 @@ for estimator, target in (
     (sc.BestSubsetLogistic(tau=1), y > 0.0), (sc.BestSubsetPoisson(tau=1), np.arange(40) % 3),
 ):
     assert estimator.fit(X, target).predict(X).shape == (40,)
-assert installed_satellites() == ()
+assert installed_optional_packages() == ()
 """
 
 
@@ -86,7 +86,9 @@ def test_a_proof_needs_its_checker(core: Path) -> None:
 
 
 def test_satellites_register_what_the_core_uses() -> None:
-    assert [module.__name__ for module in installed_satellites()] == [f"sparsecv_mio.{name}" for name in SATELLITES]
+    assert [module.__name__ for module in installed_optional_packages()] == [
+        f"sparsecv_mio.{name}" for name in SATELLITES
+    ]
     assert {"check", "batch", "glru"} <= COMMANDS.keys() - CORE_COMMANDS.keys()
     assert COMMANDS["plot"] == "sparsecv_mio.batch.table_commands" != f"sparsecv_mio.cli.{CORE_COMMANDS['plot']}"
     assert len([*registered("PROOF_CHECKER")]) == len([*registered("WARM_UP")]) == 1

@@ -161,7 +161,7 @@ class _Pass:
         dual = task.scaled.objective(answer.bound)
         if answer.certified:
             return dual, answer.raw_status
-        if task.reach > REACH and math.isfinite(dual):
+        if task.widest_coefficient_range > REACH and math.isfinite(dual):
             return (
                 -math.inf,
                 f"{answer.raw_status}; its lower bound is not used, because columns are too collinear for this gamma",

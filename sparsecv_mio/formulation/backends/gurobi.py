@@ -20,7 +20,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sparsecv_mio.formulation.models import Cuts, Lowered, SparseModel, Tangents
+    from sparsecv_mio.formulation.models import Cuts, LoweredProblem, SparseModel, Tangents
 
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
@@ -126,7 +126,7 @@ def _gurobi_answer(
     )
 
 
-def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
+def _load(solver: Any, arrays: LoweredProblem, start: FloatArray) -> Any:
     """Pass the arrays to a new model, which keeps nothing of an earlier solve and costs little."""
     kinds = np.where(arrays.binary, "B", "C")
     x = solver.addMVar(arrays.size, lb=arrays.lower, ub=arrays.upper, vtype=kinds, name="x")

@@ -24,7 +24,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Cuts, Lowered, ModelColumns, Tangents
+    from sparsecv_mio.formulation.models import Cuts, LoweredProblem, ModelColumns, Tangents
 
 
 CUT_TOLERANCE = 1e-10
@@ -292,7 +292,7 @@ class _OuterApproximation:
                 u,
                 u[: self.task.q] ** 2,
             )
-            self.start[self.positions.r], self.start[self.positions.s] = residual, scaled.curve(residual)[0]
+            self.start[self.positions.r], self.start[self.positions.s] = residual, scaled.losses_and_slopes(residual)[0]
         return self._add_tangents(residual, u, np.maximum(z, 1e-12))
 
     def _separate_point(self, x: FloatArray) -> int:
@@ -315,7 +315,7 @@ class _OuterApproximation:
         return count
 
 
-def _load(arrays: Lowered, limits: Limits, poll: contract.Poll) -> Any:
+def _load(arrays: LoweredProblem, limits: Limits, poll: contract.Poll) -> Any:
     import highspy
 
     solver = highspy.Highs()

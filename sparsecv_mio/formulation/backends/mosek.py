@@ -20,7 +20,7 @@ from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Lowered, QuadraticRow
+    from sparsecv_mio.formulation.models import LoweredProblem, QuadraticRow
 
 
 class MosekBackend(contract.Backend):
@@ -65,7 +65,7 @@ class MosekBackend(contract.Backend):
             raise contract.failed("mosek", f"{error.errno}: {error.msg}", limits) from error
 
 
-def build(env: Any, arrays: Lowered) -> Any:
+def build(env: Any, arrays: LoweredProblem) -> Any:
     """Return a Mosek task for compiled arrays; needs no licence.
 
     Raises
@@ -119,7 +119,7 @@ def _append_cone(solver: Any, domain: int, cone: QuadraticRow) -> None:
     solver.appendacc(domain, [first, first + 1, first + 2], None)
 
 
-def _append_losses(solver: Any, arrays: Lowered) -> None:
+def _append_losses(solver: Any, arrays: LoweredProblem) -> None:
     """Add `exp(-s) + exp(-r - s) <= 1` for every row: two variables above the exponentials, in exponential cones."""
     import mosek
 
@@ -143,12 +143,12 @@ def _append_losses(solver: Any, arrays: Lowered) -> None:
             solver.appendacc(domain, [first, constant, first + 1], None)
 
 
-def whole_point(arrays: Lowered, x: FloatArray) -> FloatArray:
+def whole_point(arrays: LoweredProblem, x: FloatArray) -> FloatArray:
     """Return a point extended by the exponentials of its rows of losses, as `build` adds them.
 
     Parameters
     ----------
-    arrays : Lowered
+    arrays : LoweredProblem
         Compiled arrays.
     x : (m,) array
         Point.
@@ -269,7 +269,7 @@ def _describe(mosek: Any) -> contract.Availability:
     return contract.Availability(True, "", version, "full")
 
 
-def write_conic(path: str, arrays: Lowered) -> None:
+def write_conic(path: str, arrays: LoweredProblem) -> None:
     """Write compiled arrays to a file; needs no licence."""
     try:
         import mosek

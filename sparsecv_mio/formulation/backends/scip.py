@@ -21,7 +21,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Lowered
+    from sparsecv_mio.formulation.models import LoweredProblem
 
 
 STDERR = 2  # file descriptor
@@ -112,7 +112,7 @@ def _scip_answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, floa
     )
 
 
-def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
+def _load(arrays: LoweredProblem, start: FloatArray) -> tuple[Any, list[Any]]:
     import pyscipopt
 
     solver = pyscipopt.Model()

@@ -142,7 +142,7 @@ class AnswerFits(ABC):
         """Return True if coefficients with these errors are to be computed in twice the precision."""
 
     @abstractmethod
-    def fit_quickly(self, gamma: float, support: IntArray) -> AllRowsFit:
+    def fit_without_bounds(self, gamma: float, support: IntArray) -> AllRowsFit:
         """Fit in double precision; f at any coefficients is an upper bound on the optimum, however accurate they are.
 
         Parameters
@@ -227,7 +227,7 @@ class SquaredAnswerFits(AnswerFits):
     def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
         return bool(spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(beta).max(initial=0.0))
 
-    def fit_quickly(self, gamma: float, support: IntArray) -> AllRowsFit:
+    def fit_without_bounds(self, gamma: float, support: IntArray) -> AllRowsFit:
         data = self.data
         rows = CentredRows.from_data(data.only(support), slice(0, data.n))
         V, r = rows.V, rows.r
@@ -283,7 +283,7 @@ class SmoothAnswerFits(AnswerFits):
     def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
         return False
 
-    def fit_quickly(self, gamma: float, support: IntArray) -> AllRowsFit:
+    def fit_without_bounds(self, gamma: float, support: IntArray) -> AllRowsFit:
         from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # squared-error loss does not need this import
 
         data = self.data

@@ -160,7 +160,7 @@ def all_rows_fit(
     unit = data.loss_unit
     supports = _supports_to_fit(data, cell)
     made = make_answer_fits(data)
-    fit_of = partial(made.fit_quickly, gamma) if quick else partial(made.fit_support, gamma, problem)
+    fit_of = partial(made.fit_without_bounds, gamma) if quick else partial(made.fit_support, gamma, problem)
     fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
     best = min(fits, key=lambda tried: tried.objective)
     first = _first_copies(data, best.support)
@@ -236,7 +236,7 @@ def with_supports_of_folds(
     n_numbers = made.count_numbers(data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
-    fits = [made.fit_quickly(gamma, support) for support in [own, *suggested]]
+    fits = [made.fit_without_bounds(gamma, support) for support in [own, *suggested]]
     inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
     best = min(
         (fit for fit, keeps in zip(fits, inside, strict=True) if keeps), key=lambda fit: fit.objective, default=fits[0]

@@ -68,7 +68,7 @@ class RowsProblem(FoldProblem):
 
     Attributes
     ----------
-    store : RowsProblems
+    store : RowBasedProblems
         Data that problems share.
     fold : int
         Index of the fold, `ALL_ROWS` for the full data.
@@ -76,7 +76,7 @@ class RowsProblem(FoldProblem):
         Index of the gamma.
     """
 
-    store: RowsProblems
+    store: RowBasedProblems
     fold: int
     gamma: int
 
@@ -289,7 +289,7 @@ class RowsProblem(FoldProblem):
         return np.where(np.isfinite(upper), upper, np.inf), held_out
 
 
-class RowsProblems(Problems):
+class RowBasedProblems(Problems):
     """The problems by fold and gamma. Each copies its rows; few copies are stored. Safe to use from several threads.
 
     Parameters
@@ -379,7 +379,7 @@ class RowsProblems(Problems):
             self.enclosed.clear()
 
 
-def make_rows_problems(context: Context) -> RowsProblems:
+def make_row_based_problems(context: Context) -> RowBasedProblems:
     """Return the problems of a question with very many columns.
 
     Parameters
@@ -391,7 +391,7 @@ def make_rows_problems(context: Context) -> RowsProblems:
     mio = MioSettings(request.backend or NATIVE, request.formulation, request.mio_budget, request.solver_option or ())
     check_available(mio.backend)
     words = f"{request.method_used} on {mio.backend}"
-    return RowsProblems(context, mio, request.method_used != Method.BOUNDS, words)
+    return RowBasedProblems(context, mio, request.method_used != Method.BOUNDS, words)
 
 
 def limit_threads(data: StandardData, n_threads: int) -> int:

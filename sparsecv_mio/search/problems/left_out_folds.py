@@ -81,7 +81,7 @@ def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> Boo
     return np.asarray(second > form.raise_cutoff(best))
 
 
-def find_clear_of_ties(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
+def is_best_untied(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
     """Return True where the second smallest objective of refitted supports cannot be tied with the smallest.
 
     Parameters

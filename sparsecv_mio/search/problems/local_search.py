@@ -111,7 +111,7 @@ class FoldSearch:
 
     Attributes
     ----------
-    part, problem, choice : Eliminated, SparseProblem, Choice
+    part, problem, choice : ReducedProblem, SparseProblem, Choice
         Problem without the forced columns, and the choice of columns that these leave.
     of_whole, among : int arrays
         Columns of the data that are those of `whole`, and those of `problem`.

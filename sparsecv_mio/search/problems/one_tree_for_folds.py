@@ -204,7 +204,7 @@ def _score_candidates(
         leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
         limit = _thresholds(root, incumbents, lo, hi)
         scores = candidates.scores(lo, hi, limit, leverage, incumbents)
-        sure = left_out_folds.find_clear_of_ties(scores.value, scores.second, value_error)
+        sure = left_out_folds.is_best_untied(scores.value, scores.second, value_error)
         sure &= (limit <= cover[:, None]) & (leverage < left_out_folds.WIDEST_LEVERAGE) & wanted.is_open[:, lo:hi]
         bounds = left_out_folds.show_scores(root, scores, candidates.supports, (lo, hi))
         left_out_folds.solve_sure_subproblems(bounds, scores, sure, root.inner)

@@ -43,9 +43,9 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
         Moments of the full data, for squared-error loss.
     """
     if context.data.loss.is_quadratic and is_solved_by_rows(context):
-        from sparsecv_mio.search.problems.by_rows import make_rows_problems
+        from sparsecv_mio.search.problems.by_rows import make_row_based_problems
 
-        return make_rows_problems(context)
+        return make_row_based_problems(context)
     if context.data.loss.is_quadratic:
         return _make_squared_problems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
-from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
 from sparsecv_mio.bounds.smooth_cv_error import bound_weighted_by_all_columns
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -176,7 +176,7 @@ class SmoothProblem(FoldProblem):
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
         """(W, G, T) over the whole grid: lower bounds on objective + weight * held-out loss, by fits of all columns."""
-        bounds = MoreWeight(self.grid.gammas, self.grid.taus)
+        bounds = HeldOutWeightedBounds(self.grid.gammas, self.grid.taus)
         bound_weighted_by_all_columns(self.data, self.folds, self.fold, bounds, is_expired)
         return bounds.implied_bounds()
 

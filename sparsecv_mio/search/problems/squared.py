@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds, Known, RowsTogether
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.bounds.wide_rows import is_wide
 from sparsecv_mio.problem.problem import SparseProblem
@@ -140,9 +140,11 @@ class SquaredProblem(FoldProblem):
         self, wanted: BoolArray, objective_upper: FloatArray, held_out: FloatArray, is_expired: IsExpired
     ) -> FloatArray:
         """(G, T): lower bounds on held-out losses by relaxations, at the weights that give the largest bounds."""
-        more, known_bounds = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        more, known_bounds = self.store.held_out_weighted_bounds(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
-        more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known_bounds, until=until)
+        more, lower = self.store.context.hands.do(
+            HeldOutWeightedBounds.bound_pairs, more, rows, wanted, known_bounds, until=until
+        )
         self.store.keep_weighted(self.fold, more)
         return self._subtract_mean_error(lower)
 
@@ -151,11 +153,11 @@ class SquaredProblem(FoldProblem):
         held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
     ) -> tuple[FloatArray, int]:  # fmt: skip
         """(G, T): lower bounds on held-out losses by trees, one for each target, and the number of nodes."""
-        more, known_bounds = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        more, known_bounds = self.store.held_out_weighted_bounds(self.fold), Known(objective_upper, held_out)
         rows, until = RowsTogether(self._unit_gamma_problem(), self._held_out.moments()), self._until(is_expired)
         more.take_light_weights(is_full_solved)
         more, lower, spent = self.store.context.hands.do(
-            MoreWeight.branch_each, more, rows, dict(targets), node_limit, known_bounds, until=until
+            HeldOutWeightedBounds.branch_each, more, rows, dict(targets), node_limit, known_bounds, until=until
         )  # fmt: skip
         self.store.keep_weighted(self.fold, more)
         return self._subtract_mean_error(lower), sum(spent)
@@ -237,7 +239,7 @@ class SquaredProblems:
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
         self._folds: OrderedDict[int, fold_fits.FoldData] = OrderedDict()
         self._kept: dict[int, Kept] = {}
-        self._weighted: dict[int, MoreWeight] = {}
+        self._weighted: dict[int, HeldOutWeightedBounds] = {}
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
         self._diagonals: dict[int, FloatArray | None] = {}
         self._lock = threading.RLock()
@@ -266,12 +268,12 @@ class SquaredProblems:
         here = self._fold(fold).with_gamma(float(self.context.grid.gammas[gamma]))
         return self._make(self, fold, gamma, here.problem, here.held_out)
 
-    def weighted(self, fold: int) -> MoreWeight:
-        """Return the held-out-weighted bounds and trees of a fold, which later calls continue."""
+    def held_out_weighted_bounds(self, fold: int) -> HeldOutWeightedBounds:
+        """Return the held-out-weighted bounds of a fold; later calls return the same object and continue its trees."""
         grid = self.context.grid
-        return self._weighted.setdefault(fold, MoreWeight(grid.gammas, grid.taus))
+        return self._weighted.setdefault(fold, HeldOutWeightedBounds(grid.gammas, grid.taus))
 
-    def keep_weighted(self, fold: int, known: MoreWeight) -> None:
+    def keep_weighted(self, fold: int, known: HeldOutWeightedBounds) -> None:
         """Store the held-out-weighted bounds and trees of a fold."""
         self._weighted[fold] = known
 

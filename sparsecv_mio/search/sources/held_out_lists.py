@@ -57,7 +57,7 @@ class HeldOutLists:
         self, state: GridState, pair: Pair, supports: tuple, node_limit: int, cutoff: float, n_threads: int = 1,
         tries: int = 0, gap_left: float = 0.0,
     ) -> Step:  # fmt: skip
-        """Return the step that holds all folds of a pair out of some supports.
+        """Return the step that refits some supports with each fold of a pair held out.
 
         Parameters
         ----------

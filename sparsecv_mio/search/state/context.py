@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem.elimination import Eliminated, eliminate_forced_columns
+from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.deadline import Deadline
@@ -230,7 +230,7 @@ class BestOnAllRows:
         """Return the full data at the gamma with index `g`."""
         return self.base.with_gamma(float(self.grid.gammas[g]))
 
-    def reduced_problem(self, g: int) -> Eliminated:
+    def reduced_problem(self, g: int) -> ReducedProblem:
         """Return `problem(g)` without the forced columns."""
         return self._once("eliminated", lambda: eliminate_forced_columns(self.problem(g)), g)
 

@@ -177,7 +177,7 @@ class GridState(SearchState):
         return (*near, self.full_support(pair))
 
     def fold_supports(self, gamma: int, taus: IntArray, fold: int) -> tuple[IntArray, ...]:
-        """Return the distinct supports that a fold shows at some sizes of a gamma."""
+        """Return the distinct supports of a fold in the current answer, at one gamma and some sizes."""
         numbers = np.unique(self.cells.support[gamma, taus, fold])
         return tuple(self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist())
 

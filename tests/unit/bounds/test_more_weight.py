@@ -10,7 +10,7 @@ import pytest
 
 from sparsecv_mio.bounds import more_weight
 from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
-from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds, Known, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -58,10 +58,10 @@ def test_no_support_within_the_level_has_a_smaller_error(seed: int) -> None:
     values[rng.random(values.shape) < 0.1] = np.inf
     wanted = rng.random(values.shape) < 0.8
     rows, known = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u))), Known(values, errors)
-    bounds = MoreWeight(GAMMAS, taus)
+    bounds = HeldOutWeightedBounds(GAMMAS, taus)
     bounds.best[...] = rng.integers(0, len(LEFT_OUT_WEIGHTS), values.shape)  # trees go on where nothing is relaxed
     if seed % 4:
-        bounds.relax(rows, wanted, known, lambda: False)
+        bounds.bound_pairs(rows, wanted, known, lambda: False)
     relaxed = bounds.held_out_errors(values)
     for _ in range(6 if seed % 2 else 0):
         pair = int(rng.integers(len(GAMMAS))), int(rng.integers(q))
@@ -80,8 +80,8 @@ def test_they_say_something_and_end_when_told() -> None:
     # of the ridge fit of all columns: no support is better
     known = Known(np.full((1, 1), value), np.full((1, 1), error))
     for expired, least in ((True, 0.0), (False, 0.3 * error)):
-        bounds, wanted = MoreWeight(np.array([0.1]), np.array([2])), np.ones((1, 1), dtype=bool)
-        bounds.relax(rows, wanted, known, lambda expired=expired: expired)
+        bounds, wanted = HeldOutWeightedBounds(np.array([0.1]), np.array([2])), np.ones((1, 1), dtype=bool)
+        bounds.bound_pairs(rows, wanted, known, lambda expired=expired: expired)
         found = bounds.held_out_errors(known.values)[0, 0]
         assert found > least if least else found == 0.0
 
@@ -103,8 +103,8 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     value, error = min(fits)
     rows = RowsTogether(problem, (V[45:].T @ V[45:], V[45:].T @ r[45:], float(r[45:] @ r[45:])))
     known = Known(np.full((1, 1), value * (1.0 + 1e-9)), np.full((1, 1), error))
-    bounds = MoreWeight(np.array([0.01]), np.array([5]))
-    bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
+    bounds = HeldOutWeightedBounds(np.array([0.01]), np.array([5]))
+    bounds.bound_pairs(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
     before = float(bounds.held_out_errors(known.values)[0, 0])
     nodes = bounds.branch(rows, (0, 0), (before + 0.05 * error,) * 2, 4000, known, lambda: False)
     with_multipliers = float(bounds.held_out_errors(known.values)[0, 0])
@@ -140,7 +140,7 @@ def test_a_tree_goes_on_where_it_was_left() -> None:
     bounds_seen, spent = [], []
     for parts in ((40,), (10, 10, 20)):
         rows, known, _ = correlated(0)
-        bounds, nodes = MoreWeight(np.array([0.01]), np.array([9])), 0
+        bounds, nodes = HeldOutWeightedBounds(np.array([0.01]), np.array([9])), 0
         for part in parts:
             bounds.missed[...] = 0.0
             nodes += bounds.branch(rows, (0, 0), target, part, known, lambda: False)
@@ -151,7 +151,7 @@ def test_a_tree_goes_on_where_it_was_left() -> None:
 
 def test_a_tree_that_cannot_bring_what_will_do_begins_anew() -> None:
     rows, known, error = correlated(1)
-    bounds = MoreWeight(np.array([0.01]), np.array([9]))
+    bounds = HeldOutWeightedBounds(np.array([0.01]), np.array([9]))
     bounds.branch(rows, (0, 0), (0.5 * error,) * 2, 4, known, lambda: False)
     ((level, _, tree),) = rows.unfinished_trees.values()
     bounds.missed[...] = 0.0
@@ -162,7 +162,7 @@ def test_a_tree_that_cannot_bring_what_will_do_begins_anew() -> None:
 
 def test_trees_that_were_left_take_no_more_room_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, known, error = correlated(1)
-    bounds = MoreWeight(np.array([0.01]), np.array([8, 9, 10]))
+    bounds = HeldOutWeightedBounds(np.array([0.01]), np.array([8, 9, 10]))
     known = Known(*(np.repeat(array, 3, axis=1) for array in known))
     for at in range(3):
         bounds.branch(rows, (0, at), (2.0 * error,) * 2, 4, known, lambda: False)

@@ -10,7 +10,7 @@ import numpy as np
 import problems
 import pytest
 
-from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors, bound_weighted_by_all_columns
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -44,7 +44,7 @@ def test_held_out_rows_with_more_weight(loss: Loss) -> None:
     plan, gammas, taus = make_folds("4", data), np.array([0.1, 1.0, 9.0]), np.arange(1, 6)
     standard = standardize(data, loss=loss)
     for fold in range(4):
-        bounds = MoreWeight(gammas, taus)
+        bounds = HeldOutWeightedBounds(gammas, taus)
         bound_weighted_by_all_columns(standard, plan, fold, bounds)
         rows, training = rows_in_units(standard, plan.scored_rows(fold)), make_subsets(standard, plan.train_rows(fold))
         for g, gamma in enumerate(gammas.tolist()):

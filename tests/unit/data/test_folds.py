@@ -31,7 +31,7 @@ from sparsecv_mio.data.folds import (
     fold_columns,
     folds_from_labels,
     folds_from_splitter,
-    holdout,
+    holdout_labels,
     inner_folds,
     is_dealt,
     make_folds,
@@ -44,7 +44,7 @@ from .plans import check, data_of, refused
 
 @pytest.mark.parametrize(("share", "n", "held"), [("0.2", 10, 2), ("0.25", 10, 3), ("0.001", 10, 1), ("1e-1", 5, 1)])
 def test_holdout_rounds_to_the_nearest_and_holds_at_least_one(share: str, n: int, held: int) -> None:
-    labels = holdout(share, n, 0)
+    labels = holdout_labels(share, n, 0)
     assert np.sum(labels == 0) == held and np.sum(labels == -1) == n - held
 
 

@@ -31,7 +31,7 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
                     assert np.all(task.lo <= u[: problem.p]) and np.all(u[: problem.p] <= task.hi)
                     assert np.all(scaled.low <= r) and np.all(r <= scaled.high)
                     assert scaled.objective(phi) >= value * (1.0 - 1e-12)
-                    smooth = scaled.row_weights @ scaled.curve(r)[0] + scaled.w @ u[: problem.p] ** 2
+                    smooth = scaled.row_weights @ scaled.losses_and_slopes(r)[0] + scaled.w @ u[: problem.p] ** 2
                     assert smooth == pytest.approx(value / scaled.unit**2, rel=1e-9)
 
 

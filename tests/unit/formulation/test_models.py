@@ -11,7 +11,7 @@ from lowered_points import objective, violation
 from sparsecv_mio.formulation.models import (
     CutMaster,
     FactorModel,
-    Lowered,
+    LoweredProblem,
     OuterApproximation,
     PerspectiveModel,
     SparseModel,
@@ -28,7 +28,7 @@ KINDS = (PerspectiveModel, FactorModel, CutMaster, OuterApproximation)
 SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), terms=(Term((0, 2), 2),), at_most=((2, (0, 1, 3)),))
 
 
-def at_start(model: SparseModel, task: ModelTask, arrays: Lowered) -> np.ndarray:
+def at_start(model: SparseModel, task: ModelTask, arrays: LoweredProblem) -> np.ndarray:
     return arrays.vector(model.point(task, task.start_u, task.start_z))
 
 

@@ -28,7 +28,7 @@ def test_rows_return_to_the_numbers_of_the_file(offset: float, centred: bool) ->
     plain = Coordinates.from_columns(X, y, (2, 0), about)
     fine = plain.double_precision(X, y, about)
     rows = np.arange(9)
-    Z, t = plain.rows(X, y, rows)
+    Z, t = plain.standardise_rows(X, y, rows)
     Z2, t2 = fine.doubled_rows(X, y, rows)
     assert np.abs(Z - Z2.high).max() <= 1e-15 * (1.0 + np.abs(Z).max()) and np.abs(t - t2.high).max() <= 1e-14
     center = [sum(Fraction(float(X[i, 2])) for i in about) / len(about) if centred else Fraction(0)]

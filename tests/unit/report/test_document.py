@@ -167,7 +167,7 @@ def test_names_stay_as_they_are_in_a_picture_of_a_page() -> None:
     names = ("$a_$ $b_$", "#ffffff", "url(#a", 'id="a', r"c:\1\g<0>", "_under")
 
     def draw(ax: Axes) -> None:
-        ax.set_yticks(range(len(names)), figures.short(names))
+        ax.set_yticks(range(len(names)), figures.shorten_names(names))
 
     svg = draw_svg(Picture("p", f"of {names[4]}", (4.0, 3.0), draw))
     texts = [escape(name, quote=False) for name in names]

@@ -16,7 +16,7 @@ from sparsecv_mio.report.figures import (
     places,
     prepare_axes,
     save,
-    short,
+    shorten_names,
 )
 
 
@@ -36,7 +36,7 @@ def test_a_place_that_will_not_do(name: str, tmp_path: Path) -> None:
 
 def test_names_stay_apart_when_they_are_shortened() -> None:
     names = ["x", *(f"the same long beginning {j} and the same long end" for j in range(12))]
-    cut = short(names)
+    cut = shorten_names(names)
     assert len(set(cut)) == len(names) and max(map(len, cut)) <= 26 and cut[0] == "x" and cut[-1].endswith("(13)")
 
 

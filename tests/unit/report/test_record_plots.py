@@ -24,7 +24,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_plots
 from sparsecv_mio.report.document import Picture
-from sparsecv_mio.report.figures import short
+from sparsecv_mio.report.figures import shorten_names
 from sparsecv_mio.report.record_plots import (
     draw_panel,
     figure_of,
@@ -172,7 +172,7 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     lengths = {round(bar.get_y() + bar.get_height() / 2): 0.0 for bar in ax.patches}
     for bar in ax.patches:
         lengths[round(bar.get_y() + bar.get_height() / 2)] += bar.get_width()
-    drawn_of = {name: lengths[labels.index(cut)] for name, cut in zip(count, short(list(count)), strict=True)
+    drawn_of = {name: lengths[labels.index(cut)] for name, cut in zip(count, shorten_names(list(count)), strict=True)
                 if cut in labels}  # fmt: skip
     assert drawn_of == {name: number for name, number in count.items() if number}
 

@@ -13,7 +13,7 @@ from runs import new_run
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.search.problems import by_rows
-from sparsecv_mio.search.problems.by_rows import RowsProblems
+from sparsecv_mio.search.problems.by_rows import RowBasedProblems
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.trees.subsets import is_never_expired
@@ -22,14 +22,14 @@ DRAW: dict[str, Any] = {"p": 24, "n": 20, "folds": "4"}
 FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large
 
 
-def problems_of(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> RowsProblems:
+def problems_of(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> RowBasedProblems:
     """Problems of a small draw; every call makes them again."""
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     if few:
         monkeypatch.setattr(by_rows, "EXACT_COLUMNS", 2)
         monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
     problems = new_run(*drawn(**DRAW), **words).problems
-    assert isinstance(problems, RowsProblems)
+    assert isinstance(problems, RowBasedProblems)
     return problems
 
 

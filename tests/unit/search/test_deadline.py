@@ -271,7 +271,7 @@ def test_time_that_is_kept_ends_a_run_early_where_it_is_wanted() -> None:
     clock = Deadline(1000.0, None)
     clock.keep_time(1.0, wanted)  # the whole limit: it has begun
     assert clock.has_expired() and clock.sooner(0.5).has_expired() and not clock.is_over() and asked == ["once"]
-    clock.take_all()
+    clock.release_reserve()
     assert not clock.has_expired()
     clock.keep_time(1.0, lambda: False)
     assert not clock.has_expired()

@@ -19,7 +19,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.search import first_use
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_use import FirstUse, compile_first, make_first_use, make_tiny_data, start_clock
+from sparsecv_mio.search.first_use import FirstUse, compile_kernels_once, make_first_use, make_tiny_data, start_clock
 from sparsecv_mio.search.observers import COMPILING, Progress
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.targets import Loss
@@ -40,24 +40,24 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
 
     def run(stop: threading.Event | None) -> None:
         assert [state.stage for state in seen] == [f"{COMPILING}: about 7 s on an idle core, not part of a time limit"]
-        compile_first(needs, None)  # the tiny run asks too
+        compile_kernels_once(needs, None)  # the tiny run asks too
         time.sleep(0.01)
         done.append("run")
 
     needs = FirstUse("some", 7.0, run)
-    assert compile_first(needs, None, seen.append) >= 0.01 and stored == ["some"]
-    assert compile_first(needs, None, seen.append) == 0.0
+    assert compile_kernels_once(needs, None, seen.append) >= 0.01 and stored == ["some"]
+    assert compile_kernels_once(needs, None, seen.append) == 0.0
     monkeypatch.setattr(first_use, "_compiled", set())  # another process
-    assert compile_first(needs, None, seen.append) == 0.0
+    assert compile_kernels_once(needs, None, seen.append) == 0.0
     assert done == ["run"] and len(seen) == 1
 
 
 def test_without_progress_it_is_a_warning(stored: list[str]) -> None:
     with pytest.warns(UserWarning, match=f"{COMPILING}: about 7 s on an idle core, not part of a time limit"):
-        compile_first(FirstUse("some", 7.0, lambda stop: None), None)
+        compile_kernels_once(FirstUse("some", 7.0, lambda stop: None), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compile_first(FirstUse("other", 7.0, lambda stop: None), None)
+        compile_kernels_once(FirstUse("other", 7.0, lambda stop: None), None)
     assert stored == ["some", "other"]
 
 
@@ -72,7 +72,7 @@ def test_the_clock_starts_after_it(stored: list[str]) -> None:
 def test_a_stop_meanwhile_leaves_no_answer(stored: list[str]) -> None:
     stop = threading.Event()
     with pytest.raises(Interrupted, match="stopped while kernels were being compiled"):
-        compile_first(FirstUse("some", 7.0, lambda stop: stop.set()), stop, lambda state: None)
+        compile_kernels_once(FirstUse("some", 7.0, lambda stop: stop.set()), stop, lambda state: None)
     assert not stored and not first_use._compiled
 
 

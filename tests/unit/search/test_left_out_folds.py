@@ -9,8 +9,8 @@ from sparsecv_mio.search.problems.left_out_folds import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
     clear_of_ties,
-    find_clear_of_ties,
     held_out_ceiling,
+    is_best_untied,
     is_well_known,
     largest_decrease,
     objective_threshold,
@@ -23,8 +23,8 @@ from .enumerated import VARIANTS, Enumerated
 def test_near_ties_are_not_clear() -> None:
     best = np.ones(4)
     second = 1.0 + np.array([0.0, 1e-10, 1e-6, 1.0])
-    assert find_clear_of_ties(best, second, 1e-12).tolist() == [False, False, True, True]
-    assert find_clear_of_ties(best, second, 1e-3).tolist() == [False, False, False, True]
+    assert is_best_untied(best, second, 1e-12).tolist() == [False, False, True, True]
+    assert is_best_untied(best, second, 1e-3).tolist() == [False, False, False, True]
     form = Enumerated().all_rows.normal_form(0)
     assert clear_of_ties(best, np.append(second[:3], np.inf), form).tolist()[0] is False
     assert bool(clear_of_ties(np.ones(1), np.array([np.inf]), form)[0])
