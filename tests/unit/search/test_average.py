@@ -73,7 +73,7 @@ def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) 
     ({"method": "bounds"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not bounds"),
     ({"method": "descent"}, "model average: requires method auto, rounds, joint, algorithm1 or grid, not descent"),
     ({"model": "mean"}, "model: unknown word 'mean'"),
-    ({"model": "pair", "own_error": True}, "own-error: requires model average"),
+    ({"model": "pair", "own_error": True}, "own_error: requires model average"),
 ])  # fmt: skip
 def test_what_it_does_not_go_with_is_refused_in_one_line(how: dict[str, Any], words: str) -> None:
     """The message names the option."""
