@@ -67,6 +67,8 @@ class GlmFits:
         Results of local searches, by the support and size from which they started.
     kept : dict
         Bounds, radii and points of fitted supports, by packed masks.
+    from_origin : dict
+        The same of fits that begin at the empty support. They depend on the problem alone.
     """
 
     problem: GlmProblem
@@ -80,6 +82,7 @@ class GlmFits:
         default_factory=dict, init=False
     )
     kept: dict[bytes, tuple[float, float, float, FloatArray]] = field(default_factory=dict, init=False)
+    from_origin: dict[bytes, tuple[float, float, float, FloatArray]] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_problem(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
@@ -100,7 +103,10 @@ class GlmFits:
         return replace(self, problem=problem, rows=self.rows._replace(penalty=problem.penalty))
 
     def copy_without_fits(self) -> GlmFits:
-        """Return the same rows and gamma without stored fits, so that later results do not depend on earlier calls."""
+        """Return the same rows and gamma without stored fits, so that later results do not depend on earlier calls.
+
+        Fits that begin at the empty support are equal in every call, and stay.
+        """
         fits = copy(self)
         fits.__dict__.update(kept={}, exchanged={})
         return fits
@@ -176,7 +182,7 @@ class GlmFits:
         masks : (L, p) bool array
             Supports.
         start : (first + p,) array, optional
-            Point at which every fit begins.
+            Point at which every fit begins; that of the empty support by default.
         bar : float
             Cutoff: the fit of a support stops once it is proved to be above the cutoff.
         expired : callable
@@ -187,7 +193,7 @@ class GlmFits:
         count = len(masks)
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
         lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
-        stored, ended = self.kept, False
+        stored, ended = self.from_origin if start is None and bar == np.inf else self.kept, False
         for at, name in enumerate(mask.tobytes() for mask in np.packbits(masks, axis=1)):
             row = slice(at, at + 1)
             if name in stored:

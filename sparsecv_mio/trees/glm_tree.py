@@ -141,7 +141,7 @@ class SizeSearch:
         varying = {start - constant | forced for start in starts}
         whole = [start for start in varying if len(start) == self.size]
         for start in whole:
-            fitted = self.fits.refit(self.fits.masks([start]), self.point, self.upper, self.expired, sure=False)
+            fitted = self.fits.refit(self.fits.masks([start]), expired=self.expired)
             self._offer(start, fitted.points[0], float(fitted.upper[0]))
         if whole and (not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS):
             return
