@@ -331,7 +331,8 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
-            expected = told and scored.has_standard_error and (row.gamma, row.tau) in stored
+            known = stored.get((row.gamma, row.tau))
+            expected = told and scored.has_standard_error and known is not None and np.isfinite(known.error).all()
             checks.require(not expected, place, "is null although the folds of the pair are given")
             continue
         right = said >= 0.0 and scored.has_standard_error

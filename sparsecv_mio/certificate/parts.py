@@ -582,11 +582,22 @@ class ChosenFold:
     """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit.
 
     If `decided`, the support is optimal; otherwise it is the known support with the minimum training objective.
+    `error` is infinite, and null in JSON, if the held-out loss exceeds the largest number or the fold has no model yet.
     """
 
     fold: Count
     support: tuple[str, ...]
-    error: Number
+    error: float
+    decided: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFold:
+    """A fold as in JSON: `error` is None instead of infinite."""
+
+    fold: Count
+    support: tuple[str, ...]
+    error: Number | None
     decided: bool = True
 
 
@@ -664,25 +675,25 @@ class ChosenFolds(Sequence[ChosenFold]):
 
     def json_items(self) -> Iterator[Encoded]:
         """Yield one line of JSON for each fold."""
-        if not np.isfinite(self.error).all():
-            raise ValueError("record: field chosen_folds has an error that is not finite")
+        if np.isnan(self.error).any():
+            raise ValueError("record: field chosen_folds has an error that is not a number")
         encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
         words = ("false", "true")
         columns = zip(self.which.tolist(), self.error.tolist(), self.decided.tolist(), strict=True)
         for fold, (which, error, decided) in enumerate(columns):
-            line = f'{{"fold": {fold}, "support": {encoded[which]}, "error": {error!r}, "decided": {words[decided]}}}'
+            shown = "null" if error == math.inf else repr(error)
+            line = f'{{"fold": {fold}, "support": {encoded[which]}, "error": {shown}, "decided": {words[decided]}}}'
             yield Encoded(line)
 
     @classmethod
     def from_json_items(cls, items: list[Any]) -> ChosenFolds:
         """Return the folds from the output of `json_items`, in the order 0, 1, ..."""
-        folds = convert_json(items, list[ChosenFold])
+        folds = convert_json(items, list[_StoredFold])
         for i, fold in enumerate(folds):
             if fold.fold != i:
                 raise ValueError(f"must be {i}, not {fold.fold}{AT}[{i}].fold`")
-        return cls.of(
-            [fold.support for fold in folds], [fold.error for fold in folds], [fold.decided for fold in folds]
-        )
+        errors = [math.inf if fold.error is None else fold.error for fold in folds]
+        return cls.of([fold.support for fold in folds], errors, [fold.decided for fold in folds])
 
 
 @dataclass(frozen=True)

@@ -222,6 +222,8 @@ def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = _digits(record)
     error = layout.mark_estimate(format_number(record.cv_error, digits), record.estimate)
+    if _is_undefined(record):
+        error = "undefined"
     meaning = record.loss.target.cv_error
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
@@ -400,8 +402,15 @@ def _is_trivial(record: records.Record) -> bool:
     return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
+def _is_undefined(record: records.Record) -> bool:
+    """Return True if a held-out loss exceeds the largest number, so that more time gives no CV error."""
+    return record_words.has_unknown_fold(record) and record_words.has_stopped_early(record)
+
+
 def _estimate_lines(record: records.Record) -> list[str]:
     """Return lines on the solved folds of the reported pair, and on pairs without a CV error."""
+    if _is_undefined(record):
+        return []
     lines, own = [], record.own_row
     if record.estimate and own is not None:
         lines.append(estimate_line(own.folds_decided, own.folds, record.likely("too low")))

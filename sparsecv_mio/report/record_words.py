@@ -240,8 +240,8 @@ def _no_change(record: Record) -> str:
             else "own imputed values"
         )
         why = f"because each fold has its {what} ({' and '.join(f'{option} folds' for option in own)})"
-    elif not all(math.isfinite(error) for error in record.chosen_folds.error):
-        why = "because not every fold has a model yet"
+    elif has_unknown_fold(record):
+        why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":
         why = "because the run ended before this computation"
     else:
@@ -267,9 +267,11 @@ def _selection_lines(record: Record) -> list[str]:
     everywhere = [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
     rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
-    fitted = f"{k:,} fold models (each fitted {rows})"
-    many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
-    unsolved = "no fold is solved yet" if many == k else f"{many:,} of {k:,} folds are not solved"
+    unknown = sum(not math.isfinite(error) for error in record.chosen_folds.error.tolist())
+    k -= unknown  # a fold without a known model selects nothing
+    fitted = f"{k:,} {'known ' if unknown else ''}fold models (each fitted {rows})"
+    many, total = record.folds.k - int(sum(record.chosen_folds.decided)) if record.estimate else 0, record.folds.k
+    unsolved = "no fold is solved yet" if many == total else f"{many:,} of {total:,} folds are not solved"
     head = f"stability (estimate: {unsolved})" if many else "stability"
     if not counts:
         return []
@@ -452,11 +454,18 @@ def has_stopped_early(record: Record | PathRecord | NearRecord | CommonRecord) -
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
+def has_unknown_fold(record: Record) -> bool:
+    """Return True if some fold of the reported pair has no model with a finite held-out loss."""
+    return not all(map(math.isfinite, record.chosen_folds.error.tolist()))
+
+
 def reason_of_early_end(record: Record) -> str:
     """Return the option that ended a run without a proof before its time limit; empty if none did."""
     if is_budget_spent(record):
         return f"the --mio-budget of {record.request.mio_budget:,} is used up"
-    return "--method bounds does not branch" if record.request.method == Method.BOUNDS else ""
+    if record.request.method == Method.BOUNDS:
+        return "--method bounds does not branch"
+    return "no model of some fold has a finite held-out loss" if has_unknown_fold(record) else ""
 
 
 def is_budget_spent(record: Record) -> bool:
@@ -478,6 +487,8 @@ def hints(record: Record) -> list[str]:
             return [f"{why}; a larger budget proves more, and {easier}"]
         if record.request.method == Method.BOUNDS:
             return [f"{why}; --method auto continues until a proof"]
+        if has_unknown_fold(record):
+            return [f"{why}; give a larger gamma, or check the rows of the folds that are not solved"]
         return [f"{why}, because rounding errors hide which subsets are best; {easier}"]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None

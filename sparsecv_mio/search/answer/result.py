@@ -41,6 +41,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, make_answer_fits
 from sparsecv_mio.search.answer.instability import ChoiceByWeight, choose_by_weight, stability_of_model
+from sparsecv_mio.search.answer.overflow import MAX_OVERFLOW_FITS, describe_overflow, is_overflown
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state import pairs as one_standard_error
 from sparsecv_mio.search.state.cells import CellTable, fill_support
@@ -49,7 +50,7 @@ from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, proved_part
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
-from sparsecv_mio.units import PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
+from sparsecv_mio.units import PROVED_RTOL, ROUNDING, SO_FAR_GAP, TIE_RTOL
 from sparsecv_mio.words import Method
 
 FEWEST = 3  # minimum number of sizes proved one after the other from which the growth of costs is estimated
@@ -133,6 +134,7 @@ DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are re
 UNWEIGHED = (
     "the time limit ended before stability was computed; the model of the pair with the minimum CV error is used"
 )
+FIT_RTOL = 4.0 * ROUNDING  # outward rounding of the bounds of a fit, for the operations after its error bound
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
 LATEST = 0.5, 1.5  # seconds after `GRACE` in which fits that steps do not reach may end; the second for little work
 
@@ -177,7 +179,7 @@ def all_rows_fit(
     # a complete list of candidates proves nothing if one of them has no value
     allowance = 2.0 * min(best.error, made.bound_rounding(best.objective)) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
-    lower, upper = float(lower * unit), float(upper * unit)
+    lower, upper = float(lower * unit * (1.0 - FIT_RTOL)), float(upper * unit * (1.0 + FIT_RTOL))
     refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
     return refit, data.features_of(best.support), coefficients, intercept
 
@@ -318,9 +320,23 @@ class _Reported:
         self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.pair = self.bounds.reported_pair(self.gap, self.grid.gammas, self.grid.taus)
         self.proved = self.bounds.is_certified(self.gap)
-        self.shown = self.bounds.clipped_estimates * self.per_row
-        self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
         self.decided = self.bounds.n_solved_folds
+        undefined = is_overflown(self.bounds.lower) & (self.decided < self.folds.k)
+        self.shown = np.where(undefined, np.inf, self.bounds.clipped_estimates * self.per_row)
+        self.lower, self.upper = self._round_down(self.bounds.lower), self._round_up(self.bounds.upper)
+
+    @property
+    def _sum_rtol(self) -> float:
+        """Relative rounding error of a sum over folds, which numpy forms in pairs, times the factor of a row."""
+        return (8 + self.folds.k.bit_length()) * ROUNDING
+
+    def _round_down(self, sums: FloatArray) -> FloatArray:
+        """Return lower bounds on CV errors from lower bounds on sums over folds."""
+        return np.asarray(sums * self.per_row * (1.0 - self._sum_rtol))
+
+    def _round_up(self, sums: FloatArray) -> FloatArray:
+        """Return upper bounds on CV errors from upper bounds on sums over folds."""
+        return np.asarray(sums * self.per_row * (1.0 + self._sum_rtol))
 
     def score(self, pair: tuple[int, int]) -> bool:
         """Compute the held-out losses of a pair from the rows in folds that are not solved; return True if any changed.
@@ -402,7 +418,7 @@ class _Reported:
 
     def standard_error(self, g: int, t: int) -> float | None:
         """Return the standard error of h over folds; None if it is undefined or not yet known."""
-        errors, scored, of_sum = self.cells.nominal[g, t], self.scored, self.cells.standard_error(g, t)
+        errors, scored, of_sum = self._errors_of_folds(g, t), self.scored, self.cells.standard_error(g, t)
         if of_sum is not None:
             return of_sum * self.unit if scored.has_standard_error and np.isfinite(of_sum) else None
         has_error = scored.has_standard_error and bool(np.isfinite(errors).all())
@@ -444,8 +460,9 @@ class _Reported:
     def certificate(self, bounds: PairBounds, pair: tuple[int, int]) -> dict[str, Any]:
         """Return the numbers of the best pair of (a part of) the grid, bounded from below by all pairs there."""
         tie, allowance = bounds.allowances
-        width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
-        return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
+        lower = float(self._round_down(np.array(bounds.floor)))
+        allowance = allowance * self.per_row + 2.0 * self._sum_rtol * lower
+        return self.numbers(*pair) | {"lower": lower, "tie_width": tie * self.per_row, "allowance": allowance}
 
     def grid_numbers(self, table: Sequence[TableRow]) -> dict[str, Any]:
         """Return the numbers of the pair with the smallest CV error found, with the certified bounds on the minimum."""
@@ -509,6 +526,16 @@ class _Reported:
         floors = reduce(np.maximum, (self.cells.floor[pair] for pair in pairs))
         return np.where(self.folds.scores_all_left_out, np.maximum(floors, loss), floors)
 
+    def describe_overflow(self, g: int, t: int, support: IntArray) -> str:
+        """Return a line on a held-out loss of a pair that exceeds the largest number; empty if there is none."""
+        errors, decided = self._errors_of_folds(g, t), self.cells.decided[g, t]
+        if np.isfinite(errors).all() or self.deadline.is_over():
+            return ""
+        size = self.data.choice.n_columns(int(self.grid.taus[t]))
+        others = [known for known in self.cells.pool.supports if len(known) == size]
+        supports = [support, *others[:MAX_OVERFLOW_FITS]]
+        return describe_overflow(self.data, self.folds, float(self.grid.gammas[g]), errors, decided, supports)
+
     def chosen_folds(self, g: int, t: int) -> parts.ChosenFolds:
         """Return the support and the held-out loss of every fold of a pair."""
         numbers = self.cells.support[g, t]
@@ -517,9 +544,15 @@ class _Reported:
         return parts.ChosenFolds(
             supports,
             np.searchsorted(distinct, numbers),
-            self.cells.nominal[g, t] * self.unit,
+            self._errors_of_folds(g, t) * self.unit,
             self.cells.decided[g, t].copy(),
         )
+
+    def _errors_of_folds(self, g: int, t: int) -> FloatArray:
+        """(K,) held-out losses of a pair; inf in unsolved folds whose loss exceeds the largest number."""
+        cells = self.cells
+        undefined = is_overflown(cells.lower[g, t]) & ~cells.decided[g, t]
+        return np.where(undefined, np.inf, cells.nominal[g, t])
 
 
 def _choose_pair(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
@@ -564,6 +597,7 @@ def build_record(
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
+    overflow = reported.describe_overflow(*at, np.asarray(cell.support, dtype=np.int64))
     closed = reported.proved and snapshot.complete
     table = reported.table(closed)
     proved = closed and not snapshot.doubts
@@ -596,7 +630,9 @@ def build_record(
         data=data_info(data),
         folds=fold_info(reported.folds),
         request=request,
-        warnings=(*data.warnings, *untimely, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1])),
+        warnings=tuple(
+            filter(None, [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])])
+        ),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,
