@@ -267,12 +267,13 @@ OPTIONS = {
                "Weight of each row in fits and errors: a column, or file:F with one number a line. Weights are at "
                "least 0; a row of weight 0 is dropped. [1]"),
         Option("folds", str, "10", "SPEC",
-               "Folds: K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
+               "Folds: K (shuffled; stratified by the class with --loss logistic), RxK (R repeats), loo, "
+               "stratified:K (by the target), forward:K or forward:K:GAP "
                "(time series; the GAP rows before each fold are not used for training), blocks:B (blocks of B rows), "
                "holdout:F (one "
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
-               "[10; with --loss logistic, where K means stratified:K, stratified:10]"),
+               "[10; with --loss logistic, stratified:10]"),
         Option("seed", int, None, "N", "Seed for shuffling the rows into folds, and for the outer folds of `solve "
                                        "--nested` (whatever --folds is). [0]"),
         # the grid, and what a model may contain

@@ -28,7 +28,15 @@ from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.digits import abbreviate_list
-from sparsecv_mio.errors import BadInput, Interrupted, SparseCVError, did_you_mean, missing_package, named_elsewhere
+from sparsecv_mio.errors import (
+    BadInput,
+    Interrupted,
+    OutOfTime,
+    SparseCVError,
+    did_you_mean,
+    missing_package,
+    named_elsewhere,
+)
 from sparsecv_mio.files import reason
 from sparsecv_mio.satellites import satellite_commands
 from sparsecv_mio.version import __version__
@@ -64,8 +72,8 @@ CORE_COMMANDS = {
 COMMANDS = {name: f"{__name__}.{module}" for name, module in CORE_COMMANDS.items()} | satellite_commands()
 EXIT_CODES = (
     "Exit codes: 0 done and certified, 1 a record or a proof is wrong, a task of a batch failed, or the program found "
-    "an internal error, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
-    "interrupted (answer and record written)."
+    "an internal error, 2 bad input or a limit before any answer, 3 limit reached (bounds valid, answer printed), "
+    "4 backend unavailable, 130 interrupted (answer and record written)."
 )
 
 # the base of typer's own usage errors, which old and new typer keep in different packages
@@ -206,7 +214,8 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     try:
         code = command.main(args=words or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except SparseCVError as error:
-        return _say(str(error), error.exit_code)
+        # exit code 3 promises an answer, and no answer was printed before this limit
+        return _say(str(error), BadInput.exit_code if type(error) is OutOfTime else error.exit_code)
     except UsageError as error:
         message = _explain_usage_error(error)
         return _say(message, 2) if message else 2

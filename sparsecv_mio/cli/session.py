@@ -284,7 +284,9 @@ def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) 
 
     def too_early() -> T:
         raise_if_interrupted(stop)
-        raise OutOfTime(f"--time-limit: {deadline.limit:g} seconds ended before the data were read; give more time")
+        raise OutOfTime(
+            f"--time-limit: {deadline.limit:g} s ended before the data were read, so no answer exists; give more time"
+        )
 
     outcome = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)
     raise_if_interrupted(stop)

@@ -293,7 +293,12 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 
 def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan:
     """Return the folds that a text describes; `make_folds` documents it."""
-    if dataset.weights is not None and spec.endswith(fold_plan.WEIGHTED):  # the form of the spec in a record
+    if spec.endswith(fold_plan.WEIGHTED):  # the form of the spec in a record
+        if dataset.weights is None:
+            raise BadInput(
+                f"folds {spec!r}: these are folds of data with row weights; read the data with weights=COLUMN, or "
+                f"leave {fold_plan.WEIGHTED.strip()!r} out"
+            )
         return replace(_folds_from_text(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
@@ -549,15 +554,17 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     spec : str, int, splitter, labels, pairs or FoldPlan
         Specification of the folds.
 
-        A text or a number: `K`: K shuffled folds whose sizes differ by at most one; with a two-class target the same as
-        `stratified:K`. `loo`: every row is a fold. `stratified:K`: like `K`, but of every K rows that are neighbours in
-        the order of the target, each fold gets one. `blocks:B`: floor(n / B) blocks of B rows after a shuffle; the
-        remaining rows are added one to a block. `holdout:F`: one scored fold with the fraction F of the rows, rounded.
-        `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with independent shuffles (`5x10`).
-        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it;
-        `forward:K:GAP` excludes GAP rows between training and scored rows. `groups:COLUMN`: every group is a fold.
-        `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a fold id for each row, -1 for rows that
-        are never held out, in which case a single fold is allowed; a file may have one column for each repeat.
+        A text or a number: `K`: K shuffled folds whose sizes differ by at most one; with a two-class target, that is if
+        `dataset.classes` is not None, the same as `stratified:K`. `loo`: every row is a fold. `stratified:K`: like `K`,
+        but of every K rows that are neighbours in the order of the target, each fold gets one. `blocks:B`: floor(n / B)
+        blocks of B rows after a shuffle; the remaining rows are added one to a block. `holdout:F`: one scored fold with
+        the fraction F of the rows, rounded. `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with
+        independent shuffles (`5x10`). `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each
+        trained on all rows before it; `forward:K:GAP` excludes GAP rows between training and scored rows.
+        `groups:COLUMN`: every group is a fold. `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a
+        fold id for each row, -1 for rows that are never held out, in which case a single fold is allowed; a file may
+        have one column for each repeat.
+        `SPEC weighted`: the form in which a record of weighted rows states its folds; `dataset` must have weights.
 
         A scikit-learn splitter, or its pairs (training rows, scored rows): see :func:`folds_from_splitter`. Labels,
         one for each row, or an (n, R) array with one column for each repeat: see :func:`folds_from_labels`. A

@@ -62,10 +62,21 @@ def test_an_interrupt_while_data_are_read_ends_the_command() -> None:
         run_preparation(lambda: None, stop, SearchOptions())
 
 
+def test_a_limit_before_the_data_are_read_gives_no_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: Said, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.cli.session.run_within_limit", lambda work, deadline, late, grace: late())
+    record = tmp_path / "r.json"
+    assert run([*SOLVE, "--time-limit", "1", "--json", str(record)]) == 2  # 3 promises an answer
+    shown = capsys.readouterr()
+    assert not shown.out and not record.exists()
+    assert "--time-limit: 1 s ended before the data were read, so no answer exists; give more time" in shown.err
+
+
 def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_preparation(lambda: 3, threading.Event(), SearchOptions(time_limit=600.0)) == 3
     monkeypatch.setattr(Began, "moment", time.monotonic() - 700.0)
     ended = threading.Event()
-    with pytest.raises(OutOfTime, match="600 seconds ended"):
+    with pytest.raises(OutOfTime, match="600 s ended"):
         run_preparation(ended.wait, threading.Event(), SearchOptions(time_limit=600.0))
     ended.set()
