@@ -39,7 +39,7 @@ CROSSING_RTOL = 1e-7
 """Relative rounding between two computations of a held-out sum: a lower bound may exceed an upper bound by it."""
 
 FOLLOWS_RTOL = 10.0 * CROSSING_RTOL
-"""The same for functions of several such sums: mean absolute errors, distances of pairs, instabilities."""
+"""The same for functions of several such sums: distances of pairs, instabilities."""
 
 ACCURATE_RTOL = 1e-9
 """Relative error up to which a held-out sum or a coefficient counts as accurate, and allowed in sums over them.

@@ -23,6 +23,10 @@ COST_LIMIT = 5e10  # elementary operations of an enumeration
 MOST_FITS = 20_000  # fits in one part of a verification, about 0.5 ms each
 SAME = 1e-12  # relative difference of numbers that come from the same number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
+BOUNDED_NUMBERS = {  # numbers that the verdict names if they are not recomputed, by the start of their fields
+    "upper": "upper bounds", "table[].standard_error": "standard errors", "mae": "MAE",
+    "stability.instability_lower": "bounds on the instability",
+}  # fmt: skip
 VERBS = frozenset(  # first words of messages whose subject is the field
     ("is", "are", "has", "have", "must", "does", "do", "refers", "exceeds", "differs", "contains", "omits")
 )
@@ -93,8 +97,16 @@ class VerifyReport:
     def verdict(self) -> str:
         """One line on the outcome: whether the record agrees with the data, and the claims that were not verified."""
         holds = "the record agrees with the data" if self.ok else "the record does not agree with the data"
-        everything = ": its answer was recomputed and its bounds were verified" if self.ok and not self.caveat else ""
-        return f"{holds}{everything}{f'; {self.caveat}' if self.caveat else ''}"
+        if self.caveat or not self.ok:
+            return f"{holds}{f'; {self.caveat}' if self.caveat else ''}"
+        less = f"; only within recomputed bounds: {', '.join(self._bounded_only)}" if self._bounded_only else ""
+        return f"{holds}: its answer was recomputed and its bounds were verified{less}"
+
+    @property
+    def _bounded_only(self) -> list[str]:
+        """Descriptions of the numbers of the answer that were compared with bounds, and not recomputed."""
+        paths = [path for treatment, named in self.fields if treatment.startswith(BOUNDED) for path in named]
+        return [words for begin, words in BOUNDED_NUMBERS.items() if any(path.startswith(begin) for path in paths)]
 
     def __str__(self) -> str:
         """Return the verdict and the disagreements, as `sparsecv verify --quiet` prints them."""

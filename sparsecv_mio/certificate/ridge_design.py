@@ -34,7 +34,7 @@ from sparsecv_mio.certificate.unit_columns import (
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scaled_norms, squared_errors
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
+from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
 IDENTITY_ROWS = 12
@@ -42,7 +42,7 @@ DIRECT_WORK = 5e8  # operations k n tau^2 of refits of all folds, beyond which t
 NOISE = ROUNDING / 2.0  # of the target and a residual: 1,000 ulps of a long double, for sums and factors
 RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest centred target
 LOOSE_TIES = 16.0 * TIE_RTOL  # tolerance within which a search may have treated supports as tied
-MAE_RTOL = 2.0 * FOLLOWS_RTOL  # tolerance of the mean absolute error, given the agreement of squares
+MAE_RTOL = 2.0 * CROSSING_RTOL  # tolerance of the mean absolute error, next to the rounding of residuals
 FOLD_RTOL = 1e-8  # share of the mean error, since the error of a single fold may be negligible
 NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -64,7 +64,7 @@ class RidgeDesign(Design):
 
     how = "enumeration of"
     proved_rtol = PROVED_RTOL
-    loss_rtol = FOLLOWS_RTOL
+    loss_rtol = 2.0 * CROSSING_RTOL
     bounds_ties = True
 
     @cached_property

@@ -293,7 +293,8 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 
 def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan:
     """Return the folds that a text describes; `make_folds` documents it."""
-    if spec.endswith(fold_plan.WEIGHTED):  # the form of the spec in a record
+    # the form of the spec in a record; without weights, the end of the name of a column or file
+    if spec.endswith(fold_plan.WEIGHTED) and (dataset.weights is not None or ":" not in spec):
         if dataset.weights is None:
             raise BadInput(
                 f"folds {spec!r}: these are folds of data with row weights; read the data with weights=COLUMN, or "

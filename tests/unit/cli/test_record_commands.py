@@ -550,7 +550,8 @@ def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said
 def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, capsys: Said) -> None:
     assert run(["verify", str(record), PROSTATE]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "the record agrees with the data: its answer was recomputed and its bounds were verified"
+    verdict = "the record agrees with the data: its answer was recomputed and its bounds were verified"
+    assert lines[0].startswith(f"{verdict}; only within recomputed bounds: upper bounds, standard errors")
     assert lines[-1].startswith("only read  work, ") and "the request (" in lines[-1]
     assert "request." not in lines[-1]
     assert run(["verify", str(record), PROSTATE, "--full"]) == 0 and "request.refine" in capsys.readouterr().out

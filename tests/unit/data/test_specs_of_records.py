@@ -41,3 +41,5 @@ def test_weights() -> None:
     assert sc.make_folds(record.folds.spec, data).digest == record.folds.digest
     with pytest.raises(BadInput, match="data with row weights"):
         sc.make_folds(record.folds.spec, sc.Dataset.from_frame(table, "y", aux=("w",)))
+    named = sc.Dataset.from_frame(table.rename(columns={"w": "is weighted"}), "y", aux=("is weighted",))
+    assert sc.make_folds("groups:is weighted", named).k == 4

@@ -1,0 +1,29 @@
+"""`verify` refuses changes above rounding, and its first line names the numbers that are only bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparsecv_mio as sc
+
+
+@pytest.mark.parametrize("folds", ["5", "loo"])
+def test_changes_above_rounding_are_refused(folds: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 4))
+    data = sc.Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=24))
+    record = sc.solve(data, folds=folds, gammas=[0.01, 0.1], taus=[1, 2])
+    report = sc.verify(record, data)
+    assert report.ok and "only within recomputed bounds: upper bounds, standard errors" in report.verdict
+    assert record.mae is not None
+    changed = replace(record, mae=record.mae * (1.0 + 1e-6))
+    assert [failure.field for failure in sc.verify(changed, data).failures] == ["mae"]
+    for i, row in enumerate(record.table):
+        assert row.standard_error is not None
+        rows = list(record.table)
+        rows[i] = replace(row, standard_error=row.standard_error * (1.0 + 2e-6))
+        failures = sc.verify(replace(record, table=tuple(rows)), data).failures
+        assert {failure.field for failure in failures} == {f"table[{i}].standard_error"}
