@@ -411,8 +411,8 @@ OPTIONS = {
         Option("json", str, None, "FILE", "Write the record to this file; - is standard output. [none]"),
         Option("proof", str, None, "FILE", "Write a proof of the bounds to this file, for `sparsecv check`. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
-        Option("quiet", bool, False, "", "Print only the answer: no progress, tables, hints or warnings.",
-               letter="-q"),
+        Option("quiet", bool, False, "",
+               "Print only the answer and warnings that restrict it: no progress, tables or hints.", letter="-q"),
     )
 }  # fmt: skip
 

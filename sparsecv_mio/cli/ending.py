@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 200  # characters for a file or a pipe: wide enough for every table
 PADDING = re.compile(" +$", re.MULTILINE)  # blanks with which tables fill their lines
+RESTRICTING = (  # phrases of warnings of a record that restrict its answer, which are printed with --quiet too
+    "only by rounding errors", "disagrees with the search", "exceeds the largest number", "time limit ended",
+)  # fmt: skip
 LONGEST_WORD = 160  # characters; a longer word of a message is shortened in its middle
 
 
@@ -120,6 +123,24 @@ def _drop(stream: TextIO) -> None:
         os.close(nowhere)
     except (OSError, ValueError):
         pass
+
+
+def warnings_to_print(warnings: Iterable[str], quiet: bool) -> list[str]:
+    """Return the warnings of a record; with `quiet` only those that restrict the answer.
+
+    Parameters
+    ----------
+    warnings : iterable of str
+        Warnings of the record.
+    quiet : bool
+        Value of --quiet.
+
+    Examples
+    --------
+    >>> warnings_to_print(["column 'a' is constant", "column 'b' varies only by rounding errors"], quiet=True)
+    ["column 'b' varies only by rounding errors"]
+    """
+    return [words for words in warnings if not quiet or any(phrase in words for phrase in RESTRICTING)]
 
 
 def render_text(printer: Callable[[Console], None], stream: TextIO) -> str:

@@ -125,7 +125,7 @@ def path(
         make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
-        warnings=() if quiet else record.warnings,
+        warnings=ending.warnings_to_print(record.warnings, quiet),
     )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def near(
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
-        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+        json=json, record=record.pieces, warnings=ending.warnings_to_print(record.warnings, quiet),
     )  # fmt: skip
 
 
@@ -412,7 +412,7 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
         make_printer(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
-        warnings=() if quiet else record.warnings,
+        warnings=ending.warnings_to_print(record.warnings, quiet),
     )  # fmt: skip
 
 

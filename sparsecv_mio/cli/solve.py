@@ -199,7 +199,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     return ending.deliver(
         session.EXIT_CODE[record.status],
         lambda screen: print_common(screen, record, quiet, request.full, dataset),
-        json=request.json, record=record.pieces, warnings=() if quiet else record.warnings,
+        json=request.json, record=record.pieces, warnings=ending.warnings_to_print(record.warnings, quiet),
     )  # fmt: skip
 
 
@@ -345,7 +345,7 @@ def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _Search
         session.EXIT_CODE[status],
         make_printer(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
         json=request.json, record=record.pieces, files=files,
-        warnings=() if quiet else (*record.warnings, *run.warnings), lost=run.failures,
+        warnings=ending.warnings_to_print((*record.warnings, *run.warnings), quiet), lost=run.failures,
     )  # fmt: skip
 
 
