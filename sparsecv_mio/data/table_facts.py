@@ -34,7 +34,7 @@ from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.subjects import SURE_LEVELS, find_subjects, is_name_like, numbers_rows, quote_names
+from sparsecv_mio.data.subjects import SURE_LEVELS, Subjects, find_subjects, is_name_like, numbers_rows, quote_names
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
@@ -346,69 +346,140 @@ def inspect_table(
     wanted : Wanted
         Columns that the user keeps or drops.
     """
-    unsaid = _describe_formats_to_settle(table, how)
-    order = None if table.target is None or unsaid else time_order(table.features, table.target)
+    ambiguous = _describe_formats_to_settle(table, how)
+    order = None if table.target is None or ambiguous else time_order(table.features, table.target)
     in_file = {column.name for column in table.columns}
     table, _ = number_dates(table, how)
-    goal = table.target
-    facts = {column.name: _facts(column, goal, how, unsaid.get(column.name, "")) for column in table.columns}
-    _note_copies(table.columns, facts, goal)
+    facts = _describe_columns(table, how, ambiguous)
     for name, fact in facts.items():
         fact.drop &= name in in_file and name != exposure  # a month alone is not a column of the file
         fact.notes = ["the exposure"] if name == exposure else fact.notes
     candidates = [column for column in table.features if column.name != exposure]
-    may_be_subjects = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
-    subjects = None if goal is None else find_subjects(may_be_subjects)
-    grouped = subjects or order
-    if grouped is not None and grouped.column in facts:
-        fact = facts[grouped.column]
-        fact.notes = [*(fact.notes if subjects is None else []), grouped.note]
-        fact.drop &= subjects is None
-    features = [
-        column for column in candidates
-        if not facts[column.name].drop and (subjects is None or column.name != subjects.column)
-    ]  # fmt: skip
-    read_columns = features if goal is None else [*features, goal]
-    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
-    na = _proposed_na(how, gaps, isinstance(grouped, TimeOrder)) if gaps.any() else how.na
-    filled = [column for column in features if na.uses_imputation and column.empty.any()]
-    for column in filled:
+    subjects = None if table.target is None else _find_candidate_subjects(candidates, facts)
+    _note_grouping(facts, subjects, order)
+    features = _proposed_features(candidates, facts, subjects)
+    loss, grouping = loss or _suitable_loss(table.target), subjects or order
+    cells = _propose_cell_treatment(table, features, how, loss, isinstance(grouping, TimeOrder))
+    for column in cells.imputed:
         if column.has_text_values:
-            fact = facts[column.name]
-            fact.notes = [*fact.notes, describe_absent_level(column)]
-    loss = loss or _suitable_loss(goal)
-    encoded = features if loss.target.has_classes else read_columns
-    has_text = any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded)
-    encode = Encode.ONEHOT if has_text and how.encode is Encode.ERROR else how.encode
-    gone = tuple(dict.fromkeys([*map(str, wanted.drop or ()), *(name for name, fact in facts.items() if fact.drop)]))
-    named = None if wanted.features is None else tuple(column.name for column in features)
-    options = _list_reading_options(how)
-    options += [f"--drop {quote_names(gone)}"] if gone and named is None else []
-    options += [f"--features {quote_names(named)}"] if named else []
-    options += [f"--na {na}"] if gaps.any() else []
-    options += [f"--encode {encode}"] if has_text else []
-    options += [f"--na-within {Within.FOLDS}"] if not all(column.has_text_values for column in filled) else []
-    options += [f"--loss {loss}"] if not loss.is_quadratic else []
-    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
-    options += [grouped.option] if grouped is not None else []
-    n_lost = int(gaps.sum()) if na is Missing.DROP else 0 if goal is None else int(goal.empty.sum())
+            facts[column.name].notes = [*facts[column.name].notes, describe_absent_level(column)]
+    proposal = _propose_reading(wanted, facts, features, cells.how, grouping)
+    options = [*_list_reading_options(how), *_list_column_options(proposal), *cells.options]
+    options += _list_search_options(loss, exposure, grouping)
     for fact in facts.values():
         fact.notes = tuple(fact.notes)
     inspection = Inspection(
         table.rows,
         tuple(facts.values()),
-        "" if goal is None else goal.name,
-        int(gaps.sum()),
+        "" if table.target is None else table.target.name,
+        int(cells.is_incomplete.sum()),
         _count_duplicate_rows(table.columns, table.rows),
         tuple(options),
-        table.rows - n_lost,
-        sum(_width(column, na.uses_imputation, how) for column in features),
-        unsaid,
+        table.rows - cells.count_lost_rows(table.target),
+        sum(_width(column, cells.how.na.uses_imputation, how) for column in features),
+        ambiguous,
         two_classes=loss.target.has_classes,
         loss=loss,
     )
-    folds = None if grouped is None else shlex.split(grouped.option)[1]
-    return inspection, Proposal(replace(how, na=na, encode=encode), gone, named, folds)
+    return inspection, proposal
+
+
+def _describe_columns(table: RawTable, how: Reading, ambiguous: Mapping[str, str]) -> dict[str, ColumnFacts]:
+    """Return the facts about each column by its name, with notes on copies of other columns."""
+    goal = table.target
+    facts = {column.name: _facts(column, goal, how, ambiguous.get(column.name, "")) for column in table.columns}
+    _note_copies(table.columns, facts, goal)
+    return facts
+
+
+def _find_candidate_subjects(candidates: Sequence[RawColumn], facts: Mapping[str, ColumnFacts]) -> Subjects | None:
+    """Return the column that names subjects, among text columns and columns that are not dropped."""
+    return find_subjects([column for column in candidates if not facts[column.name].drop or column.has_text_values])
+
+
+def _note_grouping(facts: Mapping[str, ColumnFacts], subjects: Subjects | None, order: TimeOrder | None) -> None:
+    """Add the note of the column that groups or orders the rows; a column of subjects is not dropped."""
+    grouping = subjects or order
+    if grouping is None or grouping.column not in facts:
+        return
+    fact = facts[grouping.column]
+    fact.notes = [*(fact.notes if subjects is None else []), grouping.note]
+    fact.drop &= subjects is None
+
+
+def _proposed_features(
+    candidates: Sequence[RawColumn], facts: Mapping[str, ColumnFacts], subjects: Subjects | None
+) -> list[RawColumn]:
+    """Return the columns that are neither dropped nor name the subjects."""
+    subject_name = None if subjects is None else subjects.column
+    return [column for column in candidates if not facts[column.name].drop and column.name != subject_name]
+
+
+class CellTreatment(NamedTuple):
+    """Proposed treatment of missing cells and text values.
+
+    `how` has the proposed options, `is_incomplete` marks the rows with a missing cell, `imputed` lists the features
+    with imputed cells, and `has_text` is True if text values must be encoded.
+    """
+
+    how: Reading
+    is_incomplete: BoolArray
+    imputed: list[RawColumn]
+    has_text: bool
+
+    @property
+    def options(self) -> list[str]:
+        """Options of the command line for this treatment."""
+        options = [f"--na {self.how.na}"] if self.is_incomplete.any() else []
+        options += [f"--encode {self.how.encode}"] if self.has_text else []
+        imputes_numbers = not all(column.has_text_values for column in self.imputed)
+        return options + ([f"--na-within {Within.FOLDS}"] if imputes_numbers else [])
+
+    def count_lost_rows(self, goal: RawColumn | None) -> int:
+        """Return the number of rows that are dropped: incomplete rows, or only rows without a target."""
+        if self.how.na is Missing.DROP:
+            return int(self.is_incomplete.sum())
+        return 0 if goal is None else int(goal.empty.sum())
+
+
+def _propose_cell_treatment(
+    table: RawTable, features: list[RawColumn], how: Reading, loss: Loss, in_time: bool
+) -> CellTreatment:
+    """Return the proposed treatment of missing cells and text values, in the features and in the target."""
+    read_columns = features if table.target is None else [*features, table.target]
+    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
+    na = _proposed_na(how, gaps, in_time) if gaps.any() else how.na
+    imputed = [column for column in features if na.uses_imputation and column.empty.any()]
+    encoded = features if loss.target.has_classes else read_columns
+    has_text = any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded)
+    encode = Encode.ONEHOT if has_text and how.encode is Encode.ERROR else how.encode
+    return CellTreatment(replace(how, na=na, encode=encode), gaps, imputed, has_text)
+
+
+def _propose_reading(
+    wanted: Wanted, facts: Mapping[str, ColumnFacts], features: Sequence[RawColumn], how: Reading,
+    grouping: Subjects | TimeOrder | None,
+) -> Proposal:  # fmt: skip
+    """Return the proposed options; the columns are named by the option that the user gave, or else by `--drop`."""
+    proposed_drop = (name for name, fact in facts.items() if fact.drop)
+    drop = tuple(dict.fromkeys([*map(str, wanted.drop or ()), *proposed_drop]))
+    names = None if wanted.features is None else tuple(column.name for column in features)
+    folds = None if grouping is None else shlex.split(grouping.option)[1]
+    return Proposal(how, drop, names, folds)
+
+
+def _list_column_options(proposal: Proposal) -> list[str]:
+    """Return the option that selects the columns; `--features` replaces `--drop` if the user gave it."""
+    if proposal.features is not None:
+        return [f"--features {quote_names(proposal.features)}"] if proposal.features else []
+    return [f"--drop {quote_names(proposal.drop)}"] if proposal.drop else []
+
+
+def _list_search_options(loss: Loss, exposure: str | None, grouping: Subjects | TimeOrder | None) -> list[str]:
+    """Return the options for the loss and the folds."""
+    options = [f"--loss {loss}"] if not loss.is_quadratic else []
+    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
+    return options + ([grouping.option] if grouping is not None else [])
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
@@ -429,11 +500,11 @@ def _suitable_loss(goal: RawColumn | None) -> Loss:
     return find_loss_of_values(Values.CLASSES) if has_two_values else DEFAULT_LOSS
 
 
-def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, unsaid: str) -> ColumnFacts:
+def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: str) -> ColumnFacts:
     """Return the facts of a column, without comparison with others."""
     numbers, n_empty, is_target = column.numbers[np.isfinite(column.numbers)], int(column.empty.sum()), column is goal
-    if unsaid:
-        return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, [unsaid], False)
+    if ambiguous:
+        return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, [ambiguous], False)
     kind, notes, drop = _kind_of_column(column, numbers, is_target, how)
     if (value := find_code(numbers)) is not None:
         notes.append(
