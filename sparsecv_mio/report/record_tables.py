@@ -415,7 +415,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
     if record.estimate and own is not None:
         lines.append(estimate_line(own.folds_decided, own.folds, record.likely("too low")))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
-    if record.estimate and not record.descent and len(scored) < len(record.table):
+    if record.estimate and not record.descent and 0 < len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
         each = "" if len(scored) == 1 else "all "
         where = (

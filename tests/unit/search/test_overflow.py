@@ -58,5 +58,6 @@ def test_the_command_names_the_row(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run(["solve", str(data), *words, "--scale", "none", "--json", str(json)]) == 3
     shown = capsys.readouterr()
     assert "CV error undefined" in shown.out and "more time would not help" in shown.out
+    assert "2 known fold models" in shown.out and "chosen from 0" not in shown.out
     assert shown.err.count(f"the held-out loss of row {FAR + 1} exceeds the largest number") == 1
     assert run(["verify", str(json), str(data)]) == 0
