@@ -64,29 +64,46 @@ class Wanted:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
         _check_header(names)
-        goal = None
-        if self.needed or self.target in names:
-            if not str(self.target).strip():
-                raise BadInput(f"the target is missing; give one of {_list_names(names)}")
-            goal = _column(names, str(self.target), "target")
-        aux = [_position(names, name, self.role) for name in dict.fromkeys(self.aux)]
+        goal = self._find_target(names)
+        aux = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
         _check_use(names, aux, {goal}, "is the target and cannot give folds, weights, exposures or ids too")
+        unavailable = set(aux) if self.needed else set[int]()
         if features is None:
-            gone = {_column(names, name, "dropped column") for name in drop or ()}
-            _check_use(names, gone, {goal}, "is the target and cannot be dropped")
-            kept = {*range(len(names))} - gone - {names.index(name) for name in no_features}
-            places = kept - {goal, *(aux if self.needed else ())}
+            places = self._undropped_places(names, drop or (), goal) - unavailable
+            places -= {names.index(name) for name in no_features}
         else:
-            known = {*names}
-            words = [name for name in features if name not in known and not name.strip().isdigit()]
-            _check_there([word for word in words if word.strip() not in known], names)
-            places = {_column(names, name, "feature") for name in features}
-            _check_use(names, places, {goal}, "is the target and cannot be a feature")
-            clash = "gives folds, weights, exposures or ids and cannot be a feature"
-            _check_use(names, places, {*(aux if self.needed else ())}, clash)
+            places = self._requested_places(names, features, goal, unavailable)
         if not places:
             raise BadInput("no feature is left; keep at least one column in addition to the target")
-        return Selection(names, goal, tuple(sorted(places)), tuple(aux))
+        return Selection(names, goal, tuple(sorted(places)), aux)
+
+    def _find_target(self, names: tuple[str, ...]) -> int | None:
+        """Return the position of the target; None if new rows do not have it."""
+        if not self.needed and self.target not in names:
+            return None
+        if not str(self.target).strip():
+            raise BadInput(f"the target is missing; give one of {_list_names(names)}")
+        return _column(names, str(self.target), "target")
+
+    @staticmethod
+    def _undropped_places(names: tuple[str, ...], drop: Iterable[str], goal: int | None) -> set[int]:
+        """Return the positions of all columns except the target and the dropped ones."""
+        dropped = {_column(names, name, "dropped column") for name in drop}
+        _check_use(names, dropped, {goal}, "is the target and cannot be dropped")
+        return {*range(len(names))} - dropped - {goal}
+
+    @staticmethod
+    def _requested_places(
+        names: tuple[str, ...], features: Sequence[str], goal: int | None, unavailable: set[int]
+    ) -> set[int]:
+        """Return the positions of the requested features; `unavailable` columns have another use."""
+        header = {*names}
+        names_only = [name for name in features if name not in header and not name.strip().isdigit()]
+        _check_there([name for name in names_only if name.strip() not in header], names)
+        places = {_column(names, name, "feature") for name in features}
+        _check_use(names, places, {goal}, "is the target and cannot be a feature")
+        _check_use(names, places, unavailable, "gives folds, weights, exposures or ids and cannot be a feature")
+        return places
 
     def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:
         """Return the names of all columns, and the columns that are no features: void ones and the index."""
@@ -124,7 +141,7 @@ class Selection:
         return self.features if self.target is None else (*self.features, self.target)
 
 
-def _check_use(names: Sequence[str], places: Iterable[int], others: set[int | None], clash: str) -> None:
+def _check_use(names: Sequence[str], places: Iterable[int], others: Collection[int | None], clash: str) -> None:
     """Raise `BadInput` if a column has two uses that exclude each other."""
     for place in places:
         if place in others:

@@ -139,9 +139,11 @@ class RawColumn:
                     )
                 texts[row] = str(cell)
         column = read_texts([name], texts, how)[0]
-        known = ~np.isnan(numbers)
-        whole = replace(column, numbers=np.where(known, numbers, column.numbers), empty=column.empty & ~known)
-        return (whole if known.any() else whole.with_durations()).with_number_codes(how)
+        are_numbers = ~np.isnan(numbers)  # cells that were not texts
+        column = replace(
+            column, numbers=np.where(are_numbers, numbers, column.numbers), empty=column.empty & ~are_numbers
+        )
+        return (column if are_numbers.any() else column.with_durations()).with_number_codes(how)
 
     @classmethod
     def from_categories(cls, name: str, cells: Sequence[Any], how: Reading) -> RawColumn:
@@ -231,12 +233,12 @@ class RawColumn:
     def level_codes(self, levels: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Return the position of every cell in the levels, -1 if it is missing, and other values by row from 0."""
         codes, unknown = np.full(len(self.numbers), -1, dtype=np.int64), dict[int, str]()
-        known: dict[str, int] = {}
+        code_of_word: dict[str, int] = {}
         for row in np.flatnonzero(~self.empty).tolist():
             word = self.texts.get(row) or f"{self.numbers[row]:g}"
-            if word not in known:
-                known[word] = self._find_level(word, levels)
-            codes[row] = known[word]
+            if word not in code_of_word:
+                code_of_word[word] = self._find_level(word, levels)
+            codes[row] = code_of_word[word]
             if codes[row] < 0:
                 unknown[row] = word
         return codes, unknown
@@ -279,8 +281,8 @@ def read_texts(
         lower = compute.utf8_lower(texts)
 
         def find(words: Collection[str]) -> BoolArray:
-            found = compute.is_in(lower, value_set=make_text_array([*words]))
-            return np.asarray(to_numpy(found).astype(bool).reshape(shape))
+            is_word = compute.is_in(lower, value_set=make_text_array([*words]))
+            return np.asarray(to_numpy(is_word).astype(bool).reshape(shape))
 
         are_usual, are_words = find({"", *usual}), find(how.missing_words) & ~are_numbers
     numbers, empty = numbers.reshape(shape), are_usual | are_words

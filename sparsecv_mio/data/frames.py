@@ -126,18 +126,28 @@ def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classe
 
     def read(name: str) -> RawColumn:
         series = frame.iloc[:, place[name]]
-        if are_classes and name == chosen.goal and series.dtype.kind in "bO":
-            cells = [None if is_missing else cell for cell, is_missing in zip(series, series.isna(), strict=True)]
-            if all(cell is None or isinstance(cell, bool | np.bool_) for cell in cells):
-                return RawColumn.from_cells(name, [cell if cell is None else str(cell) for cell in cells], how)
+        is_target = name == chosen.goal
+        truth_values = _truth_values_as_texts(series) if are_classes and is_target else None
+        if truth_values is not None:
+            return RawColumn.from_cells(name, truth_values, how)
         if series.dtype.kind in "biuf":
             return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
-        if how.encode is not Encode.ERROR and name != chosen.goal and _has_text_categories(series):
+        if how.encode is not Encode.ERROR and not is_target and _has_text_categories(series):
             return RawColumn.from_categories(name, series.tolist(), how)
         return RawColumn.from_cells(name, series.tolist(), how)
 
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared)
+
+
+def _truth_values_as_texts(series: pd.Series[Any]) -> list[str | None] | None:
+    """Return the truth values of a column as texts, None for missing cells; None if it has other values."""
+    if series.dtype.kind not in "bO":
+        return None
+    cells = [None if is_missing else cell for cell, is_missing in zip(series, series.isna(), strict=True)]
+    if not all(cell is None or isinstance(cell, bool | np.bool_) for cell in cells):
+        return None
+    return [cell if cell is None else str(cell) for cell in cells]
 
 
 def _has_text_categories(series: pd.Series[Any]) -> bool:

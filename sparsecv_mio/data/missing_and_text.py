@@ -213,9 +213,9 @@ def _date_columns(column: RawColumn, form: str, features: Mapping[str, str]) -> 
                 f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
             ) from None
     columns = []
-    for name, part in features.items():
+    for name, date_part in features.items():
         numbers = np.full(len(column.numbers), np.nan)
-        numbers[rows] = [PARTS[part](moment) for moment in moments]
+        numbers[rows] = [PARTS[date_part](moment) for moment in moments]
         columns.append(replace(column, name=name, numbers=numbers, texts={}, evidence=Evidence()))
     return columns
 
@@ -370,8 +370,8 @@ def _check_levels(columns: Sequence[RawColumn], levels: Mapping[str, Sequence[st
             first.setdefault(word, rows[row])
         if first:
             words = abbreviate_list([f"{word!r} in row {row}" for word, row in first.items()])
-            known = abbreviate_list([level for level in levels[column.name] if level != ABSENT])
-            said.append(f"column {column.name!r} holds {words}, not one of its values: {known}")
+            words_of_model = abbreviate_list([level for level in levels[column.name] if level != ABSENT])
+            said.append(f"column {column.name!r} holds {words}, not one of its values: {words_of_model}")
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
         raise BadInput("; ".join(said[:MOST_NAMED]) + more)
@@ -485,44 +485,77 @@ def _describe_cells(
 
 def _assemble_parts(table: RawTable, learnt: Applied) -> DatasetParts:
     """Return the parts of a data set: one array of numbers, imputed, with text values encoded."""
+    levels = _levels_with_absent(table.features, learnt.levels)
     columns: list[tuple[str, FloatArray]] = []
-    holes: dict[str, BoolArray] = {}
-    levels = dict(learnt.levels)
     for feature in table.features:
-        name = feature.name
-        if name not in levels:
-            is_complete = not feature.empty.any()
-            fill = learnt.means.get(name, np.nan)
-            columns.append((name, feature.numbers if is_complete else np.where(feature.empty, fill, feature.numbers)))
-            columns += [(indicator_name(name), feature.empty.astype(float))] if name in learnt.marked else []
-            holes |= {} if is_complete else {name: feature.empty}
-            continue
-        if feature.empty.any() and ABSENT not in levels[name]:
-            levels[name] = (*levels[name], ABSENT)
-        columns += _encode_text_column(feature, levels[name], learnt.how.column_encoding(name))
+        if feature.name in levels:
+            columns += _encode_text_column(feature, levels[feature.name], learnt.how.column_encoding(feature.name))
+        else:
+            columns += _impute_column(feature, learnt)
+    holes = {
+        feature.name: feature.empty for feature in table.features if feature.name not in levels and feature.empty.any()
+    }
     names = tuple(name for name, _ in columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
+    _check_different_names(names)
     X = table.X
     if X is None or levels or holes:
         X = np.empty((table.rows, len(columns)))
         for k, (_, numbers) in enumerate(columns):
             X[:, k] = numbers
-    y, target = np.zeros(table.rows), table.target
-    if target is not None:
-        is_text = target.name in levels
-        y = target.level_codes(levels[target.name])[0].astype(float) if is_text else target.numbers.copy()
-        y[target.empty] = 0.0
-    masks = None
-    if holes:
-        masks = np.zeros(X.shape, dtype=bool)
-        for name, empty in holes.items():
-            masks[:, names.index(name)] = empty
     learnt = replace(learnt, levels=levels)
     is_plain = not (learnt.is_told or learnt.notes)
-    name = "" if target is None else target.name
-    return DatasetParts(X, y, names, name, table.aux, None if is_plain else learnt, masks)
+    target_name = "" if table.target is None else table.target.name
+    return DatasetParts(
+        X, _target_numbers(table, levels), names, target_name, table.aux, None if is_plain else learnt,
+        _mark_holes(X.shape, names, holes),
+    )  # fmt: skip
+
+
+def _levels_with_absent(
+    features: Sequence[RawColumn], levels: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return the levels of the text columns, with a level for missing cells in each feature that has such cells."""
+    gaps = {feature.name for feature in features if feature.empty.any()}
+    return {name: (*words, ABSENT) if name in gaps and ABSENT not in words else words for name, words in levels.items()}
+
+
+def _impute_column(feature: RawColumn, learnt: Applied) -> list[tuple[str, FloatArray]]:
+    """Return a numeric column with imputed cells, and its indicator of missing cells if it has one."""
+    numbers = feature.numbers
+    if feature.empty.any():
+        numbers = np.where(feature.empty, learnt.means.get(feature.name, np.nan), numbers)
+    columns = [(feature.name, numbers)]
+    if feature.name in learnt.marked:
+        columns.append((indicator_name(feature.name), feature.empty.astype(float)))
+    return columns
+
+
+def _check_different_names(names: Sequence[str]) -> None:
+    """Raise `BadInput` if two features have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
+
+
+def _target_numbers(table: RawTable, levels: Mapping[str, Sequence[str]]) -> FloatArray:
+    """Return the target as numbers: 0 for missing cells, the position in its levels for text values."""
+    target = table.target
+    if target is None:
+        return np.zeros(table.rows)
+    is_text = target.name in levels
+    y = target.level_codes(levels[target.name])[0].astype(float) if is_text else target.numbers.copy()
+    y[target.empty] = 0.0
+    return y
+
+
+def _mark_holes(shape: tuple[int, ...], names: Sequence[str], holes: Mapping[str, BoolArray]) -> BoolArray | None:
+    """Return the mask of imputed cells; None if no cell is missing."""
+    if not holes:
+        return None
+    masks = np.zeros(shape, dtype=bool)
+    for name, empty in holes.items():
+        masks[:, names.index(name)] = empty
+    return masks
 
 
 def _encode_text_column(column: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:

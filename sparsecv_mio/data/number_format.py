@@ -117,7 +117,7 @@ def parse_cells(cells: Sequence[Any], number_format: NumberFormat) -> tuple[list
     are_numbers = ~np.isnan(numbers)
     (evidence,) = collect_evidence(make_text_array(texts), are_numbers[None], number_format.decimal)
     values = zip(numbers.tolist(), are_numbers.tolist(), cells, strict=True)
-    return [number if known else cell for number, known, cell in values], evidence
+    return [number if is_numeric else cell for number, is_numeric, cell in values], evidence
 
 
 def is_number(text: str, number_format: NumberFormat = POINT) -> bool:
@@ -179,8 +179,8 @@ def collect_evidence(texts: Any, are_numbers: BoolArray, decimal: str, start: in
     from pyarrow import compute
 
     def matching(pattern: str) -> BoolArray:
-        found = to_numpy(compute.match_substring_regex(texts, pattern)).astype(bool)
-        return np.asarray(found.reshape(are_numbers.shape) & are_numbers)
+        is_match = to_numpy(compute.match_substring_regex(texts, pattern)).astype(bool)
+        return np.asarray(is_match.reshape(are_numbers.shape) & are_numbers)
 
     mark, (columns, rows) = re.escape(decimal), are_numbers.shape
     are_marked = matching(mark)

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO, Any, TextIO
+from typing import IO, Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,31 +230,48 @@ def _void_columns(table: TextTable, header: list[str]) -> list[int]:
     return void
 
 
+class HeaderPlace(NamedTuple):
+    """The position of the column names among the first lines of a file, read with one separator."""
+
+    position: int
+    separator: str
+    lines: list[tuple[int, list[str]]]
+
+
 def _check_first_lines(table: TextTable, wanted: Wanted) -> None:
     """Raise `BadInput` if the column names are below the first line, or need another separator, with the options."""
     target = str(wanted.target).strip() if wanted.needed else ""
-    found = list[tuple[int, str, list[tuple[int, list[str]]]]]()  # position of the names, separator, first lines
-    for mark in dict.fromkeys((table.delimiter, *MARKS)):
-        with _open_rows(table.with_separator(mark)) as rows:
-            lines = list(islice(rows, FIRST_ROWS))
-        widths = [len(cells) for _, cells in lines]
-        width = max(widths, key=widths.count, default=1)
-        names = [k for k, (_, cells) in enumerate(lines) if len(cells) == width and _are_names(cells)]
-        with_target = [k for k in names if target in map(str.strip, lines[k][1])]
-        names = with_target or (names if widths[:1] != [width] else [])
-        if width > 1 and (names or len(set(widths)) == 1):
-            found.append((names[0] if names else 0, mark, lines))
-    place, mark, lines = min(found, key=lambda candidate: candidate[0], default=(0, table.delimiter, []))
-    separator = "" if mark == table.delimiter else f'sep="{MARKS[mark][1]}"'
-    separator += ' and decimal="."' if separator and mark == table.how.decimal else ""
-    if place:
-        option = f'skip_lines="{table.how.skipping(range(lines[0][0], lines[place][0]))}"'
+    separators = dict.fromkeys((table.delimiter, *MARKS))
+    places = [place for mark in separators if (place := _find_header(table, mark, target)) is not None]
+    first = HeaderPlace(0, table.delimiter, [])
+    position, mark, lines = min(places, key=lambda place: place.position, default=first)
+    option = "" if mark == table.delimiter else f'sep="{MARKS[mark][1]}"'
+    option += ' and decimal="."' if option and mark == table.how.decimal else ""
+    if position:
+        skip = f'skip_lines="{table.how.skipping(range(lines[0][0], lines[position][0]))}"'
         raise BadInput(
-            f"file {str(table.path)!r} begins with {mark.join(lines[0][1])[:30]!r}, and line {lines[place][0]} has the "
-            f"names of its columns: give {option}{separator and f' and {separator}'}"
+            f"file {str(table.path)!r} begins with {mark.join(lines[0][1])[:30]!r}, and line {lines[position][0]} has "
+            f"the names of its columns: give {skip}{option and f' and {option}'}"
         )
-    if separator:
-        raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}: give {separator}")
+    if option:
+        raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}: give {option}")
+
+
+def _find_header(table: TextTable, separator: str, target: str) -> HeaderPlace | None:
+    """Return the place of the column names in a file, read with a separator; None if its lines form no table.
+
+    The names are in the first line that has the usual number of cells and the target, if any line has it.
+    """
+    with _open_rows(table.with_separator(separator)) as rows:
+        lines = list(islice(rows, FIRST_ROWS))
+    widths = [len(cells) for _, cells in lines]
+    width = max(widths, key=widths.count, default=1)
+    names = [k for k, (_, cells) in enumerate(lines) if len(cells) == width and _are_names(cells)]
+    with_target = [k for k in names if target in map(str.strip, lines[k][1])]
+    names = with_target or (names if widths[:1] != [width] else [])
+    if width > 1 and (names or len(set(widths)) == 1):
+        return HeaderPlace(names[0] if names else 0, separator, lines)
+    return None
 
 
 def _are_names(cells: list[str]) -> bool:
