@@ -1,8 +1,8 @@
 """Formatting of numbers and names on the screen, in reports, in tables and in messages.
 
-A number is written with the requested number of significant digits. Below 1e12, all digits before the decimal point are
-written, so that readers can compare numbers in any unit. Long lists of names are shortened, and names that contain a
-comma are quoted.
+A number is written with the requested number of significant digits. Numbers below 1e12 are written with all digits
+before the decimal point, so that large numbers stay comparable. Long lists of names are shortened, and names that
+contain a comma are quoted.
 """
 
 from __future__ import annotations

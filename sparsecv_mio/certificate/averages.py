@@ -1,4 +1,4 @@
-"""Checks of the averaged model of a record: weights of pairs, the average of their models, and the best subset for it.
+"""Checks of an averaged model: weights of its pairs, the average of their models, and the subset that approximates it.
 
 A pair is a size tau and a ridge penalty gamma. The weight of a pair in the average falls with its distance from the
 best pair.
@@ -86,7 +86,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     if not checks.require(
         said == table,
         "average.pairs",
-        "are not the pairs of the table, followed at each gamma by the pair with all features",
+        "must be the pairs of the table, and after them, for each gamma, the pair with all features",
     ):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
@@ -324,7 +324,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
     checks.leaves("not checked: whether each support is the best subset for the average of its fold", f"{path}folds")
-    checks.end_part("held-out error of the averaged models, one per fold")
+    checks.end_part("held-out error with averaging repeated within every fold")
 
 
 def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:

@@ -346,8 +346,8 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     words = f"is proved, but the list of size {open_size} is incomplete: it ends before its threshold"
     checks.require(open_size is None or record.status != "proved", "status", words)
     checks.mark_bounded_fields("sizes[].tau", "request.gammas", "request.taus")
-    checks.leaves("checked only: the value is at least 0 and below 1", "request.gap")
-    checks.leaves("checked only: the value agrees with the lengths of the lists", "most")
+    checks.leaves("checked only for its range, at least 0 and below 1", "request.gap")
+    checks.leaves("checked only against the lengths of the lists", "most")
     if record.status != "proved":
         checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("sizes, gamma and status")
@@ -531,7 +531,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
     checks.mark_bounded_fields("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
-    checks.leaves("checked only: the value is at least 0 and below 1", "request.gap")
+    checks.leaves("checked only for its range, at least 0 and below 1", "request.gap")
     if record.status != "proved":
         checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("the requested grid, bounds and status agree with each other")

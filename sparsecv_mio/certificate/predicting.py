@@ -193,7 +193,8 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
     if wrong.size:
         row = wrong[0]
         raise BadInput(
-            f"exposure: column {exposure!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0, or drop it"
+            f"exposure: column {exposure!r} is {exposures[row]:g} in row {row + 1}; give a number above 0, or remove "
+            "the row"
         )
     return np.column_stack([read_columns(data, X, columns), exposures])
 

@@ -634,7 +634,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"held-out error of averaged models, one per fold: {format_number(within.error)} (optimistic)"]
+        return [f"held-out error with averaging repeated within every fold: {format_number(within.error)} (optimistic)"]
 
     def _class_sentence(self, classes: Classes) -> str:
         """Return a sentence on the certified loss and the class of the probabilities."""

@@ -193,7 +193,7 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     checks.require(
         0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} exceeds the bound on the rounding error"
     )
-    checks.leaves("checked only: the value is in its range", "requested_gap", "allowance")
+    checks.leaves("checked only for its range", "requested_gap", "allowance")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance
         closed = record.upper - record.lower <= width * (1.0 + 1e-12)

@@ -216,8 +216,8 @@ class Check:
             )
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
-            each = "every row once" if (counts == 1).all() else f"each row {counts.min()} to {counts.max()} times"
-            words.append(f"folds: {len(sizes)} of {sizes[0]} to {sizes[-1]} rows, {each}")
+            times = "once" if (counts == 1).all() else f"{counts.min()} to {counts.max()} times"
+            words.append(f"folds: {len(sizes)}, with {sizes[0]} to {sizes[-1]} rows each; each row is scored {times}")
         return [
             *words,
             f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid",

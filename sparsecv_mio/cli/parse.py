@@ -1,4 +1,4 @@
-"""Parsing of option texts, and messages of the library with the names of options that the user wrote."""
+"""Functions that parse option texts, and that put the option names of the user into messages of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that name or number the rows: identifiers, and subjects with several rows each."""
+"""Columns that identify rows: identifiers of single rows, and identifiers of subjects with several rows each."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
     if all(is_number(name, how.number_format) for name in names) and not all(name.isdigit() for name in names):
         raise BadInput(
             f"file {str(path)!r} has numbers where its column names belong: add a header line, or give header=False"
-            + (f", or skip other lines than {how.skip_lines}" if how.skip_lines else "")
+            + (f", or change skip_lines (now {how.skip_lines})" if how.skip_lines else "")
         )
     return names, line
 

@@ -151,7 +151,12 @@ def _whose(record: Record) -> str:
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
     squares = record.loss.is_quadratic  # the page also has their square root
     errors = "" if within is None else format_number(math.sqrt(within.error) if squares else within.error)
-    own = "" if within is None else f"; the held-out error of averaged models, one per fold, is {errors} (optimistic)"
+    measure = "root mean squared error" if squares else "error"
+    own = (
+        ""
+        if within is None
+        else f". With averaging repeated within every fold, the {measure} on held-out rows is {errors} (optimistic)"
+    )
     return f"; this is the error of the pair, but the averaged model of {size} is used for predictions{own}"
 
 

@@ -354,7 +354,7 @@ def average_lines(record: Record) -> list[str]:
     lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{own}")
     if within is not None:
         why = "optimistic, because the weights used the held-out rows; --nested K gives an unbiased estimate"
-        lines.append(f"held-out error of averaged models, one per fold: {format_number(within.error)} ({why})")
+        lines.append(f"held-out error with averaging repeated within every fold: {format_number(within.error)} ({why})")
     return lines
 
 

@@ -63,7 +63,7 @@ class Plan:
     orders: tuple[str, ...] = _setting(
         ("first answers", "winner first"), "names", "orders of the search, used one after the other"
     )
-    order_of_pairs: str = _setting("given pairs", "name", "order used if the goal is not the certified choice")
+    order_of_pairs: str = _setting("given pairs", "name", "order used if the goal is not a certified choice")
     n_threads: int = _setting(1, "threads", "number of threads (--threads)")
     solver: str = _setting(NATIVE, "name", "solver of the MIO problems (--backend)")
     mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIO problems (--mio-budget)")
@@ -128,11 +128,11 @@ class Plan:
     relaxes_full_data: bool = _setting(
         False, "-", "bound all sizes by relaxations of the full data before any branch and bound"
     )
-    relaxes_folds: bool = _setting(False, "-", "solve relaxations of folds before MIO problems, which take longer")
+    relaxes_folds: bool = _setting(False, "-", "solve relaxations of folds, which take less time, before MIO problems")
     relaxations_at_once: int = _setting(
         1,
         "relaxations",
-        f"number of relaxations of folds in a step (8 with more than {FEW_FOLDS} folds, where one takes little time)",
+        f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds, because each of them is then fast)",
     )
     grows_roots: bool = _setting(
         False, "-", "take supports from the roots of fold trees if no relaxation gives supports"
@@ -190,21 +190,23 @@ class Plan:
         FIRST_LOOK // ROUND_GROWTH, "nodes", "node limit of the first tree with weighted held-out rows"
     )
     max_weighted_tries: int = _setting(
-        3, "tries", "maximum number of weighted trees of a subproblem; the next one would have 65,536 nodes"
+        3, "tries", "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes"
     )
     least_missing: float = _setting(
         0.05,
         "share",
-        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that its pair "
+        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that the pair "
         "needs",
     )
     near_best: float = _setting(
-        0.25, "share", "a fold waits if its expected rise per node is at most this share of the largest one"
+        0.25,
+        "share",
+        "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise",
     )
 
     # the orders `together` and `first supports`
     cheap_nodes: int = _setting(
-        0, "nodes", "no pair is omitted while full-data trees have used at most this number of nodes"
+        0, "nodes", "no pair is omitted until full-data trees have used more than this number of nodes"
     )
     may_leave_out: bool = _setting(
         False, "-", f"omit excluded pairs (at most {MANY_FOLDS:,} folds, and only the choice is requested)"
@@ -240,13 +242,13 @@ class Plan:
     proof_share: float = _setting(
         0.4,
         "share",
-        "share of a time limit after which the weakest pairs are raised, unless a proof fits into the rest",
+        "share of a time limit after which steps raise the smallest lower bounds, unless a proof fits into the rest",
     )
-    raised_share: float = _setting(
-        0.2, "share", "share of the gap by which a step raises the bounds of the weakest pairs"
-    )
+    raised_share: float = _setting(0.2, "share", "share of the gap by which a step raises the smallest lower bounds")
     near_share: float = _setting(
-        0.5, "share", "pairs whose bound is within this share of the rise from the smallest bound are raised together"
+        0.5,
+        "share",
+        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the planned rise",
     )
     compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
 
@@ -266,19 +268,25 @@ class Plan:
         "share of the gap that the pair with the best estimate may leave open before other pairs come first",
     )
     weighted_pairs: int = _setting(
-        0, "pairs", "number of open pairs above which fits at every held-out weight and gamma save time"
+        0,
+        "pairs",
+        "number of open pairs above which the search computes fits at every held-out weight and gamma, to save time",
     )
     choice_share: float = _setting(
-        0.5, "share", "share of a time limit for the pair with the best estimate; then the weakest pairs come first"
+        0.5,
+        "share",
+        "share of a time limit for the pair with the best estimate; after it, steps raise the smallest lower bounds",
     )
     weakest_share: float = _setting(
-        0.02, "share", "pairs whose bound is within this share of the gap from the smallest bound count as the weakest"
+        0.02,
+        "share",
+        "pairs whose lower bound exceeds the smallest one by at most this share of the gap count as the weakest",
     )
     rise_share: float = _setting(
         0.1, "share of the upper bound", "minimum rise of a bound for which a full-data tree or a list is used"
     )
     late_growth: float = _setting(
-        2.0, "ratio", "factor by which lists raise the smallest bound near the end of a time limit"
+        2.0, "ratio", "factor by which lists raise the smallest lower bound near the end of a time limit"
     )
 
     @classmethod

@@ -110,7 +110,8 @@ def test_side_constraints(name: str, form: str) -> None:
         check(outcome, min(allowed), least[()])
         assert constraints.allows(outcome.incumbent or (), tau)
     assert Stop.OPTIMAL in stops
-    with pytest.raises(BadInput, match=f"backend {name}, formulation {form}, does not support: box, sign"):
+    words = f"backend {name}, formulation {form}, with loss logistic, does not support: box, sign"
+    with pytest.raises(BadInput, match=words):
         backend.solve(values(2)[0], 1, formulation=form, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
 
 

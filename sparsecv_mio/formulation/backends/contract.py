@@ -353,9 +353,9 @@ class Backend(ABC):
             raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
         missing = constraints.needs - supported[form]
         if missing:
-            beside = "" if loss.is_quadratic else f" with loss {loss}"
+            beside = "" if loss.is_quadratic else f", with loss {loss}"
             raise BadInput(
-                f"backend {self.name}, formulation {form}, does not support: {', '.join(sorted(missing))}{beside}; "
+                f"backend {self.name}, formulation {form}{beside}, does not support: {', '.join(sorted(missing))}; "
                 "`sparsecv backends` lists what each backend supports"
             )
         return form

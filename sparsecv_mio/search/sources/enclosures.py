@@ -1,4 +1,8 @@
-"""Intervals of held-out losses without a tree, from the ridge ball of fits as good as the incumbent."""
+"""Intervals for held-out losses, without branch-and-bound.
+
+Every fit whose objective is at most that of the incumbent lies in a ball around the ridge fit of all columns. The
+interval contains the held-out losses of all fits in this ball.
+"""
 
 from __future__ import annotations
 

@@ -759,7 +759,7 @@ class CellTable:
         if others.shape[1] != 4 or not is_within_shape(others, (*self.lower.shape, len(sizes))):
             raise CorruptStore("its array other_ties names subproblems or supports that do not exist")
         if not (state["lower"] <= state["upper"]).all():
-            raise CorruptStore("its array lower exceeds upper")
+            raise CorruptStore("some entries of its array `lower` exceed those of `upper`")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
             raise CorruptStore("its arrays nominal and value have NaN")
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])

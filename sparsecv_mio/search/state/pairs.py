@@ -12,7 +12,8 @@ If the choice is not certified on the whole grid, it may be certified on a part 
 consists of all pairs up to some tau, all pairs from some gamma on, and the pair with the smallest upper bound of the
 grid. If the part can be larger without the last pair, this pair is omitted. The condition on a part is the same as on
 the grid: `upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and the
-smallest lower bound of a pair of the part. The terms `ties` and `rounding` belong to the pair with this lower bound.
+smallest lower bound over the pairs of the part. The terms `ties` and `rounding` belong to the pair with this lower
+bound.
 
 The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
 standard error of the minimum. The rule needs three results. The minimum h must be known exactly and proved to be the

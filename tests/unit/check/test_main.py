@@ -205,9 +205,9 @@ def test_the_reader_is_told_of_which_problem_all_is_proved(tmp_path: Path) -> No
     data, _ = searched(1, tmp_path / "p")
     words = check(str(tmp_path / "p"), data.X, data.y).words
     assert words[1] == "grid: gamma 0.03, 0.3; tau 1, 2, 3, 4; columns by variance, intercept fold"
-    assert words[2].startswith("folds: 3 of 3 to 4 rows, every row once")
+    assert words[2].startswith("folds: 3, with 3 to 4 rows each; each row is scored once")
     data, _ = searched(3, tmp_path / "q")
-    assert check(str(tmp_path / "q"), data.X, data.y).words[2].endswith("each row 0 to 1 times")
+    assert check(str(tmp_path / "q"), data.X, data.y).words[2].endswith("each row is scored 0 to 1 times")
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:

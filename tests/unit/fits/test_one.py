@@ -160,7 +160,7 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
         ({"assume_box": 3.0}, "loss logistic: not supported with assume-box"),
         (
             {"side": SideOptions(nonnegative=("a",))},
-            "backend native, formulation tree, does not support: sign with loss logistic",
+            "backend native, formulation tree, with loss logistic, does not support: sign",
         ),
         ({"backend": "highs", "formulation": "benders"}, "formulation"),
     ):

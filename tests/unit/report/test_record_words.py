@@ -310,7 +310,10 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
     assert "on held-out rows, model of the pair: RMSE" in found.summary()
-    assert f"held-out error of averaged models, one per fold: {format_number(own)} (optimistic)" in found.summary()
+    assert (
+        f"held-out error with averaging repeated within every fold: {format_number(own)} (optimistic)"
+        in found.summary()
+    )
     answer = report_of(found).answer
     assert "this is the error of the pair, but the averaged model of " in answer
 
