@@ -89,7 +89,7 @@ def format_share(value: float) -> str:
 
     Examples
     --------
-    >>> share(0.70314), share(-12.0), share(-5.66846871e38)
+    >>> format_share(0.70314), format_share(-12.0), format_share(-5.66846871e38)
     ('0.7031', '-12.0000', '-5.66847e+38')
     """
     return f"{value:.4f}" if abs(value) < WHOLE_BELOW else format_number(value)

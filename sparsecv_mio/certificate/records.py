@@ -537,7 +537,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     def __repr__(self) -> str:
         minimum, reported = self.answer_lines()
-        return f"Record({minimum}; {reported})" if minimum else f"Record({reported})"
+        return f"Record({minimum}\n{reported})" if minimum else f"Record({reported})"
 
     def answer_lines(self) -> tuple[str, str]:
         """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""

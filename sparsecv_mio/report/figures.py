@@ -192,7 +192,7 @@ def shorten_names(names: Sequence[str], most: int = 26) -> list[str]:
 
     Examples
     --------
-    >>> short(["age", "systolic blood pressure in mmHg", "systolic blood pressure at night in mmHg"], 18)
+    >>> shorten_names(["age", "systolic blood pressure in mmHg", "systolic blood pressure at night in mmHg"], 18)
     ['age', 'systolic blo… (2)', 'systolic blo… (3)']
     """
     end = most // 3

@@ -77,7 +77,8 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     taken = [step for step in record.descent if step.accepted]
     assert taken[0].move == "start" and taken[0].gamma == gammas[len(gammas) // 2]
     assert all(b.upper < a.upper for a, b in zip(taken, taken[1:], strict=False))
-    assert (taken[-1].gamma, taken[-1].tau, taken[-1].upper) == (record.gamma, record.tau, record.upper)
+    assert (taken[-1].gamma, taken[-1].tau) == (record.gamma, record.tau)
+    assert taken[-1].upper == pytest.approx(record.upper, rel=1e-13)  # bounds of the record are rounded outward
     assert all(step.upper >= record.upper * (1.0 - TIE_RTOL) for step in record.descent)
     if record.status != "proved":
         return record

@@ -9,11 +9,14 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio import errors
 from sparsecv_mio.cli import run
-from sparsecv_mio.errors import BackendFailed, SparseCVError, VerificationFailed, did_you_mean
+from sparsecv_mio.errors import BackendFailed, SparseCVError, SparseCVWarning, VerificationFailed, did_you_mean
 
 
 def test_every_error_belongs_to_the_family_and_has_a_documented_exit_code() -> None:
     found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+    warned = [kind for kind in found if issubclass(kind, Warning)]
+    assert len(warned) == 2 and all(issubclass(kind, SparseCVWarning) for kind in warned)
+    found = [kind for kind in found if kind not in warned]
     assert len(found) > 7 and all(issubclass(kind, SparseCVError) for kind in found)
     assert {kind.exit_code for kind in found} <= {1, 2, 3, 4, 130}
 

@@ -274,7 +274,7 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     assert lines[:3] == [minimum, reported, "on held-out rows: RMSE 1.41421, R^2 0.3000"]
     assert record.one_se is not None
     unsettled = dataclasses.replace(record, one_se=dataclasses.replace(record.one_se, estimate=True))
-    assert "; reported by the one-standard-error rule (choice not certified): tau=1" in repr(unsettled)
+    assert "\nreported by the one-standard-error rule (choice not certified): tau=1" in repr(unsettled)
     assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))
 
