@@ -263,7 +263,7 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     record = example()
     minimum = "proved, minimum CV error: tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
     reported = "reported by the one-standard-error rule: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
-    assert repr(record) == f"Record({minimum}; {reported})"
+    assert repr(record) == f"Record({minimum}\n{reported})"
     assert (
         repr(dataclasses.replace(record, least=None))
         == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
