@@ -306,26 +306,31 @@ def _head(cells: TableCells, label: str, value: str) -> str:
 
 
 def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str], between: str) -> list[list[str]]:
-    rows, whole = [], {value for value in cells.values if _are_whole(cells, value)}
-    for name in range(len(cells.centre)):
-        row, spread, count = cells.centre.iloc[name], cells.spread.iloc[name], cells.count.iloc[name]
-        plain = {column: _text(float(row[column]), digits, column[1] in whole) for column in row.index}
+    """Return the texts of the cells of every row; the best number of each value is bold."""
+    rows, integer_values = [], {value for value in cells.values if _are_whole(cells, value)}
+    for position in range(len(cells.centre)):
+        row, spread, count = cells.centre.iloc[position], cells.spread.iloc[position], cells.count.iloc[position]
         marked = {}
         for value in cells.values:
-            columns = [column for column in row.index if column[1] == value]
-            most = max(int(count[column]) for column in columns)
-            winner = _winner([float(row[column]) for column in columns], optimum_kind(value, best))
-            winning = None if winner is None else _text(winner, digits, value in whole)
-            winning = None if all(plain[column] == winning for column in columns) else winning
-            for column in columns:
-                text, error = plain[column], float(spread[column])
+            numbers = {column: float(row[column]) for column in row.index if column[1] == value}
+            texts = {column: _text(number, digits, value in integer_values) for column, number in numbers.items()}
+            winning = _winning_text(list(numbers.values()), list(texts.values()), optimum_kind(value, best))
+            most_runs = max(int(count[column]) for column in numbers)
+            for column, text in texts.items():
+                error = float(spread[column])
                 shown = bold(text) if text == winning else text
                 if np.isfinite(error):
                     shown += between + _as_many_decimals(error, text)
-                fewer = "*" if 0 < int(count[column]) < most else ""
-                marked[column] = MISSING if np.isnan(float(row[column])) else shown + fewer
+                fewer = "*" if 0 < int(count[column]) < most_runs else ""
+                marked[column] = MISSING if np.isnan(numbers[column]) else shown + fewer
         rows.append([marked[column] for column in row.index])
     return rows
+
+
+def _winning_text(numbers: list[float], texts: list[str], kind: str) -> str | None:
+    """Return the text of the best number; None if they need no comparison or all texts are equal."""
+    winner = _winner(numbers, kind)
+    return None if winner is None or len(set(texts)) == 1 else texts[numbers.index(winner)]
 
 
 def _are_whole(cells: TableCells, value: str) -> bool:

@@ -187,7 +187,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     """
     ax = figures.prepare_axes(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
-    rows = sorted(rows_of_pairs(record), key=lambda one: one.row.gamma) if by_gamma else best_by_tau(record)
+    rows = sorted(rows_of_pairs(record), key=lambda pair: pair.row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
     bottom, top = _range(rows)
     _bands(ax, at, rows, bottom, top)
@@ -195,7 +195,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     _mark_choices(ax, record, at, rows, top)
     ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
     if by_gamma:
-        figures.places(ax, "x", [f"{one.row.gamma:.3g}" for one in rows])
+        figures.places(ax, "x", [f"{pair.row.gamma:.3g}" for pair in rows])
         figures.write_title(ax, f"CV error at tau = {rows[0].tau}")
     else:
         figures.whole_numbers(ax, at.tolist())

@@ -394,8 +394,17 @@ def _describe_progress(record: Record, more_is_said: bool) -> str:
 
 def open_sentences(record: Record) -> list[str]:
     """Return a sentence for each statement that a record of a search does not certify."""
+    return [
+        *_open_choice_sentences(record),
+        *_open_model_sentences(record),
+        _state_error_on_new_rows(record),
+    ]
+
+
+def _open_choice_sentences(record: Record) -> list[str]:
+    """Return the sentences on the pair with the minimum CV error, and on its CV error."""
     lines = []
-    own = record.own_row
+    own, open_rows = record.own_row, record_words.open_rows(record)
     if record.status != "proved":
         lines.append(f"That {_least_pair(record)} has the minimum CV error: the search ended before the proof.")
     if record.estimate and own is not None:
@@ -403,9 +412,14 @@ def open_sentences(record: Record) -> list[str]:
         lines.append(f"The CV error of the reported pair: it is {why.removeprefix('~ ')}.")
     if own is not None and not math.isfinite(own.upper):
         lines.append("The CV error of the reported pair from above: it has no upper bound yet.")
-    if record_words.open_rows(record) and record.status != "proved":
-        others = f"{len(record_words.open_rows(record)):,} other pairs"
-        lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
+    if open_rows and record.status != "proved":
+        lines.append(f"That none of {len(open_rows):,} other pairs has a smaller CV error: they are not excluded.")
+    return lines
+
+
+def _open_model_sentences(record: Record) -> list[str]:
+    """Return the sentences on the full-data model, the rule that chose its pair, and the quality of its classes."""
+    lines = []
     if not record.refit.proved:
         ends = format_interval(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
@@ -416,6 +430,11 @@ def open_sentences(record: Record) -> list[str]:
         lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known precisely enough.")
     if record.classes is not None:
         lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
+    return lines
+
+
+def _state_error_on_new_rows(record: Record) -> str:
+    """Return the sentence on the error on new rows, which no record certifies."""
     nested = "" if record.nested is None else (
         f" The nested CV error, {format_number(record.nested.error)}, is not minimised, but it is an estimate too."
     )  # fmt: skip
@@ -425,8 +444,7 @@ def open_sentences(record: Record) -> list[str]:
         if record.least is None
         else f"{record.rule} chose the pair by the CV errors of the grid, so its CV error may be slightly too small"
     )
-    lines.append(f"The error on new rows: {chosen}.{nested}{between}")
-    return lines
+    return f"The error on new rows: {chosen}.{nested}{between}"
 
 
 def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:

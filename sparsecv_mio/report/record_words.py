@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability, StableChoice
-from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, Average, Record, Region, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
@@ -232,14 +232,14 @@ def _no_change(record: Record) -> str:
     request = record.request
     words = {"--na-within": request.na_within, "--scale-within": request.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
-        what = (
+        values = (
             "own imputed values and scales"
             if len(own) > 1
             else "own scales"
             if "--scale-within" in own
             else "own imputed values"
         )
-        why = f"because each fold has its {what} ({' and '.join(f'{option} folds' for option in own)})"
+        why = f"because each fold has its {values} ({' and '.join(f'{option} folds' for option in own)})"
     elif has_unknown_fold(record):
         why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":
@@ -325,37 +325,42 @@ def average_lines(record: Record) -> list[str]:
     average = record.average
     if average is None:
         return [NO_AVERAGE] if record.request.model == Model.AVERAGE else []
-    used, model = average.used, average.model
-    total = record.data.total_weight or record.data.n
-    open_pairs = sum(pair.estimate for pair in used)
-    whole = sum(pair.tau > max(record.request.taus) for pair in used)
-    ridge = (
-        f" ({whole} of them {'is a ridge fit' if whole == 1 else 'are ridge fits'} of all features)" if whole else ""
-    )
-    size = several(len(model.support), "feature")
-    source, of = f"the average of {len(used)} near-optimal pairs{ridge}, approximated with {size}", "the average"
-    if len(used) == 1:
-        source, of = (
-            f"the model of the pair (no other pair is near-optimal), approximated with {size}",
-            "the model of the pair",
-        )
-    lines = [f"averaged model, used for predictions: {source}"]
-    missed = average.missed / max(record.cv_error, TINY)
-    proof = "certified best subset" if model.proved else "best subset found"
-    fewer = average.fewer is None or average.fewer > average.allowed * total
-    rule = f"the smallest size{'' if fewer else ' found'} with a difference of at most 0.5%; {proof}"
-    lines.append(f"the approximation differs from {of} by {100.0 * missed:.2g}% of the CV error ({rule})")
+    lines = [f"averaged model, used for predictions: {_describe_averaged_pairs(record, average)}"]
+    lines.append(_describe_approximation(record, average))
+    open_pairs = sum(pair.estimate for pair in average.used)
     if open_pairs:
         which = "pair is" if open_pairs == 1 else "pairs are"
         lines.append(f"{open_pairs} averaged {which} not solved in every fold, so estimates enter the average")
     within = average.within_folds
-    own = "; --own-error or --nested K estimates the error of the averaged model"
-    own = own if record.nested is None and within is None else ""
-    lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{own}")
+    advice = "; --own-error or --nested K estimates the error of the averaged model"
+    advice = advice if record.nested is None and within is None else ""
+    lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{advice}")
     if within is not None:
         why = "optimistic, because the weights used the held-out rows; --nested K gives an unbiased estimate"
         lines.append(f"held-out error with averaging repeated within every fold: {format_number(within.error)} ({why})")
     return lines
+
+
+def _describe_averaged_pairs(record: Record, average: Average) -> str:
+    """Return the models that are averaged, and the size of the model that approximates them."""
+    size = several(len(average.model.support), "feature")
+    if len(average.used) == 1:
+        return f"the model of the pair (no other pair is near-optimal), approximated with {size}"
+    n_ridge = sum(pair.tau > max(record.request.taus) for pair in average.used)
+    fits = "is a ridge fit" if n_ridge == 1 else "are ridge fits"
+    ridge = f" ({n_ridge} of them {fits} of all features)" if n_ridge else ""
+    return f"the average of {len(average.used)} near-optimal pairs{ridge}, approximated with {size}"
+
+
+def _describe_approximation(record: Record, average: Average) -> str:
+    """Return a line on the error of the approximation, and on the rule that chose its size."""
+    exact = "the average" if len(average.used) > 1 else "the model of the pair"
+    share = 100.0 * average.missed / max(record.cv_error, TINY)
+    proof = "certified best subset" if average.model.proved else "best subset found"
+    total = record.data.total_weight or record.data.n
+    is_smallest = average.fewer is None or average.fewer > average.allowed * total
+    rule = f"the smallest size{'' if is_smallest else ' found'} with a difference of at most 0.5%; {proof}"
+    return f"the approximation differs from {exact} by {share:.2g}% of the CV error ({rule})"
 
 
 def choice_lines(record: Record) -> list[str]:

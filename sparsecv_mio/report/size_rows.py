@@ -133,9 +133,11 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     if not any(size_row.excluded for size_row in rows):
         return ""
     computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
-    what = "this tau is certified not to improve" if record.continuous is not None else "no gamma improves (certified)"
+    reason = (
+        "this tau is certified not to improve" if record.continuous is not None else "no gamma improves (certified)"
+    )
     return (
-        f"excluded: {what} on the minimum CV error by more than the gap; the CV error may be far above the printed "
+        f"excluded: {reason} on the minimum CV error by more than the gap; the CV error may be far above the printed "
         f"bound{computed}"
     )
 
