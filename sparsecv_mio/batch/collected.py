@@ -64,9 +64,9 @@ def collect(
 
     word = match_keyword(level, LEVELS, "--level")
     rows: list[dict[str, Any]] = []
-    known = VerifiedResults() if check else None
+    verified_before = VerifiedResults() if check else None
     for outcome in folder.outcomes(every):
-        rows += _rows_of_outcome(outcome, word, known)
+        rows += _rows_of_outcome(outcome, word, verified_before)
         if progress is not None:
             progress(outcome)
     if not rows:
@@ -102,15 +102,17 @@ def _has_mixed_types(values: list[Any]) -> bool:
 
 
 def _rows_of_outcome(
-    outcome: TaskOutcome, level: str, known: VerifiedResults | None
+    outcome: TaskOutcome, level: str, verified_before: VerifiedResults | None
 ) -> Iterable[dict[str, Any]]:  # fmt: skip
-    """Return the rows of an outcome; its record is verified unless `known` is None or has it."""
+    """Return the rows of an outcome; its record is verified unless `verified_before` is None or has it."""
     settings = {ASKED.get(name, name): _cell_of_setting(value) for name, value in outcome.task["settings"].items()}
     spec = outcome.task["source"]
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
     record = None if outcome.record is None else Record.from_json(outcome.record)
-    verified, failure = (None, "") if record is None or known is None else _verify_record(outcome, record, known)
+    verified, failure = (
+        (None, "") if record is None or verified_before is None else _verify_record(outcome, record, verified_before)
+    )
     last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
@@ -138,7 +140,7 @@ def _cell_of_setting(value: Any) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _verify_record(outcome: TaskOutcome, record: Record, known: VerifiedResults) -> tuple[bool, str]:
+def _verify_record(outcome: TaskOutcome, record: Record, verified_before: VerifiedResults) -> tuple[bool, str]:
     """Verify a record against its data, read again, and the outcome of the task against the record."""
     from sparsecv_mio.certificate.verify import verify
 
@@ -149,7 +151,7 @@ def _verify_record(outcome: TaskOutcome, record: Record, known: VerifiedResults)
         if record.folds.digest != folds.digest:
             return False, "not verified: the folds of the record differ from those of its task"
         digest = digest_of_result(outcome, rows.train, folds)
-        if digest in known:
+        if digest in verified_before:
             return True, ""
         report = verify(record, rows.train)
         held_out = folds if task.settings.get("refit") == "training" else None
@@ -163,7 +165,7 @@ def _verify_record(outcome: TaskOutcome, record: Record, known: VerifiedResults)
     wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]
     if wrong:
         return False, f"not verified: {wrong[0]} differs from the value of the record"
-    known.add(digest)
+    verified_before.add(digest)
     return True, ""
 
 

@@ -78,7 +78,7 @@ class VerifiedResults:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             if len(self._known) > MAX_DIGESTS:
                 self._known = dict.fromkeys(list(self._known)[len(self._known) // 2 :])
-                self._path.write_text("".join(f"{known}\n" for known in self._known), encoding="ascii")
+                self._path.write_text("".join(f"{stored}\n" for stored in self._known), encoding="ascii")
             else:
                 with self._path.open("a", encoding="ascii") as stream:
                     stream.write(f"{digest}\n")

@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_grid, check_requested_grid, find_row
-from sparsecv_mio.certificate.design import Design, Model, Support
+from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
@@ -307,23 +307,39 @@ def _check_fold_losses(
     level: EnumerationLevel,
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their mean, and the quality of the predictions."""
-    gamma, tau, plan = pair.known.gamma, pair.known.tau, design.folds
     _check_signs_of_folds(checks, pair, design, supports)
-    losses = design.held_out_losses(supports, gamma, tau, checks.tell)
-    said, total = pair.folds.error, design.scored.total
-    known = np.isfinite(said)  # an unsolved fold may have no model with a finite held-out loss
-    wrong = np.flatnonzero(~((losses.lower <= said) & (said <= losses.upper)) & (known | pair.folds.decided))
+    losses = design.held_out_losses(supports, pair.known.gamma, pair.known.tau, checks.tell)
+    _check_losses_by_fold(checks, pair, design, losses)
+    _check_mean_loss(checks, record, pair, design, losses, level)
+    if not pair.path and record.classes is not None and losses.predictors is not None:
+        scored, data = design.folds.order[: design.folds.scored], design.dataset
+        weights = None if data.row_weights is None else data.row_weights[scored]
+        check_quality(checks, record.classes, data.y[scored], probabilities(losses.predictors), weights, "classes.")
+        checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
+
+
+def _check_losses_by_fold(checks: Checks, pair: ReportedPair, design: Design, losses: HeldOut) -> None:
+    """Check the held-out loss of every fold."""
+    said = pair.folds.error
+    is_finite = np.isfinite(said)  # an unsolved fold may have no model with a finite held-out loss
+    wrong = np.flatnonzero(~((losses.lower <= said) & (said <= losses.upper)) & (is_finite | pair.folds.decided))
     for fold in wrong[:3].tolist():
         checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(losses.losses[fold]), 0.0)
     checks.mark_recomputed_fields(f"{pair.name}[].fold", f"{pair.name}[].error")
     how = f" ({losses.how})" if losses.how else ""
-    which = "" if known.all() else f" with a finite loss ({int(known.sum())} of {len(said)})"
+    which = "" if is_finite.all() else f" with a finite loss ({int(is_finite.sum())} of {len(said)})"
     checks.end_part(f"held-out {design.error_name} of every fold{which}{pair.words}{how}")
-    sum_of, mean, own = (
-        float(said.sum()) / total,
-        float(losses.losses.sum()) / total if known.all() else np.inf,
-        find_row(pair.known, record.table),
-    )
+
+
+def _check_mean_loss(
+    checks: Checks, record: Record, pair: ReportedPair, design: Design, losses: HeldOut,
+    level: EnumerationLevel,
+) -> None:  # fmt: skip
+    """Check the CV error and the mean absolute error of a pair, which are means over the scored rows."""
+    said, total = pair.folds.error, design.scored.total
+    sum_of = float(said.sum()) / total
+    mean = float(losses.losses.sum()) / total if np.isfinite(said).all() else np.inf
+    own = find_row(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:
         if level is EnumerationLevel.NEIGHBOURS:  # otherwise the interval is proved
             _note_moved_estimate(checks, pair, own, mean)
@@ -334,11 +350,6 @@ def _check_fold_losses(
     if mae is not None and losses.mae is not None:
         checks.close("mae", mae, losses.mae, losses.mae_room)
     checks.end_part(f"{pair.path}cv_error" + ("" if mae is None or losses.mae is None else ", mae"))
-    if not pair.path and record.classes is not None and losses.predictors is not None:
-        scored, data = plan.order[: plan.scored], design.dataset
-        weights = None if data.row_weights is None else data.row_weights[scored]
-        check_quality(checks, record.classes, data.y[scored], probabilities(losses.predictors), weights, "classes.")
-        checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 
 
 def _check_signs_of_folds(checks: Checks, pair: ReportedPair, design: Design, supports: list[Support]) -> None:

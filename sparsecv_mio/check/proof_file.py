@@ -248,11 +248,11 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
             header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
             for name in (*names, target):
                 if name not in header:
-                    other = (
+                    advice = (
                         "; if the data were read with options, for example with text columns, give PROOF.tsv, the file "
                         "of numbers next to the proof"
                     )
-                    raise Unreadable(f"{path}: there is no column {name!r}, which the proof needs{other}")
+                    raise Unreadable(f"{path}: there is no column {name!r}, which the proof needs{advice}")
             places = [header.index(name) for name in (*names, target)]
             flat = array("d")
             for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):

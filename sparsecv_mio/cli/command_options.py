@@ -144,15 +144,15 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     def give(command: Callable[..., int]) -> Callable[..., int]:
         places: list[Parameter] = []
         for parameter in signature(command, eval_str=True).parameters.values():
-            given = groups.get(parameter.name)
-            if isinstance(given, type):
-                hints = get_type_hints(given)
-                for field in fields(given):
+            options = groups.get(parameter.name)
+            if isinstance(options, type):
+                hints = get_type_hints(options)
+                for field in fields(options):
                     places += _make_parameters(Parameter(
                         field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
                     ))  # fmt: skip
-            elif given is not None:
-                places += _make_parameters(parameter.replace(default=OptionGroup(given)))
+            elif options is not None:
+                places += _make_parameters(parameter.replace(default=OptionGroup(options)))
             else:
                 places += _make_parameters(parameter)
 

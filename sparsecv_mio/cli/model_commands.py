@@ -32,7 +32,7 @@ from sparsecv_mio.targets import Loss
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, SideOptions
+    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, PathOptions, SideOptions
     from sparsecv_mio.formulation.outcome import StopRequest
 
 
@@ -156,12 +156,7 @@ def near(
     it is certified that no such set is missing. The command also prints the features that all models or no model
     contain, and the features that replace each other.
     """
-    gammas = None if gamma is None else model_space.gammas(gamma)
-    if gammas is not None and len(gammas) > 1:
-        raise BadInput(
-            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave the option out "
-            "for the best one"
-        )
+    ridge_weight = _gamma_of_near(gamma)
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
@@ -189,7 +184,7 @@ def near(
 
         with compilation_lines(quiet):
             record = near_optimal(
-                dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
+                dataset, plan, gamma=ridge_weight, taus=tau, options=how, stop=stop,
                 began=Began.moment,
             )  # fmt: skip
 
@@ -197,6 +192,17 @@ def near(
         session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
         json=json, record=record.pieces, warnings=ending.warnings_to_print(record.warnings, quiet),
     )  # fmt: skip
+
+
+def _gamma_of_near(text: str | None) -> float | None:
+    """Return the ridge weight of `near`; None if cross-validation chooses it."""
+    gammas = [None] if text is None else model_space.gammas(text)
+    if len(gammas) > 1:
+        raise BadInput(
+            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave the option out "
+            "for the best one"
+        )
+    return gammas[0]
 
 
 @with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
@@ -248,28 +254,30 @@ def bounds(
                 dataset, plan, gammas=gamma, taus=tau, as_printed=bounds == AS_PRINTED, options=how, progress=progress,
                 hooks=Hooks(stop=stop, began=Began.moment),
             )  # fmt: skip
-    has_estimated_supports = not how.loss.is_quadratic
-    chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
-    chosen |= {name: value for name, value in losses.items() if value is not None} if has_estimated_supports else {}
-    if rows["weights"] is not None:
-        chosen["weights"] = rows["weights"]
-    restrictions = bounded.options.restrictions
-    chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
-    estimated = {"estimated_at": "the supports of a local search"} if has_estimated_supports else {}
-    if how.time_limit is not None:
-        chosen["time_limit"] = how.time_limit
-    cut = (
-        [f"--time-limit: the command stopped after {how.time_limit:g} seconds; the printed bounds are valid"]
-        if bounded.status == "limit" and not quiet
-        else []
-    )
-    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset), "options": chosen}
+    estimated = {} if how.loss.is_quadratic else {"estimated_at": "the supports of a local search"}
+    notes = list(session.reading_notes(dataset, quiet))
+    if bounded.status == "limit" and not quiet:
+        limit = f"--time-limit: the command stopped after {how.time_limit:g} seconds"
+        notes.append(f"{limit}; the printed bounds are valid")
+    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset)}
+    numbers |= {"options": _options_of_bounds(bounded.options, plan, rows, losses, units)}
     numbers["wall_seconds"] = bounded.seconds
     return ending.deliver(
         session.EXIT_CODE[bounded.status],
         lambda screen: print_bounds(screen, bounded.table, quiet, full, bounded.seconds, **estimated),
-        json=json, record=ending.make_json_writer(numbers), warnings=[*session.reading_notes(dataset, quiet), *cut],
+        json=json, record=ending.make_json_writer(numbers), warnings=notes,
     )  # fmt: skip
+
+
+def _options_of_bounds(how: PathOptions, plan: FoldPlan, rows: Given, losses: Given, units: Given) -> dict[str, object]:
+    """Return the options that a record of `bounds` stores."""
+    chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
+    if not how.loss.is_quadratic:
+        chosen |= {name: value for name, value in losses.items() if value is not None}
+    if rows["weights"] is not None:
+        chosen["weights"] = rows["weights"]
+    chosen |= {name: value for name in RESTRICTIONS if (value := getattr(how.restrictions, name))}
+    return chosen if how.time_limit is None else chosen | {"time_limit": how.time_limit}
 
 
 def one_gamma(text: str) -> float:

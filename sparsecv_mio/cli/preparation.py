@@ -58,7 +58,7 @@ def inspect(
 
 def _with_dashes(found: Inspection) -> Inspection:
     """Return the inspection with options in command-line form."""
-    said = partial(with_dashes, options=[one.flag for one in OPTIONS.values()])  # options of `solve`
+    said = partial(with_dashes, options=[declared.flag for declared in OPTIONS.values()])  # options of `solve`
     columns = [replace(column, notes=tuple(map(said, column.notes))) for column in found.columns]
     doubts = {name: said(doubt) for name, doubt in found.doubts.items()}
     return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))

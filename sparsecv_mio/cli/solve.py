@@ -310,9 +310,9 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
     run = _SearchRun(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
     every, grid = request.gammas
     with live.progress_view(request.quiet, stop, run.steps, _limit_note(prepared.how.time_limit)) as progress:
-        found = None if request.proof is None else run.snapshots.append
+        store_snapshot = None if request.proof is None else run.snapshots.append
         hooks = Hooks(
-            progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=found
+            progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=store_snapshot
         )  # fmt: skip
         answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
         record = answer(

@@ -275,8 +275,8 @@ def _check_pair(
     taus: str | int | tuple[int, ...] | None,
 ) -> Grid:  # fmt: skip
     """Return the grid of one gamma, 1 if it is not given; raise `BadInput` if gamma or a size is out of range."""
-    given = 1.0 if gamma is None else gamma
-    grid = Grid.from_request(dataset, plan, given, taus, options.restrictions, loss=options.loss)
+    ridge_weight = 1.0 if gamma is None else gamma
+    grid = Grid.from_request(dataset, plan, ridge_weight, taus, options.restrictions, loss=options.loss)
     if len(grid.gammas) != 1:
         raise BadInput(
             f"gamma: a list of near-optimal models needs one gamma, not {len(grid.gammas)}; give one value, or "

@@ -191,8 +191,10 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         """Return the row weights: the given ones, times those of the classes; both classes must have some."""
         labels, weights = self.classes_[data.y.astype(int)], sample_weight
         if self.class_weight is not None and not self._has_balanced_weights:
-            given = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
-            weights = given * compute_sample_weight(self.class_weight, labels)
+            base_weights = (
+                np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
+            )
+            weights = base_weights * compute_sample_weight(self.class_weight, labels)
         if weights is not None:
             counted = np.unique(labels[row_weights(weights, data, "sample_weight") > 0.0]).tolist()
             if len(counted) < 2:

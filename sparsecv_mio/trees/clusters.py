@@ -129,50 +129,53 @@ class ClusterTree:
         return [self._open(node, mask, node.asked, expired) for mask in (out, asked_for)]
 
     def _open(
-        self, parent: ClusterNode, cluster: IntArray, asked: int, expired: Callable[[], bool]
+        self, parent: ClusterNode, cluster: IntArray, n_required: int, expired: Callable[[], bool]
     ) -> ClusterNode | None:
         """Bound a node and fix columns; return None if the node is closed."""
         self.nodes += 1
         bound, point = parent.bound, np.asarray(parent.point, dtype=float)
         relaxed = None
         for _ in range(NODE_SWEEPS):
-            columns_left = self._drop_impossible_columns(cluster, asked)
+            columns_left = self._drop_impossible_columns(cluster, n_required)
             if columns_left < self.size:
                 return None
             if columns_left == self.size:
                 break
             relaxed = self.relaxation.solve(
-                cluster, asked, point, Accuracy(self.bar, OPEN_NODE_GAP_RTOL, CLUSTER_STEPS), expired
+                cluster, n_required, point, Accuracy(self.bar, OPEN_NODE_GAP_RTOL, CLUSTER_STEPS), expired
             )
             bound, point = max(bound, relaxed.dual), relaxed.b
             if bound >= self.bar:
                 return None
-            self._round(cluster, asked, relaxed.h)
-            asked, fixed = self._screen(cluster, asked, relaxed)
+            self._round(cluster, n_required, relaxed.h)
+            n_required, fixed = self._screen(cluster, n_required, relaxed)
             if 10 * fixed < columns_left or expired():
                 break
-        columns_left = self._drop_impossible_columns(cluster, asked)
+        columns_left = self._drop_impossible_columns(cluster, n_required)
         if columns_left < self.size:
             return None
-        few = max(LEAF_OF_CLUSTERS if asked == self.size else LEAF, self.size)
+        few = max(LEAF_OF_CLUSTERS if n_required == self.size else LEAF, self.size)
         if columns_left <= few or relaxed is None:
-            return ClusterNode(bound, cluster, asked, point.astype(np.float32), parent.branch[:0], LEAF_EFFORT)
-        branch = self._columns_to_branch(cluster, asked, relaxed)
-        return ClusterNode(bound, cluster, asked, point.astype(np.float32), branch)
+            return ClusterNode(bound, cluster, n_required, point.astype(np.float32), parent.branch[:0], LEAF_EFFORT)
+        branch = self._columns_to_branch(cluster, n_required, relaxed)
+        return ClusterNode(bound, cluster, n_required, point.astype(np.float32), branch)
 
-    def _drop_impossible_columns(self, cluster: IntArray, asked: int) -> int:
+    def _drop_impossible_columns(self, cluster: IntArray, n_required: int) -> int:
         """Drop columns that can no longer be chosen; return the number of columns left, 0 if no support is left."""
-        if asked > self.size or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=asked)) < asked:
+        if (
+            n_required > self.size
+            or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=n_required)) < n_required
+        ):
             return 0
-        if asked == self.size:
+        if n_required == self.size:
             cluster[cluster == cluster_relaxation.NO_CLUSTER] = OUT
         return int(np.count_nonzero(cluster != OUT))
 
-    def _screen(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> tuple[int, int]:
+    def _screen(self, cluster: IntArray, n_required: int, relaxed: NodeAnswer) -> tuple[int, int]:
         """Fix columns by the dual point of a node; return the numbers of required clusters and of fixed columns."""
         active = np.flatnonzero(cluster != OUT)
         status = np.full(len(active), FREE, dtype=np.int8)
-        choice = self.relaxation.choice(active, cluster, asked)
+        choice = self.relaxation.choice(active, cluster, n_required)
         fixed = cluster_relaxation.screen_choice(
             np.ascontiguousarray(relaxed.h[active]), choice, self.bar - relaxed.dual, status
         )
@@ -180,22 +183,22 @@ class ClusterTree:
         for j in active[status == INSIDE].tolist():
             number = int(cluster[j])
             if number == cluster_relaxation.NO_CLUSTER:
-                cluster[j] = asked
-                asked += 1
+                cluster[j] = n_required
+                n_required += 1
             else:
                 cluster[cluster == number] = cluster_relaxation.NO_CLUSTER
                 cluster[j] = number
-        return asked, fixed
+        return n_required, fixed
 
-    def _round(self, cluster: IntArray, asked: int, h: FloatArray) -> None:
+    def _round(self, cluster: IntArray, n_required: int, h: FloatArray) -> None:
         """Try the support with the largest scores."""
         active = np.flatnonzero(cluster != OUT)
         value = h[active]
         chosen = cluster_relaxation.best_choice(
-            np.ascontiguousarray(value), self.relaxation.choice(active, cluster, asked)
+            np.ascontiguousarray(value), self.relaxation.choice(active, cluster, n_required)
         ).first
         fillers = np.setdiff1d(np.argsort(-value, kind="stable")[: self.size], chosen, assume_unique=True)
-        fillers = fillers[np.argsort(-value[fillers], kind="stable")][: self.size - asked]
+        fillers = fillers[np.argsort(-value[fillers], kind="stable")][: self.size - n_required]
         support = active[np.concatenate([chosen, fillers])]
         if len(support) < self.size:
             return
@@ -210,15 +213,15 @@ class ClusterTree:
         self.improve(value, mask)
         return mask
 
-    def _columns_to_branch(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> IntArray:
+    def _columns_to_branch(self, cluster: IntArray, n_required: int, relaxed: NodeAnswer) -> IntArray:
         """Return the free columns correlated with the one of largest weight.
 
         If tau clusters are required, return a part of the largest cluster.
         """
         free = np.flatnonzero(cluster == cluster_relaxation.NO_CLUSTER)
-        if asked < self.size and len(free):
+        if n_required < self.size and len(free):
             return free[self._alike(free, relaxed) >= CLUSTER_CORRELATION]
-        sizes = np.bincount(cluster[cluster >= 0], minlength=asked)
+        sizes = np.bincount(cluster[cluster >= 0], minlength=n_required)
         members = np.flatnonzero(cluster == int(np.argmax(sizes)))
         order = np.argsort(-self._alike(members, relaxed), kind="stable")
         weight = np.cumsum(relaxed.z[members[order]])

@@ -326,12 +326,12 @@ class _SubsetCheck:
                 break
             name, budget = self.data.names[column], budget - 1
             other_columns = self.data.only(np.delete(np.arange(self.data.q), column))
-            rest = _SubsetCheck(other_columns, most_columns(other_columns, tau), self.folds)
-            rest._find_faults()
-            if not rest.faults:
+            check = _SubsetCheck(other_columns, most_columns(other_columns, tau), self.folds)
+            check._find_faults()
+            if not check.faults:
                 return [name], budget
             if most > 1:
-                out, budget = rest._force_out(tau, most - 1, budget)
+                out, budget = check._force_out(tau, most - 1, budget)
                 if out:
                     return [name, *out], budget
         return [], budget
