@@ -321,7 +321,7 @@ class HeldOutWeightedBounds:
         tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
-        if not tree.overflow:
+        if not tree.has_overflow:
             self._note(rows, (place, *pair), least - (tree.form.raise_cutoff(level) - level), growing.largest)
             if least < level:
                 rows.store(which, growing)

@@ -70,7 +70,7 @@ class ClusterTree:
         self.length = np.sqrt(np.diag(self.form.G) + 1.0)
         self.kept: dict[bytes, tuple[BoolArray, float]] = {}
         self.open = OpenNodes[ClusterNode]()
-        self.nodes, self.reused, self.overflow, self.finished = 0, 0, False, False
+        self.nodes, self.reused, self.has_overflow, self.finished = 0, 0, False, False
         everywhere = np.full(self.form.m, cluster_relaxation.NO_CLUSTER, dtype=np.int64)
         first = ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0])
         self.open.push(first.bound, first)
@@ -107,7 +107,7 @@ class ClusterTree:
             return [(child.bound, child) for child in children if child is not None and child.bound < self.bar]
 
         self.finished = self.open.search(
-            expand, lambda: self.bar, lambda: self.nodes < goal and not self.overflow and not expired()
+            expand, lambda: self.bar, lambda: self.nodes < goal and not self.has_overflow and not expired()
         )
         if self.finished:
             self.open.clear()
@@ -248,5 +248,5 @@ class ClusterTree:
             self.kept[mask.tobytes()] = (mask, value)
         if cell.complete:
             return None
-        self.overflow |= result.finished
+        self.has_overflow |= result.finished
         return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * ROUND_GROWTH)

@@ -394,15 +394,19 @@ class _PathSolver:
             return
         pool = self._get_tree(size)
         nodes, reused = pool.nodes, pool.reused
-        while effort > 0 and self.results.open_sizes([size]) and not (pool.finished or pool.overflow or self.expired()):
+        while (
+            effort > 0
+            and self.results.open_sizes([size])
+            and not (pool.finished or pool.has_overflow or self.expired())
+        ):
             pool.advance(min(effort, FIRST_LOOK) // NODE_RATIO + 1, self.expired)
             self._learn(size, pool)
             effort -= FIRST_LOOK
         self.nodes += pool.nodes - nodes
         self.reused += pool.reused - reused
-        if pool.finished or pool.overflow:
+        if pool.finished or pool.has_overflow:
             self._trees.pop(size)
-            self.results.close(size, pool.candidates(), not pool.overflow)
+            self.results.close(size, pool.candidates(), not pool.has_overflow)
 
     def _learn(self, size: int, pool: PerspectiveTree | ClusterTree) -> None:
         """Exchange incumbents and bounds between this solver and a tree of a size."""

@@ -239,7 +239,7 @@ class PerspectiveTree:
         """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
         slice_nodes = max(SLICE_COLUMNS // max(len(self.columns), 1), 1)
-        while not self.finished and self.nodes < goal and not expired() and not self.overflow:
+        while not self.finished and self.nodes < goal and not expired() and not self.has_overflow:
             step = min(goal - self.nodes, slice_nodes)
             if not self._blocks_tried:
                 if self.nodes >= FIRST_NODES:
@@ -307,7 +307,7 @@ class PerspectiveTree:
         return self.upper if self.pool.ctrl[node_pool.OPEN] == 0 else float(self.pool.bound[0])
 
     @property
-    def overflow(self) -> bool:
+    def has_overflow(self) -> bool:
         """True if a support within the cutoff could not be stored."""
         return bool(self.pool.ctrl[node_pool.OVERFLOW])
 
@@ -499,7 +499,7 @@ class SupportsBelow:
         supports = MetSupports(
             masks, np.full(places.stop, tree.size, dtype=np.int64), tree.pool.kept.value[places].copy()
         )
-        if tree.overflow:  # a slice cannot hold all supports: the path tree takes over, with at most one a node
+        if tree.has_overflow:  # a slice cannot hold all supports: the path tree takes over, with at most one a node
             self._spent, self._tree = self._spent + tree.nodes, None
             self._path_nodes = -1
             bars = np.full(m + 1, -np.inf)

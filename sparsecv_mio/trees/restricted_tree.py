@@ -157,7 +157,7 @@ class RestrictedTree:
     ) -> None:
         self.form, self.family, self.wrong_signs = form, family, wrong_signs
         self.upper, self.support = np.inf, np.zeros(0, dtype=np.int64)
-        self.overflow = self.unsure = False
+        self.has_overflow = self.unsure = False
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
         self.signed = make_mask(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
@@ -197,7 +197,7 @@ class RestrictedTree:
     def is_finished(self) -> bool:
         """True if further work cannot change the result."""
         closed = not (self.open and self.open.smallest_bound <= self.bar)
-        return closed or self.overflow or (not self.form.is_trusted and self.nodes >= MOST_TRIED)
+        return closed or self.has_overflow or (not self.form.is_trusted and self.nodes >= MOST_TRIED)
 
     def process_nodes(self, effort: int, expired: Callable[[], bool]) -> None:
         """Process the open nodes, the smallest bound first, until none is left or a limit is reached.
@@ -208,7 +208,7 @@ class RestrictedTree:
         self.open.search(
             self._visit,
             lambda: float(np.nextafter(self.bar, np.inf)),  # supports at the cutoff are kept
-            lambda: not self.overflow and (self.nodes == before or (self.nodes < effort and not expired())),
+            lambda: not self.has_overflow and (self.nodes == before or (self.nodes < effort and not expired())),
         )
 
     # -- supports -----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class RestrictedTree:
             if len(self.kept) > MOST_REFITTED:
                 bar = self.bar
                 self.kept = {support: f for support, f in self.kept.items() if f <= bar}
-                self.overflow = len(self.kept) > MOST_REFITTED
+                self.has_overflow = len(self.kept) > MOST_REFITTED
 
     # -- signs that rounding hides ------------------------------------------------------------------------------------
 
@@ -362,7 +362,7 @@ class RestrictedTree:
         """
         self._try(inside)
         if self.form.is_trusted:
-            self.overflow |= not np.isfinite(self.fit(inside)[0])
+            self.has_overflow |= not np.isfinite(self.fit(inside)[0])
         else:
             self.unsure |= bool(inside & self.signed & self.varying)
 
@@ -442,7 +442,7 @@ class RestrictedTree:
     def cell(self) -> BestSubset:
         """Return the best support and its bounds."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
-        closed = not (self.open and self.open.smallest_bound <= self.bar or self.overflow or self.unsure)
+        closed = not (self.open and self.open.smallest_bound <= self.bar or self.has_overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
         values = {support: value for support, value in self.kept.items() if value <= self.bar}
         valid = self._decide_signs(values) if complete else None
