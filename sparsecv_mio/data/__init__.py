@@ -6,6 +6,6 @@ A file becomes a table of numbers in four steps:
 2. Facts: `columns` has the numbers, the missing cells and the texts of each column; `number_format` makes numbers of
    texts.
 3. Cures: `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request;
-   `cell_errors` refuses all other cells and names the option that reads them.
+   `column_faults` refuses all other cells and names the option that reads them.
 4. Numbers: `dataset` has the resulting arrays, and `Applied` the preprocessing, which new rows repeat.
 """

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cell_errors import find_faults, raise_faults
 from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.column_faults import find_faults, raise_faults
 from sparsecv_mio.data.columns import (
     MOST_LEVELS,
     RawColumn,

@@ -14,8 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cell_errors import find_faults
 from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.column_faults import (
+    SURE_LEVELS,
+    Subjects,
+    find_faults,
+    find_subjects,
+    is_name_like,
+    numbers_rows,
+    quote_names,
+)
 from sparsecv_mio.data.columns import RawColumn, RawTable, find_code, is_unreadable
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.dataset import Dataset
@@ -34,7 +42,6 @@ from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.subjects import SURE_LEVELS, Subjects, find_subjects, is_name_like, numbers_rows, quote_names
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
