@@ -397,7 +397,7 @@ OPTIONS = {
                "[none]"),
         Option("by", str, None, "",
                "Value by which models are ranked. cv: the CV error of the same features in every fold; objective: the "
-               "training objective on all rows. [cv; objective with --loss logistic]", By),
+               "training objective on all rows. [cv; objective with --loss logistic or poisson]", By),
         # where a run is stored, and what is shown
         Option("checkpoint", str, None, "FILE",
                "Store the run in this file from time to time; --resume continues it. An unfinished run in the file is "
