@@ -1,4 +1,4 @@
-"""Reading of regular files, and writing of files without partial results.
+"""Functions that read regular files, and that write complete files or none.
 
 A file is first written in a temporary folder next to its target and then renamed. The target therefore always has
 either the complete old content or the complete new content. If the target is a symbolic link, the file to which it

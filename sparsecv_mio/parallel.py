@@ -1,4 +1,4 @@
-"""Execution of work on threads, and the connection to a dask cluster."""
+"""Functions that execute work on threads, and that connect to a dask cluster."""
 
 from __future__ import annotations
 

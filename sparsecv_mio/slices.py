@@ -1,4 +1,4 @@
-"""Execution of work units in this process or on the workers of a dask cluster.
+"""Classes that execute work units in this process or on the workers of a dask cluster.
 
 A work unit is a function of a module with its arguments: a problem, sizes, an effort limit, thresholds. It depends only
 on its arguments and returns bounds; the caller stores a bound if it tightens an interval. A work unit can therefore run

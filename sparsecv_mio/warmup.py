@@ -1,4 +1,4 @@
-"""Compilation of all kernels before they are needed, on tiny data, for `sparsecv warmup` and the benchmarks."""
+"""Functions that compile all kernels in advance, on tiny data, for `sparsecv warmup` and the benchmarks."""
 
 from __future__ import annotations
 

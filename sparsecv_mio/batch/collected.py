@@ -1,4 +1,4 @@
-"""Collection of the outcomes of a batch in a table with one row a run, after verification of every record."""
+"""Functions that verify the records of a batch and collect its outcomes in a table with one row for each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and figures of the results of many runs, in the formats that papers use."""
+"""Tables and figures of many runs, in the formats that papers use."""
 
 from __future__ import annotations
 

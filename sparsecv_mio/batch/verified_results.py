@@ -1,4 +1,4 @@
-"""Memory of verified results, so that `collect` verifies each result of a batch once on a machine.
+"""A store of verified results, so that `collect` verifies each result of a batch only once on a machine.
 
 A result is known by a digest of its file, its data, its folds and the sources of the package. The digests are in the
 cache folder of the user, not in the folder of the batch: results that came from another machine are verified here.

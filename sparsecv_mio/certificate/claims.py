@@ -1,4 +1,4 @@
-"""Checks of a record that need no data: bounds, gap, status, table, and the rules that choose a pair (tau, gamma)."""
+"""Checks of a record without data: bounds, gap, status, table, and the rules that choose a pair (tau, gamma)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Construction of the `Design` that checks a record, from the loss, columns, restrictions and folds of the record."""
+"""Functions that construct the `Design` of a record from its loss, columns, restrictions and folds."""
 
 from __future__ import annotations
 

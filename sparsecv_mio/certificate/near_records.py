@@ -1,4 +1,4 @@
-"""Checks of the record of `near` (lists of near-optimal models), and of the subset that all folds share."""
+"""Functions that check a record of `near` (lists of near-optimal models), or of the subset that all folds share."""
 
 from __future__ import annotations
 

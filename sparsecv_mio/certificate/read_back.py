@@ -1,4 +1,4 @@
-"""Reading of records from files, and of the data that a record describes."""
+"""Functions that read records, and the data that a record describes, from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of full-data fits: by refitting, by enumeration of all supports, and by exchange of one column of a support.
+"""Checks of full-data fits: by refits, by enumeration of all supports, and by exchange of one column.
 
 If there are too many supports to enumerate, every exchange of one column is tried in every fold; an exchange that
 lowers the objective shows that the support is not optimal. Let G be the Gram matrix of the training rows, M the sum of

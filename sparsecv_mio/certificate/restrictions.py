@@ -1,4 +1,4 @@
-"""Restrictions of a record: its adjustment columns, and the supports that `verify` allows, without code of the search.
+"""The adjustment columns of a record, and the supports that `verify` allows, without code of the search.
 
 Adjustment columns are in every model, but in no support of the record, and tau does not count them. `reference_levels`
 looks up a reference level of each factor that counts as one feature.

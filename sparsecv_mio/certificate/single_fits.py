@@ -1,4 +1,4 @@
-"""Checks of the record of `fit`: its model, bounds, gap and status, and its side constraints."""
+"""Functions that check a record of `fit`: the model, bounds, gap, status and side constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of fields of a record that depend on the kind of target: class names, error of a constant, accuracy."""
+"""Functions that check fields of one kind of target: class names, error of a constant model, accuracy."""
 
 from __future__ import annotations
 

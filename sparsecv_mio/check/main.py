@@ -1,4 +1,4 @@
-"""Check of a proof against its data, line by line; a line is accepted only after it is checked."""
+"""The check of a proof against its data, line by line."""
 
 import sys
 from collections.abc import Callable, Sequence

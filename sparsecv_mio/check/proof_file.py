@@ -1,4 +1,4 @@
-"""Reading of proofs and data from files, and the two arithmetics of the checker: floats and fractions.
+"""Functions that read proofs and data from files, and the two arithmetics of the checker: floats and fractions.
 
 Every rounding error of floats is bounded; fractions have no rounding error. The two arithmetics use the same formulas,
 with arrays of floats or of `Fraction`. Every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats

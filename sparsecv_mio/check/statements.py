@@ -1,4 +1,4 @@
-"""Checks of the trees of a proof, and of its statements about the folds of a pair (gamma, tau), which use the trees."""
+"""The checks of the trees of a proof, and of the statements about the folds of a pair (gamma, tau)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

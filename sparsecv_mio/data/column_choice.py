@@ -1,4 +1,4 @@
-"""Choice of the columns of a table: the target, the features, and columns of folds, weights, exposures and ids."""
+"""Functions that choose columns of a table: target, features, folds, weights, exposures and ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that are not features: row identifiers, subjects with several rows each, and cells that are not numbers.
+"""Columns that are not features: identifiers of rows or of subjects, and columns with cells that are not numbers.
 
 `RULES` gives the advice for each kind of refused cell.
 """

@@ -1,4 +1,4 @@
-"""Checks of a target of counts and of the exposure of each row (the time or population behind its count)."""
+"""Functions that check a target of counts, and the exposure (time or population) of each row."""
 
 from __future__ import annotations
 

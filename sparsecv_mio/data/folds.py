@@ -1,4 +1,4 @@
-"""Construction of folds from a specification such as `10` or `stratified:5`, from labels or from a splitter.
+"""Functions that construct folds from a specification such as `10`, from labels or from a splitter.
 
 Nested cross-validation has outer folds and, within each outer training set, inner folds. The rows of a group are in one
 outer fold, and so are the rows of a fold that is given by labels. If the inner folds are in time order or stratified,

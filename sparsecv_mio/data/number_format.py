@@ -1,4 +1,4 @@
-"""Number formats of text: the conversion of texts to numbers, and the refusal of ambiguous numbers.
+"""Number formats: functions that convert texts to numbers, and errors for ambiguous numbers.
 
 A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1.078` is
 1.078 if the point is the decimal mark and 1078 if it groups digits. A column whose numbers do not show which one

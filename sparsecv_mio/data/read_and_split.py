@@ -1,4 +1,4 @@
-"""Reading of a file or frame into a data set, and construction of its folds, for `solve` and the command line."""
+"""Functions that read a file or frame into a data set and construct folds, for `solve` and the command line."""
 
 from __future__ import annotations
 

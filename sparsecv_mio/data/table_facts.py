@@ -1,4 +1,4 @@
-"""Inspection of a table before a search: facts about its columns, suspicious columns, and proposed options."""
+"""Functions that inspect a table before a search: facts about columns, suspicious columns, and proposed options."""
 
 from __future__ import annotations
 

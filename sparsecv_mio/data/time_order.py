@@ -1,4 +1,4 @@
-"""Detection of tables whose rows are in time order, so that `inspect` can propose folds in time order."""
+"""Functions that detect tables with rows in time order, so that `inspect` can propose folds in time order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of a target with two classes to 0 and 1, with the choice of the positive class."""
+"""Functions that convert a target with two classes to 0 and 1, and choose the positive class."""
 
 from __future__ import annotations
 

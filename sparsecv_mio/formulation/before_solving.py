@@ -1,4 +1,4 @@
-"""Elimination of all columns that are in every solution at least as good as the initial one, before a solver runs.
+"""Elimination, before a solver runs, of all columns that every solution at least as good as the start contains.
 
 A solver's tolerances are relative to the scale of the objective, the sum of squares y'y of the centred target. If the
 columns F explain nearly all of the target, these tolerances may be larger than the minimum. An exact elimination of F

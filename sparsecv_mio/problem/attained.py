@@ -1,4 +1,4 @@
-"""Check that an objective with a smooth convex loss has a unique minimiser, with some coefficients not penalised.
+"""Checks that an objective with a smooth convex loss and some unpenalised coefficients has a unique minimiser.
 
 The intercept and the adjustment columns have no ridge penalty; let `z_i = (1, x_i)` be their values in row i and u_i
 the penalised features. With v_i the weight of row i and l_i its loss as a function of the margin, the objective on a

@@ -1,1 +1,1 @@
-"""Writing of the proofs that `sparsecv check` verifies; docs/proof-format.md defines their format."""
+"""Functions that write the proofs that `sparsecv check` verifies (format: docs/proof-format.md)."""

@@ -1,4 +1,4 @@
-"""Rows of the table by tau, each with the best gamma of a tau, or with bounds if all gammas of the tau are excluded."""
+"""Rows of the table by tau: the best gamma of each tau, or bounds if all gammas of this tau are excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts of the cost and the gain of every source of bounds in a search.
+"""Classes that count the cost and the gain of every source of bounds in a search.
 
 A *source of bounds* is a method that narrows the intervals of subproblems (gamma, tau, fold), such as a relaxation or a
 branch-and-bound tree. Each source has an account under its name, and the mixed-integer problems (MIOs) of a backend

@@ -1,4 +1,4 @@
-"""Bounds on the held-out losses of all folds, from a list of near-optimal supports of the full data.
+"""Bounds on held-out losses of all folds, from a list of near-optimal supports of the full data.
 
 A tree of the full data lists every support S of a size with an objective F_S of at most T. Let N be the held-out rows
 of a fold, F_S^(-N) the objective of S without these rows, and u_N the objective of any support without them. Let S now

@@ -1,4 +1,4 @@
-"""Stepwise elimination and addition of columns, by the number of validation errors, with few trainings.
+"""Stepwise elimination and addition of columns by the number of validation errors, with few trainings.
 
 Each step trains candidates in the order of the lower bounds on their error counts. It stops when the next lower bound
 is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the

@@ -1,4 +1,4 @@
-"""Construction of the record of a run from the state of the search: pair, full-data refit, certificate, advice."""
+"""Functions that construct a record from the state of a search: pair, full-data refit, certificate, advice."""
 
 from __future__ import annotations
 

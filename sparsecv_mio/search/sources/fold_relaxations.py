@@ -1,4 +1,4 @@
-"""Relaxations of single folds, which bound the held-out losses of all sizes of a gamma without a tree."""
+"""Relaxations of single folds, which bound the held-out losses at one gamma for all sizes, without a tree."""
 
 from __future__ import annotations
 

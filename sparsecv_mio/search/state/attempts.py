@@ -171,7 +171,7 @@ class Attempts:
             largest = n_supports - 1 if attribute.name == "fitted" else attribute.metadata["largest"]
             largest = LARGEST.get(dtype.kind, 1) if largest is None else largest
             if not bool(((array >= min(attribute.metadata["fill"], 0)) & (array <= largest)).all()):
-                raise CorruptStore(f"its array {attribute.name} contains numbers out of range")
+                raise CorruptStore(f"its array `{attribute.name}` has numbers that are out of range")
 
     def restore(self, archive: Mapping[str, NDArray[Any]]) -> None:
         """Take over an archive that was checked."""

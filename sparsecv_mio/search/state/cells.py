@@ -114,13 +114,13 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
     """
     for name, model in like.items():
         if name not in state:
-            raise CorruptStore(f"its array {name} is missing")
+            raise CorruptStore(f"its array `{name}` is missing")
         stored = state[name]
         if stored.dtype.kind != model.dtype.kind or stored.dtype.itemsize > 8 and stored.dtype.kind != "U":
-            raise CorruptStore(f"its array {name} holds {stored.dtype}, not {model.dtype}")
+            raise CorruptStore(f"its array `{name}` has the type {stored.dtype} instead of {model.dtype}")
         any_length = name in free or name.endswith(OF_ANY_LENGTH)
         if stored.ndim != model.ndim or not (any_length or stored.shape == model.shape):
-            raise CorruptStore(f"its array {name} has shape {stored.shape}, not {model.shape}")
+            raise CorruptStore(f"its array `{name}` has the shape {stored.shape} instead of {model.shape}")
 
 
 def check_range(state: Arrays, name: str, low: float, high: float) -> None:
@@ -136,14 +136,14 @@ def check_range(state: Arrays, name: str, low: float, high: float) -> None:
         Bounds of the interval.
     """
     if not bool(((state[name] >= low) & (state[name] <= high)).all()):
-        raise CorruptStore(f"its array {name} has numbers outside [{low:g}, {high:g}]")
+        raise CorruptStore(f"its array `{name}` has numbers outside [{low:g}, {high:g}]")
 
 
 def parse_counts(text: NDArray[Any], name: str) -> dict[str, int]:
     """Return counts by name, stored as JSON; raise `CorruptStore` for anything else."""
     counts = parse_json(text, name)
     if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
-        raise CorruptStore(f"its array {name} does not contain counts")
+        raise CorruptStore(f"its array `{name}` does not contain counts")
     return counts
 
 
@@ -152,7 +152,7 @@ def parse_json(text: NDArray[Any], name: str) -> Any:
     try:
         return json.loads(str(text))
     except (ValueError, RecursionError):
-        raise CorruptStore(f"its array {name} is not JSON") from None
+        raise CorruptStore(f"its array `{name}` is not JSON") from None
 
 
 def add_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
@@ -736,7 +736,7 @@ class CellTable:
             for support in np.split(state["pool_columns"], ends[:-1]):
                 self.pool.number(support)
             if len(self.pool.supports) != len(ends):
-                raise CorruptStore("its array pool_columns repeats a support")
+                raise CorruptStore("its array `pool_columns` repeats a support")
 
     def check(self, state: Archive, p: int) -> None:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
@@ -752,27 +752,27 @@ class CellTable:
         if self.has_rows_of_pairs:
             self._check_sums(state)
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
-            raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
+            raise CorruptStore("its arrays `pool_sizes` and `pool_columns` disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not is_within_shape(ties, self.lower.shape):
-            raise CorruptStore("its array ties names subproblems that do not exist")
+            raise CorruptStore("its array `ties` names subproblems that do not exist")
         others = state["other_ties"]
         if others.shape[1] != 4 or not is_within_shape(others, (*self.lower.shape, len(sizes))):
-            raise CorruptStore("its array other_ties names subproblems or supports that do not exist")
+            raise CorruptStore("its array `other_ties` names subproblems or supports that do not exist")
         if not (state["lower"] <= state["upper"]).all():
             raise CorruptStore("some entries of its array `lower` exceed those of `upper`")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
-            raise CorruptStore("its arrays nominal and value have NaN")
+            raise CorruptStore("its arrays `nominal` and `value` contain NaN")
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not inside[np.asarray(state["decided"])].all():
-            raise CorruptStore("its array nominal is not between lower and upper for a solved subproblem")
+            raise CorruptStore("its array `nominal` is not between `lower` and `upper` for a solved subproblem")
 
     def _check_sums(self, state: Archive) -> None:
         """Raise `CorruptStore` unless the sums of a table of very many folds belong to its pairs."""
         if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
-            raise CorruptStore("its arrays lower.sums and nominal.sums have inf")
+            raise CorruptStore("its arrays `lower.sums` and `nominal.sums` contain infinite values")
         pairs = state["pairs_of_sums"]
         if pairs.shape != (len(state["errors_of_sums"]), 2) or not is_within_shape(pairs, self.lower.shape[:2]):
-            raise CorruptStore("its array pairs_of_sums names pairs that do not exist")
+            raise CorruptStore("its array `pairs_of_sums` names pairs that do not exist")
 
 
 def is_within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:

@@ -328,9 +328,9 @@ class PairRows(FoldTable):
         """Return the table of this shape from the arrays of `pack`; raise `CorruptStore` if there is none."""
         at, rows, sums, first = (archive[f"{name}.{key}"] for key in ("at", "rows", "sums", "cells"))
         if rows.shape != (len(at), self.shape[2]) or not ((at >= 0) & (at < self._places.size)).all():
-            raise CorruptStore("its rows name pairs that do not exist")
+            raise CorruptStore("its rows refer to pairs that do not exist")
         if np.any(sums < 0.0):
-            raise CorruptStore("its sums are below 0")
+            raise CorruptStore("some of its sums are negative")
         table = PairRows(self.shape, 0, self.dtype, self.better)
         table._rows = [np.array(cell, dtype=self.dtype) for cell in first.ravel()]
         for place, row in zip(at.tolist(), rows, strict=True):

@@ -18,7 +18,7 @@ from sparsecv_mio.search.state.cells import (
 def test_counts_and_json() -> None:
     assert parse_counts(np.array('{"x": 3}'), "a") == {"x": 3} and parse_json(np.array("[1]"), "a") == [1]
     for wrong in ('{"x": 1.5}', '{"x": true}', "[]", "{"):
-        with pytest.raises(CorruptStore, match="its array a "):
+        with pytest.raises(CorruptStore, match="its array `a` "):
             parse_counts(np.array(wrong), "a")
 
 
