@@ -310,7 +310,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if _is_in_time_order(record) else "without its rows"
-    change = f"refitting {rows} changes the {losses} by {value} per row on average"
+    change = f"refitting {rows} changes the {losses} by {value} per row on average, in absolute value"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 
