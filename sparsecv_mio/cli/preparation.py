@@ -56,16 +56,16 @@ def inspect(
     return ending.deliver(0, show, json=json, record=ending.make_json_writer(_numbers_of_inspection(inspection)))
 
 
-def _with_dashes(found: Inspection) -> Inspection:
+def _with_dashes(inspection: Inspection) -> Inspection:
     """Return the inspection with options in command-line form."""
     said = partial(with_dashes, options=[declared.flag for declared in OPTIONS.values()])  # options of `solve`
-    columns = [replace(column, notes=tuple(map(said, column.notes))) for column in found.columns]
-    doubts = {name: said(doubt) for name, doubt in found.doubts.items()}
-    return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))
+    columns = [replace(column, notes=tuple(map(said, column.notes))) for column in inspection.columns]
+    doubts = {name: said(doubt) for name, doubt in inspection.doubts.items()}
+    return replace(inspection, columns=tuple(columns), doubts=doubts, refused=said(inspection.refused))
 
 
-def _numbers_of_inspection(found: Inspection) -> dict[str, object]:
-    return {"command": "inspect", **asdict(found)}
+def _numbers_of_inspection(inspection: Inspection) -> dict[str, object]:
+    return {"command": "inspect", **asdict(inspection)}
 
 
 @with_declared_options()

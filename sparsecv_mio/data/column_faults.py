@@ -74,11 +74,11 @@ def quote_names(names: Iterable[str]) -> str:
     return shlex.quote(text.getvalue())
 
 
-def numbers_rows(one: RawColumn) -> str:
+def numbers_rows(column: RawColumn) -> str:
     """Return the reason why a column of integers only numbers the rows, or an empty text."""
-    numbers = one.numbers
+    numbers = column.numbers
     n = len(numbers)
-    if one.texts or one.empty.any() or n < 4 or not np.all(numbers == np.rint(numbers)):
+    if column.texts or column.empty.any() or n < 4 or not np.all(numbers == np.rint(numbers)):
         return ""
     ranked = np.sort(numbers)
     first = ranked[0]
@@ -86,7 +86,7 @@ def numbers_rows(one: RawColumn) -> str:
         in_order = np.array_equal(ranked, numbers)
         if in_order or n >= FEW_ROWS:
             return "numbers the rows" if in_order else f"holds {first:g} to {ranked[-1]:g}, each once: numbers the rows"
-    if one.name and ID.fullmatch(one.name) and np.all(np.diff(ranked) > 0.0):
+    if column.name and ID.fullmatch(column.name) and np.all(np.diff(ranked) > 0.0):
         return "every row has a different value, and its name suggests that it only numbers the rows"
     return ""
 
@@ -129,16 +129,20 @@ def _find_visit_column(subject: RawColumn, codes: IntArray, features: Sequence[R
     return None
 
 
-def _may_name(one: RawColumn) -> bool:
+def _may_name(column: RawColumn) -> bool:
     """Return True if a column may name subjects: it holds text, or integers under a name such as `subject`."""
-    if one.texts:
-        return one.has_text_values
-    return bool(SUBJECT.fullmatch(one.name)) and bool(np.all(one.numbers == np.rint(one.numbers)))
+    if column.texts:
+        return column.has_text_values
+    return bool(SUBJECT.fullmatch(column.name)) and bool(np.all(column.numbers == np.rint(column.numbers)))
 
 
-def _may_number(one: RawColumn) -> bool:
-    plain = not one.texts and not one.empty.any() and len(one.numbers) > 0
-    return plain and bool(np.all(one.numbers == np.rint(one.numbers))) and len(set(one.numbers.tolist())) <= MOST_LEVELS
+def _may_number(column: RawColumn) -> bool:
+    plain = not column.texts and not column.empty.any() and len(column.numbers) > 0
+    return (
+        plain
+        and bool(np.all(column.numbers == np.rint(column.numbers)))
+        and len(set(column.numbers.tolist())) <= MOST_LEVELS
+    )
 
 
 def _are_visit_numbers(numbers: FloatArray, codes: IntArray, most: int) -> bool:

@@ -529,9 +529,9 @@ def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: s
     return ColumnFacts(column.name, kind, n_empty, *_sizes(column, numbers), notes, drop and not is_target)
 
 
-def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
+def _sizes(column: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the minimum, the mean, the maximum and the standard deviation of a numeric column."""
-    if one.texts or not numbers.size:
+    if column.texts or not numbers.size:
         return None, None, None, None
     unit = float(np.abs(numbers).max()) or 1.0
     return float(numbers.min()), float(numbers.mean()), float(numbers.max()), float((numbers / unit).std()) * unit
@@ -555,15 +555,15 @@ def _kind_of_column(
     return kind, [], False
 
 
-def _kind_of_text_values(one: RawColumn) -> tuple[str, list[str], bool]:
-    levels = one.levels()
-    n_words = int(np.sum(~one.empty))
-    if len(levels) == 1 and not one.empty.any():
+def _kind_of_text_values(column: RawColumn) -> tuple[str, list[str], bool]:
+    levels = column.levels()
+    n_words = int(np.sum(~column.empty))
+    if len(levels) == 1 and not column.empty.any():
         return "words (1)", [f"constant: {levels[0][:20]}"], True
     if is_name_like(len(levels), n_words):
         note = "nearly every row has a different value, so the column names the rows and is not a feature"
         if len(levels) < NEARLY_EVERY * n_words:
-            option = f"--folds {quote_names([f'groups:{one.name}'])}"
+            option = f"--folds {quote_names([f'groups:{column.name}'])}"
             note = (
                 f"{len(levels)} text values in {n_words} rows, too many for a feature; if each is a subject, give "
                 f"{option}"
@@ -573,19 +573,19 @@ def _kind_of_text_values(one: RawColumn) -> tuple[str, list[str], bool]:
     return f"words ({len(levels)})", [shown], False
 
 
-def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
+def _doubts(column: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     """Return reasons against using a column as a feature, and whether dropping it is proposed."""
-    share = float(one.empty.mean())
+    share = float(column.empty.mean())
     if share > MOSTLY_EMPTY:
         return [f"{share:.0%} of its cells are empty"], True
-    if one.texts:
+    if column.texts:
         return [], False
     if numbers.size and numbers.min() == numbers.max():
         return ["constant"], True
-    if why := numbers_rows(one):
+    if why := numbers_rows(column):
         return [why], True
     steps = np.diff(numbers)
-    if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
+    if not column.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
         return ["increases by one from row to row, so it may only number the rows"], False
     return [], False
 
@@ -780,14 +780,14 @@ def _list_reading_options(how: Reading) -> list[str]:
     return orders + [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]
 
 
-def _width(one: RawColumn, filled: bool, how: Reading) -> int:
+def _width(column: RawColumn, filled: bool, how: Reading) -> int:
     """Return the number of features that a column becomes."""
-    if not one.texts:
+    if not column.texts:
         return 1
-    levels = one.levels()
-    if filled and one.empty.any():
+    levels = column.levels()
+    if filled and column.empty.any():
         levels = (*levels, ABSENT)
-    return len(feature_names(one.name, levels, how.column_encoding(one.name)))
+    return len(feature_names(column.name, levels, how.column_encoding(column.name)))
 
 
 def describe_target(data: Dataset) -> str:

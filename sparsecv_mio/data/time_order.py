@@ -119,11 +119,11 @@ def _likeness(target: FloatArray) -> float:
     return float(off[1:] @ off[:-1]) / square if 0.0 < square < np.inf else 0.0
 
 
-def _days(one: RawColumn) -> FloatArray | None:
+def _days(column: RawColumn) -> FloatArray | None:
     """Return the dates of a column as numbers; None if a cell is missing or not a date."""
-    if len(one.texts) < len(one.numbers):
+    if len(column.texts) < len(column.numbers):
         return None
-    texts = [one.texts[row] for row in range(len(one.numbers))]
+    texts = [column.texts[row] for row in range(len(column.numbers))]
     for form in FORMS:
         with suppress(ValueError):
             return np.array([PARTS[DAYS](read_moment(text, form)) for text in texts])

@@ -38,7 +38,7 @@ MANY_LONE_FOLDS = 20  # folds with columns of their own, logistic loss; 70 took 
 SURE_OF_CLASSES = 20  # features, logistic loss; on one core 30 took 29 s (breast cancer), 33 took 129 s (ionosphere)
 
 
-def print_inspection(console: Console, found: Inspection, path: str | Path, full: bool = False) -> None:
+def print_inspection(console: Console, inspection: Inspection, path: str | Path, full: bool = False) -> None:
     """Print the facts about a file and the options with which `solve` would read it.
 
     Parameters
@@ -50,24 +50,24 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     full : bool
         True to print every column; otherwise columns with notes come first and others may be omitted.
     """
-    say(console, f"{found.rows:,} rows, {len(found.columns):,} columns", "bold")
-    listed = list(found.columns)
+    say(console, f"{inspection.rows:,} rows, {len(inspection.columns):,} columns", "bold")
+    listed = list(inspection.columns)
     if not full and len(listed) > COLUMNS_SHOWN:
-        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == found.target))[
+        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == inspection.target))[
             :COLUMNS_SHOWN
         ]
-    rows = [_row(column, column.name == found.target) for column in listed]
+    rows = [_row(column, column.name == inspection.target) for column in listed]
     names = ("column", "type", "missing", "min", "mean", "max", "sd", "notes")
     print_table(console, names, rows, {"column", "type", "notes"})
-    if len(listed) < len(found.columns):
-        say(console, f"{several(len(found.columns) - len(listed), 'more column')}: --full lists all", "dim")
-    for line in _findings(found):
+    if len(listed) < len(inspection.columns):
+        say(console, f"{several(len(inspection.columns) - len(listed), 'more column')}: --full lists all", "dim")
+    for line in _findings(inspection):
         say(console, line)
     console.print()
-    if not found.target:
+    if not inspection.target:
         say(console, "give the column to predict (--target T) to see the proposed `solve` command")
         return
-    for line in _plan(found, str(path)):
+    for line in _plan(inspection, str(path)):
         console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a truncated command could not be copied
 
 
@@ -79,31 +79,31 @@ def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
     return one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)
 
 
-def _findings(found: Inspection) -> list[str]:
-    lines = _describe_missing_rows(found) + _describe_unread_columns(found)
-    if found.duplicates:
-        rows = "row repeats" if found.duplicates == 1 else "rows repeat"
+def _findings(inspection: Inspection) -> list[str]:
+    lines = _describe_missing_rows(inspection) + _describe_unread_columns(inspection)
+    if inspection.duplicates:
+        rows = "row repeats" if inspection.duplicates == 1 else "rows repeat"
         lines.append(
-            f"{found.duplicates:,} {rows} an earlier row; remove copies of one observation, because random folds "
+            f"{inspection.duplicates:,} {rows} an earlier row; remove copies of one observation, because random folds "
             "would predict a copy from its twin, and the CV error would be too low"
         )
-    spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
+    spreads = [column.spread for column in inspection.columns if column.spread and column.name != inspection.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
         lines.append(
             "standard deviations of columns differ by a factor of more than a million; keep the default --scale length"
         )
-    if len(found.columns) > MOST_CORRELATED:
+    if len(inspection.columns) > MOST_CORRELATED:
         lines.append(f"correlations were not computed, because there are more than {MOST_CORRELATED:,} columns")
     return lines
 
 
-def _describe_missing_rows(found: Inspection) -> list[str]:
+def _describe_missing_rows(inspection: Inspection) -> list[str]:
     """Return lines on rows with missing values, and on the rows from which these are imputed."""
     lines = []
-    if found.incomplete:
-        rows = "row has" if found.incomplete == 1 else "rows have"
-        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that `solve` would use")
-    if f"--na-within {Within.FOLDS}" in found.options:
+    if inspection.incomplete:
+        rows = "row has" if inspection.incomplete == 1 else "rows have"
+        lines.append(f"{inspection.incomplete:,} {rows} a missing value in a column that `solve` would use")
+    if f"--na-within {Within.FOLDS}" in inspection.options:
         lines.append(
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
             "rows; --nested and `predict --interval` do not work with this option"
@@ -111,9 +111,9 @@ def _describe_missing_rows(found: Inspection) -> list[str]:
     return lines
 
 
-def _describe_unread_columns(found: Inspection) -> list[str]:
+def _describe_unread_columns(inspection: Inspection) -> list[str]:
     """Return a line on columns that the proposed command leaves out because some cells are not numbers."""
-    unread = [column.name for column in found.columns if column.drop and column.kind == UNREADABLE]
+    unread = [column.name for column in inspection.columns if column.drop and column.kind == UNREADABLE]
     if not unread:
         return []
     return [
@@ -122,47 +122,50 @@ def _describe_unread_columns(found: Inspection) -> list[str]:
     ]
 
 
-def _plan(found: Inspection, path: str) -> list[str]:
-    if found.doubts:
-        column, said = next(iter(found.doubts.items()))
+def _plan(inspection: Inspection, path: str) -> list[str]:
+    if inspection.doubts:
+        column, said = next(iter(inspection.doubts.items()))
         return [f"column {column!r}: {said}, and run `inspect` again"]
-    if found.refused:
-        return [f"`solve` cannot use this file yet: {found.refused}"]
-    if found.n < 4 or found.p < 1:
-        return [f"{several(found.n, 'row')} and {several(found.p, 'feature')} remain: too few to cross-validate"]
-    about = [found.about_target] if found.about_target else []
-    lines = [*about, _proposed_command(found, path), *_size_and_hope(found, found.loss)]
-    return lines if not found.counts else [*lines, *_as_counts(found, path)]
+    if inspection.refused:
+        return [f"`solve` cannot use this file yet: {inspection.refused}"]
+    if inspection.n < 4 or inspection.p < 1:
+        return [
+            f"{several(inspection.n, 'row')} and {several(inspection.p, 'feature')} remain: too few to cross-validate"
+        ]
+    about = [inspection.about_target] if inspection.about_target else []
+    lines = [*about, _proposed_command(inspection, path), *_size_and_hope(inspection, inspection.loss)]
+    return lines if not inspection.counts else [*lines, *_as_counts(inspection, path)]
 
 
-def _proposed_command(found: Inspection, path: str) -> str:
+def _proposed_command(inspection: Inspection, path: str) -> str:
     """Return the command that solves the file with the options of an inspection."""
-    words = [word for option in found.options for word in shlex.split(option)]
-    words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
-    target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
+    words = [word for option in inspection.options for word in shlex.split(option)]
+    words += ["--folds", "loo"] if inspection.n < DEFAULT_FOLDS and "--folds" not in words else []
+    target = [f"--target={inspection.target}"] if inspection.target.startswith("-") else ["--target", inspection.target]
     return shlex.join(["sparsecv", "solve", argument(path), *target, *words])
 
 
-def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
+def _size_and_hope(inspection: Inspection, loss: Loss) -> tuple[str, str]:
     """Return lines on the number of subproblems of a search, and on the proof that can be expected."""
-    shape = found.p, found.least_training or found.n - -(-found.n // found.folds)
+    shape = inspection.p, inspection.least_training or inspection.n - -(-inspection.n // inspection.folds)
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
-    cells, squares = len(gammas) * len(sizes) * found.folds, loss.is_quadratic
-    size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
-    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau from {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
-    alone = f"--na-within {Within.FOLDS}" in found.options
-    if alone and not squares and found.folds > MANY_LONE_FOLDS:
+    cells, squares = len(gammas) * len(sizes) * inspection.folds, loss.is_quadratic
+    size = f"{several(inspection.n, 'row')}, {several(inspection.p, 'feature')}; {inspection.folds} folds, "
+    size += f"{len(gammas)} gammas from {gammas[0]:g} to {gammas[-1]:g}, tau from {sizes[0]} to {sizes[-1]}: "
+    size += f"{cells:,} subproblems"
+    alone = f"--na-within {Within.FOLDS}" in inspection.options
+    if alone and not squares and inspection.folds > MANY_LONE_FOLDS:
         hope = (
-            f"the time is not forecast: with --na-within folds, each of the {found.folds} folds is searched alone; "
-            "fewer folds (such as groups:COLUMN:10), or imputation from all rows, shorten the run"
+            f"the time is not forecast: with --na-within folds, each of the {inspection.folds} folds is searched "
+            "alone; fewer folds (such as groups:COLUMN:10), or imputation from all rows, shorten the run"
         )
-    elif found.p <= (SMALL if squares else SURE_OF_CLASSES):
+    elif inspection.p <= (SMALL if squares else SURE_OF_CLASSES):
         compiled = (
             "expect a certified choice within a minute (later for the first run on a machine, which also compiles "
             "kernels)"
         )
         hope = "expect a certified choice in seconds" if squares else compiled
-    elif found.p <= HOPEFUL:
+    elif inspection.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 shortens" if sizes[-1] > 10 else "--time-limit 60 shortens"
         hope = f"expect an answer in seconds and a certified choice for small tau; {short} the run"
     else:
@@ -173,16 +176,16 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     return size, hope
 
 
-def _as_counts(found: Inspection, path: str) -> list[str]:
+def _as_counts(inspection: Inspection, path: str) -> list[str]:
     """Return the command that fits the target as counts, and columns that may be their exposures."""
     lines = list[str]()
-    if not found.loss.target.has_counts:
-        options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error only
+    if not inspection.loss.target.has_counts:
+        options = [option for option in inspection.options if option != FACTORS_TOGETHER]  # for squared error only
         loss = find_loss_of_values(Values.COUNTS)
-        rates = replace(found, options=(*options, f"--loss {loss}"), p=found.levels_alone or found.p)
+        rates = replace(inspection, options=(*options, f"--loss {loss}"), p=inspection.levels_alone or inspection.p)
         lines += ["if the target is a count, a Poisson model of its rate is fitted by:", _proposed_command(rates, path)]
         lines += _size_and_hope(rates, loss)
-    for name in found.exposures:
+    for name in inspection.exposures:
         lines.append(
             f"add --exposure {shlex.quote(name)} if {name!r} is the time or the population over which each row was "
             "counted; the column is then not a feature"
