@@ -16,6 +16,7 @@ from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import find_implementation
 from sparsecv_mio.data.frames import as_pandas, read_new_frame
 from sparsecv_mio.data.missing_and_text import KEPT, DatasetParts
+from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.targets import Loss
@@ -181,22 +182,30 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
         X = _read_file(data, X, columns, (exposure,)).data
     exposures = getattr(X, "row_exposure", None)
     if exposures is None and isinstance(X, HasRows) and exposure in X.aux:
-        exposures = np.asarray(X.aux[exposure], dtype=np.float64)
+        exposures = _read_exposures(data, exposure, X.aux[exposure])
     if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
-        exposures = X[exposure].to_numpy(dtype=np.float64)
+        exposures = _read_exposures(data, exposure, X[exposure])
     if exposures is None:
         raise BadInput(
             f"exposure: the model needs the column {exposure!r} of exposures; give a file or a frame that has this "
             "column"
         )
+    return np.column_stack([read_columns(data, X, columns), exposures])
+
+
+def _read_exposures(data: parts.DataInfo, name: str, column: Any) -> FloatArray:
+    """Return the exposures of new rows; raise `BadInput` that names the first row without a positive number."""
+    learnt = parts.applied_reading(data.reading)
+    cells, _ = parse_cells(column.tolist(), POINT if learnt is None else learnt.how.number_format)
+    exposures = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
     wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
     if wrong.size:
-        row = wrong[0]
-        raise BadInput(
-            f"exposure: column {exposure!r} is {exposures[row]:g} in row {row + 1}; give a number above 0, or remove "
-            "the row"
-        )
-    return np.column_stack([read_columns(data, X, columns), exposures])
+        row = int(wrong[0])
+        is_word = isinstance(cells[row], str) and not _is_number(cells[row]) and cells[row].strip()
+        fault = f"{cells[row]!r:.40}" if is_word else "empty" if np.isnan(exposures[row]) else f"{exposures[row]:g}"
+        where = f"column {name!r} is {fault} in row {row + 1}"
+        raise BadInput(f"exposure: {where}; give a number above 0, or remove the row")
+    return exposures
 
 
 def _is_number(cell: object) -> bool:

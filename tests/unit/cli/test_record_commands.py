@@ -24,6 +24,7 @@ from repository import INSTANCES
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.proofs import proof_lines
 from sparsecv_mio.proofs.proof_lines import KeptTrees, unfinished_file
 
@@ -430,6 +431,13 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
     assert run(["predict", str(answer), str(new)]) == 2
     error = capsys.readouterr().err
     assert "needs the exposure of each row" in error and "column 'days' is not in the data" in error
+    for cell, said in (("", "empty"), ("abc", "'abc'"), ("0", "0"), ("-1", "-1")):
+        line = f"column 'days' is {said} in row 2; give a number above 0, or remove the row\n"
+        new.write_text(f"x,days\n1,2\n2,{cell}\n")
+        assert run(["predict", str(answer), str(new)]) == 2
+        assert capsys.readouterr().err.endswith(line)
+        with pytest.raises(BadInput, match=line.strip()):
+            sc.read_record(answer).predict(pd.DataFrame({"x": [1.0, 2.0], "days": ["2", cell]}))
 
 
 @pytest.mark.parametrize(
