@@ -1,6 +1,7 @@
 """The first nodes of the trees of single folds, which give a support and a ridge ball for every size.
 
-Some sizes are already solved by these nodes.
+A ridge ball is a ball around the ridge fit of all columns that contains every fit as good as the support. Some sizes
+are already solved by these nodes.
 """
 
 from __future__ import annotations
