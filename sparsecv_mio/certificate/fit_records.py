@@ -245,8 +245,8 @@ class NearRecord(parts.JsonRecord):
         taus = [size.tau for size in self.sizes]
         sizes = f"tau={taus[0]}" if len(taus) == 1 else f"tau {taus[0]} to {taus[-1]}"
         return (
-            f"NearRecord({self.status}: {len(self.models)} models within a relative excess of {self.within:.3g}, "
-            f"{sizes})"
+            f"NearRecord({self.status}: {several(len(self.models), 'model')} within a relative excess "
+            f"of {self.within:.3g}, {sizes})"
         )
 
     def to_frame(self) -> pd.DataFrame:
