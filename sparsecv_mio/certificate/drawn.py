@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from sparsecv_mio.arrays import FloatArray
+
+FIGURE_SUFFIXES = (".png", ".pdf", ".svg")  # formats of figure files
 
 _drawer: Callable[[str], Callable[..., Any]]
 
@@ -51,6 +56,9 @@ class DrawnModel:
         matplotlib Figure
             The figure; notebooks display it, and `savefig` writes it.
         """
+        if isinstance(data, str | os.PathLike) and Path(data).suffix.lower() in FIGURE_SUFFIXES:
+            path = os.fspath(data)
+            raise BadInput(f"data: {path!r} names a figure, not a data file; write it with plot().savefig({path!r})")
         return _drawer("figure_of")(self, _read(self, data))
 
     def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:

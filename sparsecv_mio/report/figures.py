@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.certificate.drawn import FIGURE_SUFFIXES
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.errors import BadInput, SparseCVWarning, need_extra
 from sparsecv_mio.files import check_writable, replacing
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points between the axes and a legend, for tick labels and the axis label
@@ -34,8 +34,8 @@ MOST_LETTERS = 48  # maximum number of letters of labels below axes, gaps includ
 def check_plot(path: str, option: str) -> None:
     """Raise :class:`BadInput` before any work if a plot file cannot be written or drawn."""
     need_extra("plot", option)
-    if Path(path).suffix.lower() not in FORMATS:
-        raise BadInput(f"{option}: {path} must end in {', '.join(FORMATS)}")
+    if Path(path).suffix.lower() not in FIGURE_SUFFIXES:
+        raise BadInput(f"{option}: {path} must end in {', '.join(FIGURE_SUFFIXES)}")
     check_writable(path, option)
 
 

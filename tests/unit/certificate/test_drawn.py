@@ -46,3 +46,8 @@ def test_a_report_is_written_by_the_ending_of_its_file(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text().startswith(start)
     with pytest.raises(BadInput, match=r"must end in \.html"):
         example().write_report(tmp_path / "a.pdf")
+
+
+def test_plot_of_a_figure_path_names_savefig() -> None:
+    with pytest.raises(BadInput, match=r"^data: 'out/g.png' names a figure, .* plot\(\).savefig\('out/g.png'\)$"):
+        example().plot("out/g.png")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sparsecv_mio.certificate.drawn import FIGURE_SUFFIXES
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.figures import (
-    FORMATS,
     check_plot,
     draw_outer_legend,
     panels,
@@ -20,7 +20,7 @@ from sparsecv_mio.report.figures import (
 )
 
 
-@pytest.mark.parametrize(("suffix", "start"), list(zip(FORMATS, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
+@pytest.mark.parametrize(("suffix", "start"), list(zip(FIGURE_SUFFIXES, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
 def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> None:
     figure, axes = panels(1, 2, (4, 3))
     assert axes.shape == (1, 2)
