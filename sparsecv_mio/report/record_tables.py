@@ -806,13 +806,17 @@ def _print_size(
         layout.say(console, f"in every model{below}: {_describe_features(words_of_terms(size.always, factors))}")
         layout.say(console, f"in no model{below}: {_describe_features(words_of_terms(size.never, factors))}")
     if size.replacements:
-        some = size.replacements[:FEW_REPLACEMENTS]
+        some = size.replacements[: None if full else FEW_REPLACEMENTS]
         pairs = [
             f"{quoted_name(firsts.get(swap.feature, swap.feature))} or "
             f"{quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
             for swap in some
         ]
-        layout.say(console, f"features that replace each other (number of pairs of models): {', '.join(pairs)}")
+        found = several(len(size.replacements), "pair")
+        layout.say(
+            console, f"{found} of features that replace each other (number of pairs of models): {', '.join(pairs)}"
+        )
+        _say_left_out(console, len(size.replacements) - len(some), "pair")
 
 
 def _print_near_models(

@@ -142,6 +142,19 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     assert "no model yet (limit reached; not certified): " in text and "no model was evaluated before the limit" in text
 
 
+def test_list_counts_replacements_and_shows_all_of_them_with_full() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 8))
+    record = near_optimal(
+        Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=40)), gamma=0.1, taus=2, within=0.5, by="objective"
+    )
+    pairs = len(record.sizes[0].replacements)
+    few, every = (printed(partial(print_near_optimal, record=record, full=full), 2000) for full in (False, True))
+    assert pairs == 21 and f"{pairs} pairs of features that replace each other" in few
+    assert few.count(" or ") == 5 and "16 more pairs: --full shows all" in few
+    assert every.count(" or ") == pairs and "more pair" not in every
+
+
 def test_lists_that_end_without_a_limit_name_none() -> None:
     data = problem()
     record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
