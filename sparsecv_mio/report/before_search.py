@@ -106,7 +106,7 @@ def _describe_missing_rows(inspection: Inspection) -> list[str]:
     if f"--na-within {Within.FOLDS}" in inspection.options:
         lines.append(
             "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-            "rows; --nested and `predict --interval` do not work with this option"
+            "rows; leave this option out to use --nested or `predict --interval`"
         )
     return lines
 

@@ -561,10 +561,10 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
     """
     if options.by_folds:
-        name = f"{options.by_folds[0]} {Within.FOLDS}"
+        given = " and ".join(f'{name}="{Within.FOLDS}"' for name in options.by_folds)
         raise BadInput(
-            f"nested: not supported with {name}; leave out one of the two, or, for numeric columns, pass a "
-            "BestSubsetRidgeCV with this setting to cross_val_predict of scikit-learn"
+            f"nested: not supported with {given}; leave out {given}, or, for numeric columns, pass a "
+            "BestSubsetRidgeCV with these settings to cross_val_predict of scikit-learn"
         )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = _start_clock(question)

@@ -74,6 +74,9 @@ def test_what_it_does_not_go_with() -> None:
     ):  # fmt: skip
         with pytest.raises(BadInput, match=words):
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
+    both = 'scale_within="folds" and na_within="folds"'
+    with pytest.raises(BadInput, match=f"^nested: not supported with {both}; leave out {both}, or"):
+        sc.solve(data, folds="3", gammas=0.5, taus=1, nested=3, na_within="folds", scale_within="folds")
     record = sc.solve(data, folds="3", gammas=0.5, taus=1, scale_within="folds")
     with pytest.raises(
         BadInput, match="^interval: not supported if each fold imputes or scales with its own training rows"
