@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.columns import BOUND, DATE, MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
-from sparsecv_mio.data.number_format import POINT, NumberFormat, describe_formats
+from sparsecv_mio.data.number_format import POINT, NumberFormat, describe_formats, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput
@@ -199,6 +199,12 @@ class Fault:
         return describe_formats(str(self.value), self.number_format)
 
     @property
+    def other_decimal(self) -> str:
+        """Decimal mark with which all texts of the column are numbers, if the mark in use is another one."""
+        other = NumberFormat("," if self.number_format.decimal == "." else ".", None)
+        return other.decimal if all(is_number(text, other) for text in self.column.texts.values()) else ""
+
+    @property
     def missing_codes(self) -> str:
         """Texts of the column as missing-value codes, or the first of them."""
         texts = sorted(set(self.column.texts.values()))
@@ -221,13 +227,18 @@ class Fault:
         advice = next(advice for applies, advice in RULES if applies(self))
         return (advice.replace(", or {drop}", "") if self.is_target else advice).format(
             drop=drop_keyword(self.column.name), formats=self.formats, codes=self.missing_codes, value=self.value,
-            count=self.count, rows=len(self.column.numbers), classes_by=self.classes_by,
+            other_decimal=self.other_decimal, count=self.count, rows=len(self.column.numbers),
+            classes_by=self.classes_by,
             groups=json.dumps(f"groups:{self.column.name}", ensure_ascii=False),
         )  # fmt: skip
 
 
 RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule that applies gives the advice
     (lambda at: at.are_new_rows and at.is_missing, "fill the cell, or leave the row out"),
+    (
+        lambda at: at.are_new_rows and isinstance(at.value, str) and bool(at.other_decimal),
+        'give decimal="{other_decimal}" if the numbers have this decimal mark',
+    ),
     (lambda at: at.are_new_rows, "write it as in the data of the model, or leave the row out"),
     (
         lambda at: at.is_missing and at.count == len(at.column.numbers) and not at.is_target,

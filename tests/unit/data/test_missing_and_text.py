@@ -542,3 +542,17 @@ def test_types_of_polars_that_arrow_does_not_have() -> None:
     assert read_dataset(Frame(), "y", drop=["b"]).X.ravel().tolist() == [1.0, 2.0, 4.0]  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="column 'b' holds a value of type list"):
         read_dataset(Frame(), "y")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("mark", "other"), [(",", "."), (".", ",")])
+def test_new_rows_with_another_decimal_mark_name_the_option(tmp_path: Path, mark: str, other: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"a;y\n1{mark}25;2\n2{mark}5;3\n4{mark}75;9\n")
+    reading = read_dataset(path, "y", sep=";", decimal=mark).reading
+    new = tmp_path / "new.csv"
+    new.write_text(f"a;b\n12{other}83;x\n11{other}5;y\n")
+    with pytest.raises(BadInput, match=f'give decimal="[{other}]" if the numbers have this decimal mark$'):
+        read_rows(new, ("a",), "y", reading)
+    new.write_text(f"a;b\n12{other}83;x\nlow;y\n")
+    with pytest.raises(BadInput, match="write it as in the data of the model, or leave the row out$"):
+        read_rows(new, ("a",), "y", reading)
