@@ -259,7 +259,12 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
             "in Python pass them again, as in sc.verify(record, data, folds=...)"
         )
     _check_named_file("folds.spec", info.spec)
-    return make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
+    plan = make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
+    if dataset.are_classes_swapped and plan.digest != info.digest:  # older records made folds from swapped classes
+        as_coded = replace(dataset, classes=None, are_classes_swapped=False)
+        older = make_folds(info.spec, as_coded, info.seed or 0)
+        return older if older.digest == info.digest else plan
+    return plan
 
 
 def _name_as_in_record(plan: FoldPlan, info: FoldInfo) -> FoldPlan:

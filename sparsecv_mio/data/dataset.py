@@ -96,6 +96,9 @@ class Dataset:
     scales : ScalesByGroup, optional
         Scales of the columns in the penalty, given by group of rows instead of computed from all rows
         (:mod:`sparsecv_mio.data.rows_of_folds`).
+    are_classes_swapped : bool
+        True if the class that is 0 comes after the other one in the default order; stratified folds are made from the
+        default order.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Dataset:
     row_exposure: FloatArray | None = None
     holes: BoolArray | None = None
     scales: ScalesByGroup | None = None
+    are_classes_swapped: bool = False
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"

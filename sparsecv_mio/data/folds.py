@@ -409,7 +409,7 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
         if not colon and kind != "loo":
             yield equal_folds(kind, dataset.n, seed, repeat)
         elif kind == "stratified":
-            yield stratified_folds(value, dataset.y, seed, repeat)
+            yield stratified_folds(value, 1.0 - dataset.y if dataset.are_classes_swapped else dataset.y, seed, repeat)
         elif kind == "blocks":
             yield blocks(value, dataset.n, seed, repeat)
         elif kind == "holdout":

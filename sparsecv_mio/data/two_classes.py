@@ -56,12 +56,12 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
         check_spreads(dataset, "logistic")
         return dataset
     if dataset.classes is not None:
-        names, ones = dataset.classes, dataset.y > 0.0
+        names, ones, swapped = dataset.classes, dataset.y > 0.0, dataset.are_classes_swapped
     else:
         classes = class_names(dataset)
         if len(classes) != 2:
             raise BadInput(_not_two(dataset, classes))
-        names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
+        names, ones, swapped = (classes[0], classes[1]), dataset.y == dataset.y.max(), False
     if positive is not None:
         is_word = isinstance(positive, str | bool)
         wanted = resolve_class(str(positive) if is_word else f"{float(positive):.12g}", names)
@@ -70,13 +70,14 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             named = " and ".join(names)
             raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {named}{meant}")
         if wanted == names[0]:
-            names, ones = (names[1], names[0]), ~ones
+            names, ones, swapped = (names[1], names[0]), ~ones, not swapped
     check_spreads(dataset, "logistic")
     reading = dataset.reading
     if reading is not None:  # the order of words has no meaning for classes
         notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
         reading = replace(reading, notes=notes)
-    return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
+    y = np.asarray(ones, dtype=np.float64)
+    return replace(dataset, y=y, classes=names, are_classes_swapped=swapped, reading=reading)
 
 
 def affirmative_class(classes: Sequence[str]) -> str:
@@ -143,7 +144,8 @@ def encode_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
                 f"target {dataset.target!r} has the class {name!r}, but the classes of the model are {named}"
             )
     ones = np.array([name == classes[1] for name in names])
-    return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
+    swapped = (dataset.classes is not None and dataset.are_classes_swapped) != (tuple(names) == classes[::-1])
+    return replace(dataset, y=ones[place].astype(np.float64), classes=classes, are_classes_swapped=swapped)
 
 
 def resolve_class(word: str, names: tuple[str, str]) -> str:

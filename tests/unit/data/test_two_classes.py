@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.parts import FoldInfo
+from sparsecv_mio.certificate.read_back import folds_again
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -167,3 +170,31 @@ def test_truth_values_of_a_frame_are_those_of_its_file(tmp_path: Path) -> None:
     numbers = sc.solve(frame.assign(ill=frame.ill.astype(int)), "ill", **how)
     assert numbers.classes.positive == "1" and sc.verify(numbers, frame).ok  # as in records of earlier versions
     assert sc.solve(frame, "ill", gammas=[0.1], folds=4).classes is None
+
+
+def test_the_positive_class_does_not_change_the_folds(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    ills = ["no" if row % 3 else "yes" for row in range(24)]
+    file.write_text("x,ill\n" + "".join(f"{row % 7},{ill}\n" for row, ill in enumerate(ills)))
+    records = []
+    for positive in ("yes", "no", None):
+        records.append(
+            sc.solve(file, target="ill", loss="logistic", folds=4, gammas=[0.1], taus=[1], positive=positive)
+        )
+    assert [record.classes.positive for record in records if record.classes] == ["yes", "no", "yes"]
+    assert len({record.folds.digest for record in records}) == 1
+    words = read_dataset(file, target="ill", two_words=True)
+    for positive in ("yes", "no"):
+        data = as_two_classes(words, positive)
+        assert make_folds("4", data).digest == make_folds("4", as_two_classes(data, "yes")).digest
+        assert make_folds("stratified:4", data).digest == records[0].folds.digest
+    assert all(sc.verify(record, file).ok for record in records)
+
+
+def test_folds_of_an_older_record_with_a_named_class_are_made_again() -> None:
+    coded = Dataset.from_arrays(np.arange(24.0)[:, None], (np.arange(24) % 3 > 0).astype(float))
+    older = make_folds("stratified:4", replace(coded, y=1.0 - coded.y))
+    data = encode_classes(coded, ("1", "0"))
+    assert make_folds("stratified:4", data).digest != older.digest
+    info = FoldInfo(spec="stratified:4", seed=0, k=4, digest=older.digest, repeats=1)
+    assert folds_again(info, data).digest == older.digest
