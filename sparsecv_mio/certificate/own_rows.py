@@ -21,7 +21,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows, RowsOfFolds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import varying_columns
-from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, ROUNDING
 from sparsecv_mio.words import Missing, Scale, Within
 
 
@@ -92,7 +92,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         is_same = is_same and _are_same_rows(own, dataset, cells, scored, own.folds.scored_rows(fold))
         stated = np.ones(dataset.p) if own.dataset.scales is None else own.dataset.scales.of_rows(places)
         if not checks.require(
-            is_same and bool((np.abs(stated - scales) <= ACCURATE_RTOL * scales).all()),
+            is_same and bool((np.abs(stated - scales) <= _slack_of_scales(dataset, cells, scales)).all()),
             place,
             f"the values or scales of fold {fold + 1} differ from the results of its training rows",
         ):
@@ -116,6 +116,14 @@ def _are_same_rows(
     size = np.abs(wanted).max(axis=0, initial=0.0)
     slack = 0.0 if dataset.holes is None else np.where(dataset.holes[stand_for], ACCURATE_RTOL * size, 0.0)
     return bool((np.abs(table - wanted) <= slack).all())
+
+
+def _slack_of_scales(dataset: Dataset, cells: FloatArray, scales: FloatArray) -> FloatArray:
+    """(p,): differences of scales that rounding explains; a filled cell is rounded relative to its size."""
+    slack = ACCURATE_RTOL * scales
+    if dataset.holes is not None:
+        slack += 4.0 * ROUNDING * np.sqrt(dataset.n) * np.abs(cells).max(axis=0) * dataset.holes.any(axis=0)
+    return slack
 
 
 def _cells_and_scales(record: Record, dataset: Dataset, train: IntArray) -> tuple[FloatArray, FloatArray]:

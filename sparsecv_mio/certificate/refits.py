@@ -22,7 +22,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.certificate.restrictions import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
-from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION
+from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION, penalties
 from sparsecv_mio.units import TIE_RTOL
 
 EXCHANGE_LIMIT = 2e10  # maximum number of operations of exchanges
@@ -76,7 +76,7 @@ class Exchanges:
             n = self.weight - float(root @ root)
             s, y = self.sums - root @ Z, self.total - float(root @ t)
             cross, c, d = cross - np.outer(s[S], s) / n, c - s * (y / n), d - s * s / n
-        penalty = self.gamma / 2.0 * self.unit.weight_without(test)
+        penalty = penalties(self.gamma, self.unit.weight_without(test))
         M = cross[:, S] + np.diag(penalty[S])
         values, vectors = np.linalg.eigh(M)
         if values.size and not values[0] > LEAST_CONDITION**2 * values[-1]:

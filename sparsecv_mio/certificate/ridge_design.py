@@ -30,6 +30,7 @@ from sparsecv_mio.certificate.unit_columns import (
     gram_objectives,
     leave_out,
     moments,
+    penalties,
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
@@ -134,7 +135,7 @@ class RidgeDesign(Design):
         if not self.target_noise or not support:
             return np.zeros(len(support))
         at, unit = list(support), self.unit
-        A = np.vstack([unit.Z[:, at], np.diag(np.sqrt(gamma / 2.0 * unit.weight[at]))])
+        A = np.vstack([unit.Z[:, at], np.diag(np.sqrt(penalties(gamma, unit.weight[at])))])
         inverse = np.abs(np.linalg.pinv(A, rcond=1e-15)[:, : len(unit.t)])
         return np.asarray(inverse @ unit.root * self.target_noise / unit.x_unit[at])
 
@@ -156,7 +157,7 @@ class RidgeDesign(Design):
         unpenalised columns the smallest eigenvalue of their correlations gives the bound.
         """
         unit = self.unit
-        penalty, tau = gamma / 2.0 * unit.smallest_weight, self.most_columns(tau)
+        penalty, tau = penalties(gamma, unit.smallest_weight), self.most_columns(tau)
         paid = penalty > 0.0
         with np.errstate(over="ignore"):
             ratio = 1.0 + np.einsum("ij,ij->j", unit.Z[:, paid], unit.Z[:, paid]) / penalty[paid]
@@ -374,13 +375,14 @@ class RidgeDesign(Design):
             Positions in `columns`.
         """
         folds, sizes = self.folds, self.folds.left_sizes
-        for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
+        by_identity = (sizes <= IDENTITY_ROWS) & (not self.has_scales_of_folds)
+        for size in np.unique(sizes[by_identity]).tolist():
             members = np.flatnonzero(sizes == size)
             step = max(1, BLOCK_NUMBERS // len(supports))
             for start in range(0, len(members), step):
                 yield from self._evaluate_by_identity(gamma, supports, members[start : start + step])
         unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
-        for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
+        for fold in np.flatnonzero(~by_identity).tolist():
             train = moments(self.unit, folds.left_out(fold))
             yield fold, gram_objectives(train, gamma, supports), unknown, none
 
@@ -458,7 +460,7 @@ class RidgeDesign(Design):
         tau = max((len(support) for support in supports), default=0)
         errors, absolute = np.empty(folds.k), np.empty(folds.k)
         direct = np.ones(folds.k, dtype=bool)
-        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK:
+        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK and not self.has_scales_of_folds:
             groups: dict[tuple[Support, int], list[int]] = {}
             for fold, (support, size) in enumerate(zip(supports, folds.sizes.tolist(), strict=True)):
                 if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:

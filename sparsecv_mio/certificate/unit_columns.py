@@ -35,6 +35,7 @@ TWICE = 8.0 * ROUNDING  # rounding of a sum in twice the precision, relative to 
 TRUSTED = 1e-7  # rounding / TRUSTED = 1e-9 bounds the error of a correction, below all tolerances
 FACTOR_ROUNDING = 20.0 * ROUNDING  # rounding of a factorisation, relative to column lengths times root of its size
 DOUBTFUL_EFFECT = 1000.0 * NO_EFFECT  # for a smaller effect an exact fit decides the sign
+LARGEST_RIDGE_TERM = 1e280  # maximum factor of a squared coefficient: such a coefficient is 0 to rounding
 LEAST_CONDITION = 1e-5  # reciprocal condition of a Gram matrix, below which its solution may lose digits
 
 
@@ -129,6 +130,12 @@ class UnitColumns:
         return self.intercept == "none" and self.dataset.row_weights is None
 
 
+def penalties(gamma: float, weight: FloatArray) -> FloatArray:
+    """Return `gamma / 2 * weight`, capped where squares would overflow; such a coefficient is 0 in any case."""
+    with np.errstate(over="ignore"):
+        return np.minimum(gamma / 2.0 * weight, LARGEST_RIDGE_TERM)
+
+
 def leave_out(
     unit: UnitColumns, supports: IntArray, gamma: float, rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -151,7 +158,7 @@ def leave_out(
         the root of f instead.
     """
     n, (count, s) = len(unit.t), supports.shape
-    root = np.sqrt(gamma / 2.0 * unit.weight[supports])
+    root = np.sqrt(penalties(gamma, unit.weight[supports]))
     stacked = np.zeros((count, n + s, s))
     stacked[:, :n] = unit.Z[:, supports].transpose(1, 0, 2)
     stacked[:, range(n, n + s), range(s)] = root
@@ -283,7 +290,7 @@ def gram_objectives(train: FoldMoments, gamma: float, supports: IntArray) -> Flo
 
 def gram_fits(train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
     """Yield fits of blocks of supports: t't - c'(G + penalty)^{-1} c by moments, or by rows if digits are lost."""
-    full = train.gram + np.diag(gamma / 2.0 * train.weight)
+    full = train.gram + np.diag(penalties(gamma, train.weight))
     unread = iter(supports)
     step = max(1, BLOCK_NUMBERS // max(1, supports.shape[1] ** 2))
     while block := list(islice(unread, step)):
@@ -316,7 +323,7 @@ def _row_fits(train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
     large for selecting candidates, the objective is set to -inf and the support is fitted exactly.
     """
     columns, t = train.root[:, :-1].T[S].transpose(0, 2, 1), train.root[:, -1]
-    penalty = np.sqrt(gamma / 2.0 * train.weight[S])
+    penalty = np.sqrt(penalties(gamma, train.weight[S]))
     A = np.concatenate([columns, penalty[:, :, None] * np.eye(S.shape[1])], axis=1)
     length = np.linalg.norm(A, axis=1)
     length[length == 0.0] = 1.0

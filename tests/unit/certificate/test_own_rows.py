@@ -56,3 +56,12 @@ def test_data_without_cells_that_were_filled() -> None:
     plain = sc.Dataset.from_arrays(data.X, data.y, data.names)
     with pytest.raises(BadInput, match="^na_within folds: requires na mean or median"):
         own_rows.rows_of_record(record, plain, sc.make_folds("3", plain))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_of_few_rows_and_one_fold_hold(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-4, 5, size=(8, 4)) / 2.0
+    data = sc.Dataset.from_arrays(X, X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=8))
+    record = sc.cross_validate(data, sc.make_folds("holdout:0.4", data), gammas=[1.0], taus=[2], scale_within="folds")
+    assert sc.verify(record, data).ok
