@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.certificate.restrictions import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
 from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION, penalties
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import OUTWARD, TIE_RTOL
 
 EXCHANGE_LIMIT = 2e10  # maximum number of operations of exchanges
 
@@ -284,6 +284,8 @@ def check_objective(checks: Checks, design: Design, row: Refit | PathRow, model:
     checks.close(f"{path}objective", row.objective, model.objective, slack)
     checks.require_at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
     checks.require_at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
+    is_between = row.lower <= row.objective * (1.0 + OUTWARD) and row.objective <= row.upper * (1.0 + OUTWARD)
+    checks.require(is_between, f"{path}objective", "is not between lower and upper")
     closed = math.isfinite(row.upper) and row.upper - row.lower <= wanted * row.upper + 2.0 * slack
     checks.require(
         closed or not row.proved, f"{path}proved", "is true although upper - lower exceeds the requested gap"

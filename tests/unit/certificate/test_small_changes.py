@@ -27,3 +27,15 @@ def test_changes_above_rounding_are_refused(folds: str) -> None:
         rows[i] = replace(row, standard_error=row.standard_error * (1.0 + 2e-6))
         failures = sc.verify(replace(record, table=tuple(rows)), data).failures
         assert {failure.field for failure in failures} == {f"table[{i}].standard_error"}
+
+
+def test_bounds_of_the_full_data_fit_enclose_its_objective_where_rounding_hides_all_digits() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, 3))
+    data = sc.Dataset.from_arrays(X, 1e15 * X[:, 0] + rng.normal(size=12))
+    record = sc.solve(data, folds="3", gammas=[1e-12], taus=[1])
+    assert sc.verify(record, data).ok
+    for end, factor in (("lower", 2.0), ("upper", 0.5)):
+        refit = replace(record.refit, **{end: record.refit.objective * factor})
+        failures = sc.verify(replace(record, refit=refit), data).failures
+        assert "refit.objective" in {failure.field for failure in failures}
