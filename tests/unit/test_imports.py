@@ -59,7 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "problem": DATA,
     "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
     **{
-        f"certificate.{part}": GROUND | {"data.frames", "data.missing_and_text", "data.reading_options"}
+        f"certificate.{part}": GROUND
+        | {f"data.{x}" for x in ("frames", "missing_and_text", "number_format", "reading_options")}
         for part in RECORDS
     },
     "formulation": PROBLEM,
