@@ -402,7 +402,8 @@ def with_full_data_model(
         support=row.support, coefficients=row.coefficients, intercept=row.intercept,
         data=data_info(data), folds=fold_info(folds), stability=None,
         request=replace(record.request, na_within=na, scale_within=scale),
-        warnings=(*said, *record.warnings), work=replace(record.work, nodes=record.work.nodes + nodes),
+        warnings=tuple(dict.fromkeys((*said, *record.warnings))),
+        work=replace(record.work, nodes=record.work.nodes + nodes),
     )  # fmt: skip
 
 

@@ -82,3 +82,10 @@ def test_what_it_does_not_go_with() -> None:
         BadInput, match="^interval: not supported if each fold imputes or scales with its own training rows"
     ):
         record.predict_interval(data.X, 0.5, data)
+
+
+def test_a_warning_on_the_data_is_given_once() -> None:
+    frame = FRAME.assign(a=FRAME["a"].where(FRAME.index != 3, -999.0))
+    data = sc.read_dataset(frame, "y", na="mean")
+    record = sc.solve(data, folds="3", gammas=0.5, taus=1, na_within="folds")
+    assert sum("holds -999" in words for words in record.warnings) == 1
