@@ -191,9 +191,10 @@ def factor_lines(record: Any) -> list[str]:
     ]
     if deviations and record.data.intercept != "none":
         words = abbreviate_names(list(map(word_of_factor, deviations)))
+        command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
         lines.append(
             f"coefficients of {words} are deviations from the mean of the levels; "
-            f"--reference {quoted_name(deviations[0][0])} shows differences from a level"
+            f"`{command}` with --reference {quoted_name(deviations[0][0])} shows differences from a level"
         )
     return lines
 

@@ -94,6 +94,7 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     stated = "Coefficients of city are deviations from the mean of the levels"
     text = report_text(deviations, "md", "RECORD", None, "DATA")
     assert stated in text and "against city=b" not in text
+    assert "; `solve` with --reference city=a shows differences from a level" in text
     text = report_text(levels, "md", "RECORD", None, "DATA")
     assert (
         "Coefficients are differences from city=b, whose effect is part of the intercept" in text and stated not in text
