@@ -243,6 +243,11 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     factors, levels_of_factors = restrictions.resolve_names(dataset.names).count, dict[str, Sequence[str]]()
     for name in names:
         columns = next((some for some in factors if name in some), None)
+        if name in restrictions.force_out:
+            raise BadInput(
+                f"reference: {name!r} is in no model, so the coefficients of its factor are differences from it; leave "
+                "the option out for this factor"
+            )
         if columns is None:
             levels_there = [column for some in factors for column in some]
             give = f"its levels are {abbreviate_list(list(map(quoted_name, levels_there)))}"
@@ -254,6 +259,13 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
             raise BadInput(
                 f"reference: {name!r} is the second level of {word_of_factor(columns)!r}; give one level for each "
                 "factor"
+            )
+        word = word_of_factor(columns)
+        forced_out = next((each for each in restrictions.force_out if each.startswith(f"{word}=")), None)
+        if forced_out is not None:
+            raise BadInput(
+                f"reference: {forced_out!r} is in no model, so the coefficients of {word!r} are differences from it; "
+                f"leave the option out for this factor, or force out {name!r} instead, without the option"
             )
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):

@@ -67,8 +67,9 @@ def test_what_is_printed_says_so() -> None:
         (
             ["city=O"],
             {"count": "factors", "force_out": ["city=B"]},
-            "^reference: every row needs exactly one level of 'city'",
+            "^reference: 'city=B' is in no model, .*; leave the option out for this factor, or force out 'city=O' instead",
         ),
+        (["city=O"], {"count": "factors", "force_out": ["city=O"]}, "^reference: 'city=O' is in no model, .*; leave"),
         (["ward=a"], {"count": [["ward=a", "x"]]}, "^reference: every row needs exactly one level of 'ward'"),
     ],
 )
