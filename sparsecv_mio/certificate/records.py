@@ -641,6 +641,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
 
+    @property
+    def _n_selectable_features(self) -> int:
+        """Number of features that may be chosen; a factor may count as one."""
+        limits = self.request.restrictions
+        return self.data.p if limits is None else limits.n_selectable_features(self.data.p)
+
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
@@ -655,7 +661,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             ),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
-            f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
+            f"{self.data.n} rows{weights}, {several(self._n_selectable_features, 'feature')}, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
             f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"

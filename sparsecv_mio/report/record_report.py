@@ -692,7 +692,7 @@ def _measures(one: size_rows.SizeRow, root_too: bool, spread: float) -> list[str
 
 
 def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
-    facts = [("rows", f"{data.n:,}"), ("features", f"{data.p:,}"), ("target", data.target)]
+    facts = [("rows", f"{data.n:,}"), ("feature columns", f"{data.p:,}"), ("target", data.target)]
     if data.weights is not None:
         facts.append(("weights", data.weights))
     if data.exposure is not None:
