@@ -454,7 +454,8 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
     )
     if any(size_row.excluded for size_row in size_rows.best_by_tau(record)):
         words += ", lower bounds of excluded sizes as triangles"
-    words += "."
+    advice = size_rows.advise_full_curve(record)
+    words += f"; {advice}." if advice else "."
     pictures = [Picture("cv-error", words, (INCHES, 4.1), partial(record_plots.plot_cv_error, record))]
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece. The CV error jumps "
@@ -642,8 +643,8 @@ def _tau_table(record: Record) -> ReportTable:
     chosen = next(
         (k for k, size_row in enumerate(rows) if (size_row.row.gamma, size_row.tau) == (record.gamma, record.tau)), None
     )  # fmt: skip
-    excluded = size_rows.explain_excluded(record, rows)
-    notes = _estimate_note(size_row.is_estimate for size_row in rows) + (f"; {excluded}" if excluded else "")
+    excluded = filter(None, (size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)))
+    notes = "".join((_estimate_note(size_row.is_estimate for size_row in rows), *(f"; {words}" for words in excluded)))
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{notes}.", chosen)
 
 

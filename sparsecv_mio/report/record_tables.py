@@ -27,7 +27,14 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines
-from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, explain_excluded, select_sizes, title_of_sizes
+from sparsecv_mio.report.size_rows import (
+    SizeRow,
+    advise_full_curve,
+    best_by_tau,
+    explain_excluded,
+    select_sizes,
+    title_of_sizes,
+)
 from sparsecv_mio.report.source_tables import print_plan, print_sources
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
@@ -569,8 +576,7 @@ def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]
         why = ", because unsolved folds may use subsets that were selected with the held-out rows"
         mark = f"{layout.ESTIMATE} an estimate, likely too low{'' if record.estimate else why}"
         lines.append(f"{mark}; lower and upper are certified bounds")
-    if words := explain_excluded(record, rows):
-        lines.append(words)
+    lines += filter(None, (advise_full_curve(record), explain_excluded(record, rows)))
     if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):
         lines.append(layout.NOT_KNOWN)
     return [*lines, subproblems_line(record)]
@@ -592,7 +598,7 @@ def _is_settled_table(record: records.Record) -> bool:
 def _print_settled_taus(console: Console, record: records.Record) -> None:
     """Print the CV error of the best gamma of each tau, or certified bounds on it if the tau is excluded."""
     rows = _print_sizes(console, record, False, lambda one, digits: ())
-    if words := explain_excluded(record, rows):
+    for words in filter(None, (advise_full_curve(record), explain_excluded(record, rows))):
         layout.say(console, words, "dim")
     seconds, threads = record.work.seconds, record.request.threads
     on = "" if threads is None else f" on {several(threads, 'thread')}"

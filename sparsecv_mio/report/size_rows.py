@@ -128,11 +128,23 @@ def title_of_sizes(record: Record) -> str:
     return f"best gamma{suffix} for each tau{reported}"
 
 
+def advise_full_curve(record: Record) -> str:
+    """Return advice on a run with the CV error of every size; empty if at most half of the sizes have only bounds."""
+    rows = best_by_tau(record)
+    n_excluded = sum(size_row.excluded for size_row in rows)
+    if 2 * n_excluded <= len(rows) or record.request.gap <= 0.0 or record.continuous is not None:
+        return ""
+    return f"{n_excluded:,} of {len(rows):,} sizes have only bounds; --gap 0 computes the CV error of every size"
+
+
 def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     """Return a sentence on the excluded sizes among some rows; empty without one."""
     if not any(size_row.excluded for size_row in rows):
         return ""
-    computed = " (--gap 0 computes it)" if record.request.gap > 0.0 and record.continuous is None else ""
+    few_solved = bool(advise_full_curve(record))
+    computed = (
+        " (--gap 0 computes it)" if not few_solved and record.request.gap > 0.0 and record.continuous is None else ""
+    )
     reason = (
         "this tau is certified not to improve" if record.continuous is not None else "no gamma improves (certified)"
     )

@@ -14,7 +14,7 @@ from sparsecv_mio.digits import format_number
 from sparsecv_mio.report.record_plots import plot_cv_error
 from sparsecv_mio.report.record_report import report_of
 from sparsecv_mio.report.record_tables import print_answer
-from sparsecv_mio.report.size_rows import best_by_tau
+from sparsecv_mio.report.size_rows import advise_full_curve, best_by_tau, explain_excluded
 from sparsecv_mio.search.api import solve
 
 from .printing import printed
@@ -47,6 +47,8 @@ def test_bounds_of_excluded_sizes_hold(relapses: tuple[Record, Record]) -> None:
 
 def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[Record, Record]) -> None:
     found, complete = relapses
+    rows = best_by_tau(found)
+    n_excluded = sum(one.excluded for one in rows)
     for full in (False, True):
         text = printed(lambda console: print_answer(console, found, full=full), 200)  # noqa: B023
         shown = text.partition("best gamma for each tau")[2]
@@ -61,7 +63,8 @@ def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[
                 assert line[1] == format_number(one.row.gamma) and line[1] in printed_line
         assert "~" not in shown.partition("settings of")[0]
         assert "excluded: no gamma improves (certified) on the minimum CV error by more than the gap" in shown
-        assert "--gap 0 computes it" in shown and "--gap 0 computes it" in by_tau.caption
+        advice = f"{n_excluded} of {len(rows)} sizes have only bounds; --gap 0 computes the CV error of every size"
+        assert advice in shown and advice in by_tau.caption and "computes it" not in shown
     excluded = {(row.gamma, row.tau) for row in found.table if row.status == "excluded" and row.estimate}
     for row, line in zip(found.table, every.rows, strict=True):
         assert ((row.gamma, row.tau) in excluded) == line[2].startswith(("at least ", "in ["))
@@ -103,3 +106,13 @@ def test_a_solved_pair_is_not_called_best_while_another_gamma_may_be_better(rela
     one = next(one for one in best_by_tau(replace(complete, table=rows)) if one.tau == tau)
     assert one.excluded and one.describe_error(6).startswith("in [")
     assert (one.lower, one.upper) == (0.9 * best.cv_error, best.upper)
+
+
+def test_a_few_excluded_sizes_are_explained_without_advice_on_the_curve(relapses: tuple[Record, Record]) -> None:
+    found, _ = relapses
+    taus = [one.tau for one in best_by_tau(found) if one.excluded][:1]
+    taus += [one.tau for one in best_by_tau(found) if not one.excluded]
+    few = replace(found, table=tuple(row for row in found.table if row.tau in taus))
+    rows = best_by_tau(few)
+    assert 2 * sum(one.excluded for one in rows) <= len(rows) and advise_full_curve(few) == ""
+    assert explain_excluded(few, rows).endswith("(--gap 0 computes it)")
