@@ -107,14 +107,16 @@ def read_exposures(dataset: Dataset, name: str) -> FloatArray:
         try:
             exposures[row] = cell
         except (TypeError, ValueError):
+            held = repr(cell) if not isinstance(cell, str) or cell.strip() else "empty"
             raise BadInput(
-                f"exposure: column {name!r} is {cell!r} in row {row + 1}; give numbers above 0, or drop it"
+                f"exposure: column {name!r} is {held} in row {row + 1}; give a number above 0, or remove the row"
             ) from None
     wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]
         raise BadInput(
-            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12"
+            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12, "
+            "or remove the row"
         )
     return exposures
 

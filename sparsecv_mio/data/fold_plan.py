@@ -43,12 +43,12 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     if values.dtype.kind == "f":
         missing = np.flatnonzero(~np.isfinite(values))
         if missing.size:
-            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}; give every row an id")
+            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}; give every row an id, or remove the row")
         whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
         return values.astype(np.int64) if whole else values
     texts = ["" if _is_missing(value) else str(value).strip() for value in values.tolist()]
     if "" in texts:
-        raise BadInput(f"{what} has no id in row {texts.index('') + 1}; give every row an id")
+        raise BadInput(f"{what} has no id in row {texts.index('') + 1}; give every row an id, or remove the row")
     if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
         return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
     return np.array(texts)

@@ -29,7 +29,7 @@ from sparsecv_mio.errors import BadInput
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
 WIDEST_WEIGHTS = 1e12  # maximum ratio of weights: beyond it, light rows are below the rounding of heavy ones
 FILE = "file:"  # prefix of the path of a file with weights
-HOW = "give a weight of at least 0 for each row"
+HOW = "give a weight of at least 0 for each row; weight 0 excludes a row"
 
 
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
@@ -59,7 +59,8 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
         values = [] if cells.dtype.kind in "biuf" or cells.ndim != 1 else parse_cells(cells.tolist(), POINT)[0]
         for row, value in enumerate(values, start=1):
             if not isinstance(value, Real | Decimal | None):
-                raise BadInput(f"{name} is {value!r} in row {row}: {HOW}")
+                held = repr(value) if not isinstance(value, str) or value.strip() else "empty"
+                raise BadInput(f"{name} is {held} in row {row}: {HOW}")
         numbers = (np.array(values) if values else cells).astype(np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, BadInput):

@@ -66,7 +66,7 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
     for without in (frame.drop(columns="days"), frame[list("abcd")].to_numpy()):
         with pytest.raises(BadInput, match="^exposure: the model needs the column 'days' of exposures; give a file"):
             record.predict(without)
-    with pytest.raises(BadInput, match="^exposure: column 'days' is 0 in row 1; give numbers above 0"):
+    with pytest.raises(BadInput, match="^exposure: column 'days' is 0 in row 1; give a number above 0, or remove"):
         record.predict(frame.assign(days=0.0))
 
 
