@@ -462,10 +462,38 @@ def drop_fold_wording(notes: Iterable[str]) -> tuple[str, ...]:
 
 def _describe_imputation(table: RawTable, how: Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return the numbers of imputed cells with their fill values and columns; empty if no cell is imputed."""
-    columns = [column for column in table.features if column.name in means and column.empty.any()]
-    cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
-    names = abbreviate_list([repr(column.name) for column in columns])
-    return [(f"{cells} imputed by the {how.na} of their column", names)] if columns else []
+    counts = {column.name: int(column.empty.sum()) for column in table.features if column.name in means}
+    return _describe_counts(counts, str(how.na))
+
+
+def _describe_counts(counts: Mapping[str, int], fill: str) -> list[tuple[str, str]]:
+    """Return the number of imputed cells with the name of their fill values and their columns, given it by column."""
+    names = abbreviate_list([repr(name) for name, count in counts.items() if count])
+    cells = several(sum(counts.values()), "empty cell")
+    return [(f"{cells} imputed by the {fill} of their column", names)] if names else []
+
+
+def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applied:
+    """Return the preprocessing with the note on imputed cells for rows with weights, which fill values ignore.
+
+    Parameters
+    ----------
+    reading : Applied
+        The preprocessing of all rows.
+    counts : mapping of str to int
+        Numbers of imputed cells in the rows of positive weight, by column.
+
+    Examples
+    --------
+    >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 empty cells imputed {OVER_ALL_ROWS}, in 'a'",))
+    >>> with_weights_in_notes(reading, {"a": 1}).notes
+    ("1 empty cell imputed by the unweighted mean of their column over all rows, held-out ones included, in 'a'",)
+    """
+    notes = [note for note in reading.notes if OVER_ALL_ROWS not in note]
+    place = next((place for place, note in enumerate(reading.notes) if OVER_ALL_ROWS in note), len(notes))
+    said = _describe_counts(counts, f"unweighted {reading.how.na}")
+    notes[place:place] = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in said]
+    return replace(reading, notes=tuple(notes))
 
 
 def _describe_cells(

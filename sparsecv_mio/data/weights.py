@@ -1,9 +1,9 @@
 """Row weights, which multiply the terms of the rows in fits and errors; rows of weight 0 are ignored.
 
 The training objective is the weighted sum `sum w_i e_i^2`, with w_i the weight and e_i the residual of row i. The CV
-error is the weighted sum over the held-out rows divided by `sum w_i`. Means and scales of columns are weighted. A row
-of weight 2 is equivalent to two equal rows that are always in one fold. All certified bounds hold for the weighted
-problem.
+error is the weighted sum over the held-out rows divided by `sum w_i`. Means and scales of columns are weighted, but the
+means and medians that fill missing cells are not. Where no cell is filled, a row of weight 2 is equivalent to two equal
+rows that are always in one fold. All certified bounds hold for the weighted problem.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.columns import drop_keyword
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.missing_and_text import KEPT, fill_value
+from sparsecv_mio.data.missing_and_text import KEPT, fill_value, with_weights_in_notes
 from sparsecv_mio.data.number_format import POINT, Evidence, check_ambiguous, describe_ambiguous, parse_cells
 from sparsecv_mio.errors import BadInput
 
@@ -214,6 +214,10 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     weighted = repeated(data, (numbers > 0.0).astype(np.int64))
     weighted = replace(weighted if weighted is data else _filled_again(weighted), class_weight=None)
     numbers = numbers[numbers > 0.0]
+    if weighted.reading is not None and data.holes is not None:
+        holes = np.zeros((0, data.p)) if weighted.holes is None else weighted.holes
+        counts = dict(zip(data.names, holes.sum(axis=0).astype(int).tolist(), strict=True))
+        weighted = replace(weighted, reading=with_weights_in_notes(weighted.reading, counts))
     made = replace(weighted, weights=name, row_weights=None if np.all(numbers == 1.0) else numbers)
     return with_class_weight(made, data.class_weight)
 
