@@ -114,7 +114,7 @@ def path(
 
         levels = reference_levels(shown_against, dataset, how.restrictions)
 
-        with live.progress_view(quiet, stop) as progress:
+        with parse.advice_with_reference(levels), live.progress_view(quiet, stop) as progress:
             record = best_subsets(
                 dataset, gammas=gamma, taus=tau, options=how, progress=progress, stop=stop, began=Began.moment
             )
@@ -410,7 +410,8 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
 
         levels = reference_levels(parse.names(request.reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
-        record = call_in_thread(lambda: fit_one(dataset, tau=request.tau, gamma=ridge, options=how))
+        with parse.advice_with_reference(levels):
+            record = call_in_thread(lambda: fit_one(dataset, tau=request.tau, gamma=ridge, options=how))
         record = with_reference(record, levels)
 
     from sparsecv_mio.report.fit_tables import print_fit

@@ -7,7 +7,8 @@ import csv
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
@@ -272,6 +273,23 @@ def reference(text: str | None, how: Any) -> Sequence[str]:
         except BadInput as error:
             raise BadInput(f"reference: requires --count factors; {error}") from None
     return levels
+
+
+@contextmanager
+def advice_with_reference(levels: Collection[str]) -> Iterator[None]:
+    """Complete advice to force levels out or to count columns, which are not supported with reference levels.
+
+    Parameters
+    ----------
+    levels : collection of str
+        The given reference levels.
+    """
+    try:
+        yield
+    except BadInput as error:
+        if not levels or "force_out=" not in str(error) and "count=" not in str(error):
+            raise
+        raise BadInput(f"{error}; leave out --reference with --force-out or --count columns") from None
 
 
 def restrictions(

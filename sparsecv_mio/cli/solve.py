@@ -255,7 +255,8 @@ def solve(data: DataFile, *, request: SolveRequest) -> int:
     request.check_outputs(data)
     with session.stop_on_interrupt() as stop:
         prepared, levels = _prepare(data, request, stop)
-        run = _run_search(request, prepared, levels, stop)
+        with parse.advice_with_reference(levels):
+            run = _run_search(request, prepared, levels, stop)
     return _deliver(data, request, prepared, run, "interrupted" if stop.is_set() else run.record.status)
 
 

@@ -156,3 +156,19 @@ def test_options_that_rule_out_factors_rule_out_a_reference(
     table = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--gamma", "0.1", "--reference", "city=b"]
     assert run([name, *table, *options]) == 2
     assert f"--reference: requires --count factors; {said}" in capsys.readouterr().err
+
+
+def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(6)
+    rows = zip("abc" * 12, rng.normal(size=36), rng.normal(size=36), strict=True)
+    (tmp_path / "d.csv").write_text("city,x,y\n" + "".join(f"{city},{x},{y + x}\n" for city, x, y in rows))
+    table = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--gamma", "0", "--tau", "2", "-q"]
+    table += ["--count", "factors"]
+    for command in ("path", "solve", "fit"):
+        assert run([command, *table, "--reference", "city=b"]) == 2
+        said = capsys.readouterr().err
+        assert "force one out, --force-out city=c" in said
+        assert "; leave out --reference with --force-out or --count columns" in said
+        if command != "fit":  # one fit without a penalty may end without a certificate
+            assert run([command, *table, "--force-out", "city=c"]) == 0
+        capsys.readouterr()
