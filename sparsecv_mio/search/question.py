@@ -114,6 +114,15 @@ class Question:
                 raise BadInput(f"nested, with outer fold {fold + 1} held out: {error}") from None
 
 
+def _raise_if_no_count_allows(question: Question, error: BadInput) -> None:
+    """Raise the error on support sizes that count factors if these sizes are wrong for single levels too."""
+    if str(error).startswith("tau"):
+        try:
+            question.grid()
+        except BadInput:
+            raise error from None
+
+
 def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     """Return options with which all levels of a text column enter a model together, and a note on this choice.
 
@@ -144,6 +153,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
             chosen = replace(options, restrictions=together)
             replace(question, options=chosen).grid()
         except BadInput as error:
+            _raise_if_no_count_allows(question, error)
             why = str(error)
         else:
             return chosen, (

@@ -99,6 +99,26 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--force-in", "kind,x0", "--tau", "1:3"],
+            "tau 1 is below the number of features that are forced in: use 2 to 4",
+        ),
+        (["--tau", "9"], "give a number from 0 to 4"),
+    ],
+)
+def test_a_tau_that_no_count_allows_is_refused_by_the_count_of_factors(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_words(tmp_path / "t.csv")
+    given = ["--target", "y", "--drop", "late", "--encode", "onehot", "--gamma", "1"]
+    assert run(["solve", data, *given, *options]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and said in told[0]
+
+
+@pytest.mark.parametrize(
     ("options", "together", "why"),
     [
         ([], True, "kind: all levels of a column enter a model together"),
