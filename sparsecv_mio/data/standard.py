@@ -629,7 +629,7 @@ def standardize(
     >>> data = Dataset.from_arrays([[0.0, 5.0], [3.0, 5.0], [6.0, 5.0]], [1.0, 2.0, 4.0])
     >>> std = standardize(data)
     >>> std.names, std.warnings
-    (('x0',), ("column 'x1' is constant: its coefficient is zero",))
+    (('x0',), ("column 'x1' is constant: its coefficient is zero, but it counts in tau",))
     >>> V, r = std.rows(slice(0, 3))
     >>> bool(np.isclose(np.linalg.norm(V), 1.0))
     True
@@ -725,6 +725,9 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     single = [name for name in np.array(dataset.names, dtype=object)[constant] if name in texts]
     places = np.array([j for j in np.flatnonzero(constant) if dataset.names[j] not in texts], dtype=np.int64)
     moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
+    levels = set() if dataset.reading is None else {
+        f"{column}={level}" for column, words in dataset.reading.levels.items() for level in words
+    }  # fmt: skip
     said = [
         f"column {texts[name]!r} holds one text value in all rows: its coefficient is zero, but it counts in tau; "
         f"--drop {shlex.quote(texts[name])} leaves it out"
@@ -735,10 +738,12 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
         extent = "constant" if still else "only by rounding errors"
         if places.size and np.abs(dataset.X[:1, places[moves != still]]).max(initial=0.0) >= 2.0**53:
             extent += " (float64 numbers round integers above 2^53)"
+        is_level = any(dataset.names[j] in levels for j in places[moves != still].tolist())
+        counts = "" if is_level else f", but {'it counts' if len(names) == 1 else 'they count'} in tau"
         if len(names) == 1:
-            said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero")
+            said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero{counts}")
         elif names:
-            said.append(f"columns {', '.join(names)} {several} {extent}: their coefficients are zero")
+            said.append(f"columns {', '.join(names)} {several} {extent}: their coefficients are zero{counts}")
     return tuple(said)
 
 

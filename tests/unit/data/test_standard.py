@@ -184,8 +184,8 @@ def test_constant_columns_are_named_and_left_out() -> None:
     std = standardize(Dataset.from_arrays(X, X[:, 0] + rng.standard_normal(12)))
     assert std.columns.tolist() == [0, 2, 5] and std.names == ("x0", "x2", "x5")
     assert std.warnings == (
-        "columns 'x1', 'x3' are constant: their coefficients are zero",
-        "column 'x4' varies only by rounding errors: its coefficient is zero",
+        "columns 'x1', 'x3' are constant: their coefficients are zero, but they count in tau",
+        "column 'x4' varies only by rounding errors: its coefficient is zero, but it counts in tau",
     )
     values, _ = std.coefficients([1], np.ones(1), np.zeros(3), 0.0)
     assert list(values) == ["x2"]
@@ -231,7 +231,7 @@ def test_a_text_column_of_one_value_is_named_with_its_remedy(tmp_path: Path) -> 
     assert warned[-2:] == (
         "column 'a device' holds one text value in all rows: its coefficient is zero, but it counts in tau; "
         "--drop 'a device' leaves it out",
-        "column 'flat' is constant: its coefficient is zero",
+        "column 'flat' is constant: its coefficient is zero, but it counts in tau",
     )
 
 
