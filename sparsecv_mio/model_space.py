@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -1174,6 +1175,6 @@ def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, 
         raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
-        if not isinstance(value, Real) or not math.isfinite(value):
-            raise BadInput(f"{option}: {value!r} is not a finite number")
+        if not isinstance(value, Real) or not abs(value) <= sys.float_info.max:
+            raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number")
     return tuple(float(value) for value in numbers)

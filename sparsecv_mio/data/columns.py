@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -128,6 +129,11 @@ class RawColumn:
         numbers, texts = np.full(len(cells), np.nan), [""] * len(cells)
         for row, cell in enumerate(cells):
             if isinstance(cell, Real | Decimal | np.bool_):
+                if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+                    raise BadInput(
+                        f"column {name!r} holds a number in row {row + 1} that is too large for double precision: "
+                        f"rescale the column, or {drop_keyword(name)}"
+                    )
                 numbers[row] = float(cell)
             elif isinstance(cell, timedelta) and cell == cell:
                 numbers[row] = duration_in_days(cell)

@@ -405,7 +405,7 @@ def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
         raise BadInput(f"{what} is sparse; give {what}.toarray(), because every method needs a dense array")
     try:
         array = np.array(unmask(values), dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         words = NUMPY_TEXT.sub(r"\1", str(error).splitlines()[0])
         raise BadInput(f"{what} must hold numbers only: {words}") from error
     return check_dimensions(array, what, ndim)

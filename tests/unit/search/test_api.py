@@ -437,3 +437,22 @@ def test_warnings_of_a_record_are_issued_too() -> None:
     with pytest.warns(SparseCVWarning, match="'one' is constant") as caught:
         record = sc.solve(frame, "lpsa", gammas=0.1, taus=1, folds=5)
     assert {str(warning.message) for warning in caught} >= set(record.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gammas": [10**400]}, "gamma"),
+        ({"taus": [10**400]}, "tau"),
+        ({"gap": 10**400}, "gap"),
+        ({"time_limit": 10**400}, "time"),
+    ],
+)
+def test_numbers_beyond_double_precision_are_refused(options: dict[str, Any], message: str) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 1.0, 4.0, 3.0]})
+    with pytest.raises(BadInput, match=message):
+        sc.solve(frame, "y", folds="2", **options)
+    with pytest.raises(BadInput, match="column 'a' holds a number in row 2 that is too large"):
+        sc.solve(frame.assign(a=[1, 10**400, 2, 3]), "y", folds="2")
+    with pytest.raises(BadInput, match="numbers only"):
+        sc.Dataset.from_arrays([[1, 10**400], [2, 3]], [1.0, 2.0])
