@@ -148,7 +148,7 @@ def _check_seconds(name: str, value: Any) -> None:
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
-    if abs(value) > sys.float_info.max and value != math.inf:
+    if sys.float_info.max < value < math.inf:
         raise BadInput(f"{name}: the number is too large")
 
 
