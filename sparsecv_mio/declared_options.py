@@ -146,9 +146,10 @@ def _check_seconds(name: str, value: Any) -> None:
 
 
 def _check_real(name: str, value: Any) -> None:
+    number = value
     if not isinstance(value, Real):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
-    if sys.float_info.max < value < math.inf:
+    if sys.float_info.max < number < math.inf:
         raise BadInput(f"{name}: the number is too large")
 
 

@@ -1175,6 +1175,7 @@ def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, 
         raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
-        if not isinstance(value, Real) or not -sys.float_info.max <= value <= sys.float_info.max:
+        number: Any = value
+        if not isinstance(value, Real) or not -sys.float_info.max <= number <= sys.float_info.max:
             raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number")
     return tuple(float(value) for value in numbers)
