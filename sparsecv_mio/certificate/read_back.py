@@ -259,12 +259,27 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
             "in Python pass them again, as in sc.verify(record, data, folds=...)"
         )
     _check_named_file("folds.spec", info.spec)
-    plan = make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
-    if dataset.are_classes_swapped and plan.digest != info.digest:  # older records made folds from swapped classes
-        as_coded = replace(dataset, classes=None, are_classes_swapped=False)
-        older = make_folds(info.spec, as_coded, info.seed or 0)
-        return older if older.digest == info.digest else plan
-    return plan
+    ordered = replace(with_classes_as_in_folds(info, dataset), classes=None)
+    return make_folds(info.spec, ordered, info.seed or 0)
+
+
+def with_classes_as_in_folds(info: FoldInfo, dataset: Dataset) -> Dataset:
+    """Return the data with the order of the classes from which the record made stratified folds.
+
+    Older records made them from the order in which the positive class is the second one.
+
+    Parameters
+    ----------
+    info : FoldInfo
+        The folds as the record states them.
+    dataset : Dataset
+        The data.
+    """
+    if not dataset.are_classes_swapped or "stratified:" not in info.spec or came_from_python(info):
+        return dataset
+    as_coded = replace(dataset, are_classes_swapped=False)
+    older = make_folds(info.spec, replace(as_coded, classes=None), info.seed or 0)
+    return as_coded if older.digest == info.digest else dataset
 
 
 def _name_as_in_record(plan: FoldPlan, info: FoldInfo) -> FoldPlan:

@@ -43,6 +43,7 @@ from sparsecv_mio.certificate.read_back import (
     folds_again,
     has_weights,
     weighted_again,
+    with_classes_as_in_folds,
 )
 from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.certificate.refits import (
@@ -161,6 +162,7 @@ def _rows_and_folds(
         return None
     if info is None:
         return dataset, None
+    dataset = with_classes_as_in_folds(info, dataset)
     plan = folds_again(info, dataset, folds)
     for pair in reported_pairs(record) if isinstance(record, Record) else ():
         checks.require(len(pair.folds) == plan.k, pair.name, f"has {len(pair.folds)} entries for {plan.k} folds")

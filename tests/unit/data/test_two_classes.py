@@ -13,7 +13,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import FoldInfo
-from sparsecv_mio.certificate.read_back import folds_again
+from sparsecv_mio.certificate.read_back import folds_again, with_classes_as_in_folds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -198,3 +198,6 @@ def test_folds_of_an_older_record_with_a_named_class_are_made_again() -> None:
     assert make_folds("stratified:4", data).digest != older.digest
     info = FoldInfo(spec="stratified:4", seed=0, k=4, digest=older.digest, repeats=1)
     assert folds_again(info, data).digest == older.digest
+    assert not with_classes_as_in_folds(info, data).are_classes_swapped
+    info = replace(info, digest=make_folds("stratified:4", data).digest)
+    assert with_classes_as_in_folds(info, data).are_classes_swapped
