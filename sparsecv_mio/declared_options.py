@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
-from sparsecv_mio.units import MOST_THREADS
+from sparsecv_mio.units import MOST_THREADS, exceeds_double
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Method, Missing, Model, Scale, Within
 
 if TYPE_CHECKING:
@@ -146,10 +146,9 @@ def _check_seconds(name: str, value: Any) -> None:
 
 
 def _check_real(name: str, value: Any) -> None:
-    number = value
     if not isinstance(value, Real):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
-    if sys.float_info.max < number < math.inf:
+    if exceeds_double(value):
         raise BadInput(f"{name}: the number is too large")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -21,7 +20,7 @@ from typing import Any, Self
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.units import GAMMA_RANGE
+from sparsecv_mio.units import GAMMA_RANGE, exceeds_double
 
 ALL = "all"  # keyword for the list of all features
 STRONG, WEAK = "strong", "weak"
@@ -1175,7 +1174,6 @@ def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, 
         raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
-        number: Any = value
-        if not isinstance(value, Real) or not -sys.float_info.max <= number <= sys.float_info.max:
+        if not isinstance(value, Real) or exceeds_double(value) or not math.isfinite(value):
             raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number")
     return tuple(float(value) for value in numbers)

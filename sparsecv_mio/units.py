@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from numbers import Rational
+from typing import Any
 
 from sparsecv_mio.errors import Contradiction
+
+LARGEST = sys.float_info.max
+"""Largest number of double precision."""
 
 ROUNDING = sys.float_info.epsilon
 """Machine epsilon, twice the relative rounding error of one operation; bounds on rounding errors are multiples of it.
@@ -100,6 +105,18 @@ MISSED_SHARE = 0.005
 
 MOST_THREADS = 4096
 """Maximum number of threads; a larger number is taken for a mistake."""
+
+
+def exceeds_double(value: Any) -> bool:
+    """Return True for a whole number or fraction that is too large for double precision; `float` rejects it.
+
+    Examples
+    --------
+    >>> exceeds_double(10**400), exceeds_double(2**60), exceeds_double(float("inf"))
+    (True, False, False)
+    """
+    size = value
+    return isinstance(value, Rational) and not -LARGEST <= size <= LARGEST
 
 
 @dataclass(frozen=True)

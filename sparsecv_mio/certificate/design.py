@@ -267,11 +267,6 @@ class Design(ABC):
         counts = self.times.astype(np.float64) if weights is None else self.times * weights
         return float(losses @ counts) / float(counts.sum())
 
-    @property
-    def has_scales_of_folds(self) -> bool:
-        """True if the penalty differs between folds, so that no fit to all rows serves a fold."""
-        return self.dataset.scales is not None and len(self.dataset.scales.scales) > 1
-
     def ridge_weights(self, columns: Sequence[int], gamma: float, rows: IntArray | None) -> float | FloatArray:
         """Return gamma, or an array with a ridge weight for each column of a fit to some rows if they differ.
 

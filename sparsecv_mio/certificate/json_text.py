@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -17,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.units import GAMMA_RANGE
+from sparsecv_mio.units import GAMMA_RANGE, LARGEST
 
 T = TypeVar("T")
 AT = " - at `$"  # text before the path in messages of msgspec
-LARGEST = sys.float_info.max
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
 PositiveGamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]  # a bound of an interval

@@ -102,9 +102,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     return own
 
 
-def _are_same_rows(
-    own: RowsOfFolds, dataset: Dataset, cells: FloatArray, rows: IntArray, places: IntArray
-) -> bool:  # fmt: skip
+def _are_same_rows(own: RowsOfFolds, dataset: Dataset, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
     """Return True if rows of the table, given by position, are the given rows with the given cells.
 
     Cells of the file are equal; filled cells may differ by the rounding of a mean.

@@ -195,9 +195,12 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
 
 def _read_exposures(data: parts.DataInfo, name: str, column: Any) -> FloatArray:
     """Return the exposures of new rows; raise `BadInput` that names the first row without a positive number."""
-    learnt = parts.applied_reading(data.reading)
-    cells, _ = parse_cells(column.tolist(), POINT if learnt is None else learnt.how.number_format)
-    exposures = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
+    cells: Any = np.asarray(column)
+    exposures = cells.astype(np.float64) if cells.dtype.kind in "biuf" else None
+    if exposures is None:
+        learnt = parts.applied_reading(data.reading)
+        cells, _ = parse_cells(cells.tolist(), POINT if learnt is None else learnt.how.number_format)
+        exposures = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
     wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
     if wrong.size:
         row = int(wrong[0])

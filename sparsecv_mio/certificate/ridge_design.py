@@ -375,7 +375,7 @@ class RidgeDesign(Design):
             Positions in `columns`.
         """
         folds, sizes = self.folds, self.folds.left_sizes
-        by_identity = (sizes <= IDENTITY_ROWS) & (not self.has_scales_of_folds)
+        by_identity = (sizes <= IDENTITY_ROWS) & (not self.dataset.has_scales_of_folds)
         for size in np.unique(sizes[by_identity]).tolist():
             members = np.flatnonzero(sizes == size)
             step = max(1, BLOCK_NUMBERS // len(supports))
@@ -460,7 +460,7 @@ class RidgeDesign(Design):
         tau = max((len(support) for support in supports), default=0)
         errors, absolute = np.empty(folds.k), np.empty(folds.k)
         direct = np.ones(folds.k, dtype=bool)
-        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK and not self.has_scales_of_folds:
+        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK and not dataset.has_scales_of_folds:
             groups: dict[tuple[Support, int], list[int]] = {}
             for fold, (support, size) in enumerate(zip(supports, folds.sizes.tolist(), strict=True)):
                 if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:

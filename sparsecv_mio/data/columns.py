@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_tex
 from sparsecv_mio.data.reading_options import OPPOSITES, YES_AND_NO, Reading
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.units import exceeds_double
 
 MOST_LEVELS = 50  # text values that a feature may have
 MISSING_CODES = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as in exports
@@ -129,7 +129,7 @@ class RawColumn:
         numbers, texts = np.full(len(cells), np.nan), [""] * len(cells)
         for row, cell in enumerate(cells):
             if isinstance(cell, Real | Decimal | np.bool_):
-                if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+                if exceeds_double(cell):
                     raise BadInput(
                         f"column {name!r} holds a number in row {row + 1} that is too large for double precision: "
                         f"rescale the column, or {drop_keyword(name)}"

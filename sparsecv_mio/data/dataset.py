@@ -159,6 +159,11 @@ class Dataset:
         return np.asarray(self.aux[KEPT] if KEPT in self.aux else np.arange(self.n))
 
     @property
+    def has_scales_of_folds(self) -> bool:
+        """True if the penalty differs between folds, so that a fit to all rows says nothing of a fold."""
+        return self.scales is not None and len(self.scales.scales) > 1
+
+    @property
     def target_words(self) -> tuple[str, ...]:
         """Text values of the target in the file for the numbers 0, 1, ...; empty for a numeric target."""
         return () if self.reading is None else tuple(self.reading.levels.get(self.target, ()))

@@ -220,7 +220,7 @@ def _expand_imputed_rows(dataset: Dataset, folds: FoldPlan, fills: FloatArray) -
 
 def _expand_scaled_rows(
     dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, scale: str
-) -> RowsOfFolds:  # fmt: skip
+) -> RowsOfFolds:
     """Return the table with one copy of all rows for each fold, and the scales of its training rows."""
     n, scales = dataset.n, [base.scale]
     _check_size(folds, n * (folds.k + 1), dataset.p)

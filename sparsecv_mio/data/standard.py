@@ -486,11 +486,6 @@ class StandardData:
         center, target = column_moments(X, weights).mean, column_moments(y[:, None], weights).mean
         return replace(self, center=center, y_center=float(target[0]), keeps_rows=False)
 
-    @property
-    def has_scales_of_folds(self) -> bool:
-        """True if the penalty differs between folds, so that a full-data fit says nothing of a fold."""
-        return self.dataset.scales is not None and len(self.dataset.scales.scales) > 1
-
     def weight_of(self, rows: slice | IntArray) -> FloatArray:
         """Return the (q,) penalty weights of a fit to some rows: `weight`, unless scales differ between folds."""
         if self.dataset.scales is None:

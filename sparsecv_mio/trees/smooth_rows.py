@@ -50,7 +50,7 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
         Training rows.
     """
     n, p = data.dataset.X.shape
-    takes_most_rows = len(rows) > n // 2 and not data.has_scales_of_folds
+    takes_most_rows = len(rows) > n // 2 and not data.dataset.has_scales_of_folds
     if not (len(data.columns) == p and takes_most_rows and np.all(np.diff(rows) > 0)):
         return GlmSubsets(make_glm_problem(data, rows), data.forced)
     every = make_glm_problem(

@@ -350,7 +350,7 @@ class _Reported:
         cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
         losses, values = np.full(self.folds.k, np.nan), np.array(cells.value[pair])
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-        if self.fits.has_steps and not self.data.has_scales_of_folds:
+        if self.fits.has_steps and not self.data.dataset.has_scales_of_folds:
             self._score_from_all_rows(pair, folds, losses)
         for fold in folds[np.isnan(losses[folds])].tolist():
             support = cells.pool.supports[cells.support[(*pair, fold)]]

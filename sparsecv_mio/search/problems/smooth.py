@@ -83,7 +83,7 @@ class SmoothProblem(FoldProblem):
             return Capability.WEIGHTED_RELAXATIONS
         wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
         relaxes = Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS
-        if self.data.has_scales_of_folds:
+        if self.data.dataset.has_scales_of_folds:
             return relaxes
         return Capability.HELD_OUT_LISTS | Capability.HOLD_OUT | relaxes
 
@@ -253,7 +253,7 @@ class SmoothProblems(Problems):
 
     def _hold_fold_out(self, fold: int) -> GlmSubsets | None:
         """Return one of many folds in full-data columns; None for few folds, or if it needs separate columns."""
-        if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS or self.data.has_scales_of_folds:
+        if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS or self.data.dataset.has_scales_of_folds:
             return None
         full = self.full(0)
         rows = self._rows_of_folds(full)
