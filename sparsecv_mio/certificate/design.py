@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.restrictions import AllowedSupports, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -26,7 +26,6 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import RidgeFit, ridge_weights, varying_columns
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.units import OUTWARD
 
 Support = tuple[int, ...]  # sorted positions in the columns of a design
 Pair = tuple[float, int]  # gamma and tau
@@ -75,19 +74,17 @@ class RowLosses(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FoldOptima:
-    """Held-out losses over the optimal supports of each fold, and a comparison with reported supports.
+    """Held-out losses over the optimal supports of each fold, and these supports.
 
     A valid lower bound of a fold is at most `low`, a valid upper bound at least `high`. All supports that may count as
-    tied have losses from `loose_low` to `loose_high`, and a correct interval need not be wider. `excess` is the
-    relative excess of the objective of a reported support over the minimum.
+    tied have losses from `loose_low` to `loose_high`, and a correct interval need not be wider.
     """
 
     low: FloatArray
     high: FloatArray
     loose_low: FloatArray
     loose_high: FloatArray
-    reported_optimal: BoolArray
-    excess: FloatArray
+    supports: list[list[Support]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +124,7 @@ class Design(ABC):
     how: ClassVar[str]  # method of comparing with all supports
     proved_rtol: ClassVar[float]  # minimum relative width at which a full-data fit is proved
     loss_rtol: ClassVar[float]  # relative rounding of a standard error, as a share of the CV error
+    tie_rtol: ClassVar[float]  # relative difference of objectives that a search may have treated as tied
     bounds_ties: ClassVar[bool]  # True if the interval of a solved pair is exact up to ties and rounding
 
     @classmethod
@@ -219,6 +217,10 @@ class Design(ABC):
         """
         return positions(features, self.index, self.adjusted_names)
 
+    def places(self, model: Model) -> Support:
+        """Return the positions in `columns` of the columns of a fit."""
+        return tuple(np.searchsorted(self.columns, model.support).tolist())
+
     def count(self, support: Sequence[int]) -> int:
         """Return the number of features that a support counts as."""
         return len(set(support) - self.adjusted_columns) if self.allowed is None else self.allowed.count(support)
@@ -301,9 +303,9 @@ class Design(ABC):
     def objective_slack(self, objective: float) -> float:
         """Return the same bound for the objective of a listed support."""
 
-    def refit_rounding(self, objective: float) -> float:
-        """Return a bound on the rounding error of the objective of a refit."""
-        return OUTWARD * objective
+    @abstractmethod
+    def refit_rounding(self, objective: float, train: IntArray | None = None) -> float:
+        """Return a bound on the rounding error of the objective of a refit to some rows."""
 
     @abstractmethod
     def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
@@ -377,15 +379,8 @@ class Design(ABC):
         """
 
     @abstractmethod
-    def fold_optima(self, gamma: float, tau: int, reported: list[Support] | None = None) -> FoldOptima:
-        """Return the optima of every fold of one pair.
-
-        Parameters
-        ----------
-        reported : list of tuple of int, optional
-            Support of each fold, to be compared with the optimum. It may be smaller than tau, since a column that is
-            constant in a training set adds nothing.
-        """
+    def fold_optima(self, gamma: float, tau: int) -> FoldOptima:
+        """Return the optima of every fold of one pair."""
 
     @abstractmethod
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:

@@ -218,6 +218,7 @@ class GlmDesign(Design):
     how = "branching over"
     proved_rtol = 2.0 * LOSS_SLACK
     loss_rtol = 2.0 * CROSSING_RTOL
+    tie_rtol = 0.0
     bounds_ties = False
 
     @property
@@ -323,10 +324,6 @@ class GlmDesign(Design):
         exact = [self.refit(support, gamma, rows) for support in few]
         return sorted(self.places(model) for model in exact if model.objective <= tie_threshold(exact))
 
-    def places(self, model: GlmModel) -> Support:
-        """Return the positions in `columns` of the columns of a model."""
-        return tuple(np.searchsorted(self.columns, model.support).tolist())
-
     def leaves(
         self, gamma: float, tau: int, rows: IntArray | None, level: Callable[[], float], most: int
     ) -> Iterator[GlmModel]:
@@ -390,29 +387,28 @@ class GlmDesign(Design):
                     return self.limit_words
                 of_folds.append(best)
         for pair, of_folds in optima.items():
-            self.store.optima[pair] = self._describe_optima(pair, of_folds, reported.get(pair))
+            self.store.optima[pair] = self._describe_optima(pair[0], of_folds)
         return ""
 
-    def fold_optima(self, gamma: float, tau: int, reported: list[Support] | None = None) -> FoldOptima:
+    def fold_optima(self, gamma: float, tau: int) -> FoldOptima:
         """Return the optima of a pair, which `optima_obstacle` has computed."""
         return self.store.optima[gamma, tau]
 
-    def _describe_optima(self, pair: Pair, best: list[list[Support]], reported: list[Support] | None) -> FoldOptima:
-        k, (gamma, _) = self.folds.k, pair
-        low, high, good, excess = np.zeros(k), np.zeros(k), np.ones(k, dtype=bool), np.zeros(k)
+    def _describe_optima(self, gamma: float, best: list[list[Support]]) -> FoldOptima:
+        low, high = np.zeros((2, self.folds.k))
         for fold, supports in enumerate(best):
             train, scored = self.folds.train_rows(fold), self.folds.scored_rows(fold)
             losses = [self.held_out(self.refit(support, gamma, train), scored) for support in supports]
             ends = [(loss - off, loss + off) if np.isfinite(loss + off) else (0.0, np.inf) for loss, off in losses]
             low[fold], high[fold] = min(lower for lower, _ in ends), max(upper for _, upper in ends)
-            if reported is not None:
-                mine, least = (self.refit(support, gamma, train).objective for support in (reported[fold], supports[0]))
-                noise = TINY
-                if self.dataset.counts:
-                    noise = EXACT_DEVIANCE * self.dataset.weight_of(train) * float(self.dataset.y[train].max())
-                doubt = 2.0 * NEWTON_RTOL * least + noise
-                good[fold], excess[fold] = mine <= least + doubt, max(mine - least - doubt, 0.0) / max(least, TINY)
-        return FoldOptima(high, low, low, high, good, excess)
+        return FoldOptima(high, low, low, high, best)
+
+    def refit_rounding(self, objective: float, train: IntArray | None = None) -> float:
+        """Return a bound on the rounding error of the objective of a refit; see `Design`."""
+        rows, noise = slice(0, self.dataset.n) if train is None else train, TINY
+        if self.dataset.counts:
+            noise = EXACT_DEVIANCE * self.dataset.weight_of(rows) * float(self.dataset.y[rows].max())
+        return 2.0 * NEWTON_RTOL * objective + noise
 
     # -- held-out losses --------------------------------------------------------------------------------------------
 

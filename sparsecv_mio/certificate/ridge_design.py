@@ -66,6 +66,7 @@ class RidgeDesign(Design):
     how = "enumeration of"
     proved_rtol = PROVED_RTOL
     loss_rtol = 2.0 * CROSSING_RTOL
+    tie_rtol = 2.0 * TIE_RTOL
     bounds_ties = True
 
     @cached_property
@@ -207,7 +208,7 @@ class RidgeDesign(Design):
         slack = objective_slack(objective, self.dataset, self.intercept)
         return slack + noise * (2.0 * math.sqrt(objective) + noise)
 
-    def refit_rounding(self, objective: float) -> float:
+    def refit_rounding(self, objective: float, train: IntArray | None = None) -> float:
         """Return a bound on the rounding error of the objective of a refit.
 
         It is 1e-12 relative to the objective plus, for a nearly perfect fit, the rounding of residuals relative to the
@@ -263,71 +264,50 @@ class RidgeDesign(Design):
         reason = self.enumeration_obstacle([tau for _, tau in pairs], 1, self.folds.k, most)
         return f"{reason} of every pair" if of_grid and reason.startswith("too") else reason
 
-    def fold_optima(self, gamma: float, tau: int, reported: list[Support] | None = None) -> FoldOptima:
+    def fold_optima(self, gamma: float, tau: int) -> FoldOptima:
         """Return the optima of every fold of one pair, found by enumeration; see `Design`.
 
-        `low` and `high` are over supports that are certainly tied.
-        """
-        X, y, weights, folds = self.dataset.X, self.dataset.y, self.dataset.row_weights, self.folds
-        ends, good, excess = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool), np.zeros(folds.k)
-        for fold, fits, optima in self._fits_by_fold(gamma, tau, reported):
-            if optima is not None:
-                ends[:, fold] = optima
-                continue
-            train, test = folds.train_rows(fold), folds.scored_rows(fold)
-            least = min(model.objective for model, _ in fits)
-            doubt = self.refit_rounding(least)
-            errors = [(m.objective, certain, held_out_error(m, X, y, test, weights)) for m, certain in fits]
-            tied = [error for value, certain, error in errors
-                    if value == least or (certain and value <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
-            near = [error for value, _, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
-            ends[:, fold] = min(tied), max(tied), min(near), max(near)
-            if reported is not None:
-                mine = self.refit(reported[fold], gamma, train)
-                best = mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
-                excess[fold] = max(mine.objective - least - doubt, 0.0) / least if least > 0.0 else 0.0
-                good[fold] = best and self.has_required_signs(reported[fold], mine)
-        return FoldOptima(ends[0], ends[1], ends[2], ends[3], good, excess)
-
-    def _fits_by_fold(
-        self, gamma: float, tau: int, reported: list[Support] | None
-    ) -> Iterator[tuple[int, Fits, float | None]]:
-        """Yield (fold, fits that may be optimal, the held-out error if no fit is needed for it).
-
-        No fit is needed if only the reported support may be optimal and the identity gives its error.
+        No fit is needed if only one support may be optimal and the identity gives its error.
         """
         sets, folds = self.sets(tau), self.folds
+        low, high, loose_low, loose_high = np.zeros((4, folds.k))
+        optima = FoldOptima(low, high, loose_low, loose_high, [[] for _ in range(folds.k)])
         if self.allowed is not None:
             for fold in range(folds.k):
-                yield fold, self.close_fits(sets, gamma, tau, folds.left_out(fold), folds.train_rows(fold)), None
-            return
-        supports = sets[0]
-        for fold, objective, error, sure in self.all_objectives(gamma, supports):
+                fits = self.close_fits(sets, gamma, tau, folds.left_out(fold), folds.train_rows(fold))
+                self._describe_optima(optima, fold, fits)
+            return optima
+        for fold, objective, error, sure in self.all_objectives(gamma, sets[0]):
             candidates = self._candidates(objective, sure)
-            first = candidates[0]
-            alone = candidates.size == 1 and (reported is None or tuple(reported[fold]) == tuple(supports[first]))
-            if alone and sure[first] and folds.scores_all_left_out[fold]:
-                yield fold, [], float(error[first]) * self.unit.y_unit * self.unit.y_unit
+            supports, first = list(map(tuple, sets[0][candidates].tolist())), candidates[0]
+            if candidates.size == 1 and sure[first] and folds.scores_all_left_out[fold]:
+                optima.supports[fold] = supports
+                for ends in (low, high, loose_low, loose_high):
+                    ends[fold] = float(error[first]) * self.unit.y_unit * self.unit.y_unit
             else:
                 train = folds.train_rows(fold)
-                yield fold, [(self.refit(s, gamma, train), True) for s in supports[candidates]], None
+                self._describe_optima(optima, fold, [(self.refit(support, gamma, train), True) for support in supports])
+        return optima
+
+    def _describe_optima(self, optima: FoldOptima, fold: int, fits: Fits) -> None:
+        """Store the tied supports of a fold and their errors; `low` and `high` are over those certainly tied."""
+        X, y, weights, test = self.dataset.X, self.dataset.y, self.dataset.row_weights, self.folds.scored_rows(fold)
+        least = min(model.objective for model, _ in fits)
+        doubt = self.refit_rounding(least)
+        errors = [(m.objective, certain, held_out_error(m, X, y, test, weights)) for m, certain in fits]
+        tied = [error for value, certain, error in errors
+                if value == least or (certain and value <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
+        near = [error for value, _, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
+        optima.low[fold], optima.high[fold] = min(tied), max(tied)
+        optima.loose_low[fold], optima.loose_high[fold] = min(near), max(near)
+        best = sorted((model for model, _ in fits), key=lambda model: model.objective)
+        most = least * (1.0 + 2.0 * TIE_RTOL) + doubt
+        optima.supports[fold] = [self.places(model) for model in best if model.objective <= most]
 
     def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> RidgeFit:
         """Return the full-data fit with the minimum objective; see `Design`."""
         fits = self.close_fits(self.sets(tau), gamma, tau, NO_ROWS, None)
         return min((model for model, _ in fits), key=lambda model: model.objective)
-
-    def minimum_objective(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
-        """Return the minimum objective over some supports.
-
-        Parameters
-        ----------
-        supports : (k, s) int array
-            Positions in `columns`.
-        rows : int array or None
-            Training rows; None: all rows.
-        """
-        return min(self.refit(s, gamma, rows).objective for s in supports)
 
     def close_fits(
         self, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray, train: IntArray | None

@@ -133,7 +133,7 @@ def _design(design: RidgeDesign) -> tuple[str, str]:
 
 # of one data set, its folds and its restrictions, which no alteration that is tried changes
 OF_THE_DATA: dict[tuple[Any, str], Callable[..., Any]] = {
-    (RidgeDesign, "fold_optima"): lambda design, gamma, tau, mine: (*_design(design), gamma, tau, repr(mine)),
+    (RidgeDesign, "fold_optima"): lambda design, gamma, tau: (*_design(design), gamma, tau),
     (RidgeDesign, "optimal_losses"): lambda design, fold, pair, start: (*_design(design), fold, pair),
     (RidgeDesign, "refit"): lambda design, support, gamma, rows: (
         *_design(design), design.dataset.n, tuple(support), gamma, None if rows is None else rows.tobytes()
