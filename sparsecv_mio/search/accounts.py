@@ -36,8 +36,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import NamedTuple
 
@@ -96,7 +95,7 @@ class _Standing:
 class Accounts:
     """The accounts of all sources of a run. One thread books, any thread reads.
 
-    Clocks and counts are read at every work unit. The subproblems, O(G T K), are read when another source begins, and
+    Clocks and counts are read at every booking. The subproblems, O(G T K), are read when another source begins, and
     from time to time while one source goes on. If subproblems narrow outside of any source, the gain is booked to the
     source that ran last.
 
@@ -108,58 +107,42 @@ class Accounts:
 
     def __init__(self, state: SearchState) -> None:
         self.state = state
-        self._accounts: dict[str, Account] = {}
+        self._other, self._accounts = Account(), dict[str, Account]()
         self._course: list[GapStep] = []
-        self._open: list[str] = []
         self._last: str = OTHER_WORK  # the source whose gain is not booked yet
         self._look_due = 0.0  # moment of the next look at the subproblems while the same source goes on
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
-    @contextmanager
-    def book_work(self, source: str, n_slices: int = 1) -> Iterator[None]:
-        """Book the work within the context to a source; a source inside another one is booked separately.
+    def turn_to(self, source: str) -> None:
+        """Book further work and gains to a source.
 
-        Parameters
-        ----------
-        source : str
-            Name of the source.
-        n_slices : int
-            Number of work units.
+        The gain so far is booked first, unless the same source goes on and looks would take more than their share.
         """
         with self._lock:
             self._book_cost()
-            self._switch_source(source)
-            self._open.append(source)
-            self._account(source).slices += n_slices
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._book_cost()
-                self._open.pop()
-                if self._open:
-                    self._switch_source(self._open[-1])
+            if source != self._last or time.monotonic() >= self._look_due:
+                self._book_gain()
+            self._last = source
 
-    def took(self, source: str, cpu_seconds: float) -> None:
-        """Move the cost of worker threads from other work to a source, after the booking thread waited for them.
-
-        Wall-clock seconds move in proportion to processor seconds.
+    def book(self, n_steps: int, cpu_seconds: float) -> None:
+        """Book some steps to the source of the last `turn_to`.
 
         Parameters
         ----------
-        source : str
-            Name of the source.
+        n_steps : int
+            Number of steps.
         cpu_seconds : float
-            Processor seconds of the worker threads.
+            Processor seconds of the steps and of storing their findings. Wall-clock seconds are booked in proportion.
         """
         with self._lock:
+            account, other = self._find_account(self._last), self._other
             self._book_cost()
-            waited, account = self._account(OTHER_WORK), self._account(source)
-            share = min(cpu_seconds / waited.cpu_seconds, 1.0) if waited.cpu_seconds > 0.0 else 0.0
+            account.slices += n_steps
+            share = min(cpu_seconds / other.cpu_seconds, 1.0) if other.cpu_seconds > 0.0 else 0.0
             for clock in ("seconds", "cpu_seconds"):
-                moved = share * getattr(waited, clock)
-                setattr(waited, clock, getattr(waited, clock) - moved)
+                moved = share * getattr(other, clock)
+                setattr(other, clock, getattr(other, clock) - moved)
                 setattr(account, clock, getattr(account, clock) + moved)
 
     def table(self) -> tuple[SourceWork, ...]:
@@ -170,33 +153,17 @@ class Accounts:
         with self._lock:
             self._book_cost()
             self._book_gain()
-            busy = {name: account for name, account in self._accounts.items() if name != OTHER_WORK}
-            idle = [busy.pop(name) for name, account in list(busy.items()) if account.is_idle]
-            unnamed = replace(self._account(OTHER_WORK))
-            unnamed.seconds += sum(account.seconds for account in idle)
-            unnamed.cpu_seconds += sum(account.cpu_seconds for account in idle)
-            busy[OTHER_WORK] = unnamed
-            return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
-
-    def n_slices(self, source: str) -> int:
-        """Return the number of work units that a source did."""
-        with self._lock:
-            return self._account(source).slices
+            idle = [account for account in self._accounts.values() if account.is_idle]
+            busy = {name: account for name, account in self._accounts.items() if not account.is_idle}
+            other = replace(self._other)
+            other.seconds += sum(account.seconds for account in idle)
+            other.cpu_seconds += sum(account.cpu_seconds for account in idle)
+            return tuple(SourceWork(name, **asdict(account)) for name, account in (busy | {OTHER_WORK: other}).items())
 
     def course(self) -> tuple[GapStep, ...]:
         """Return the course of the gap: for each step, the source, the moment of its end, and the gap then."""
         with self._lock:
             return tuple(self._course)
-
-    def _account(self, source: str) -> Account:
-        with self._lock:
-            return self._accounts.setdefault(str(source), Account())
-
-    def _switch_source(self, source: str) -> None:
-        """Book the gain, unless the same source goes on and looks would take more than their share of the time."""
-        if source != self._last or time.monotonic() >= self._look_due:
-            self._book_gain()
-        self._last = source
 
     def _clocks_now(self) -> _Clocks:
         counts = self.state.counts
@@ -204,25 +171,27 @@ class Accounts:
         return _Clocks(time.monotonic(), time.process_time() + there, counts.nodes, counts.problems)
 
     def _book_cost(self) -> None:
-        """Book the time and work since the last booking to the current source."""
-        before, now = self._clocks, self._clocks_now()
-        account = self._account(self._open[-1] if self._open else OTHER_WORK)
-        account.seconds += now.seconds - before.seconds
-        account.cpu_seconds += now.cpu_seconds - before.cpu_seconds
-        account.nodes += now.nodes - before.nodes
-        account.problems += now.problems - before.problems
+        """Book nodes and problems since the last booking to the last source, and the time to other work."""
+        before, now, counting = self._clocks, self._clocks_now(), self._find_account(self._last)
+        self._other.seconds += now.seconds - before.seconds
+        self._other.cpu_seconds += now.cpu_seconds - before.cpu_seconds
+        counting.nodes += now.nodes - before.nodes
+        counting.problems += now.problems - before.problems
         self._clocks = now
 
     def _book_gain(self) -> None:
         """Book the progress of the subproblems since the last look to the last source. O(G T K)."""
         began, before, now = time.monotonic(), self._known, self._standing(self._known.out)
-        account = self._account(self._last)
+        account = self._find_account(self._last)
         account.decided += int((now.decided - before.decided).sum())
         account.ruled_out += int(((now.out & ~before.out) * (self.state.context.folds.k - now.decided)).sum())
         account.gap_closed += before.gap - now.gap
         self._known, seen = now, time.monotonic()
         self._look_due = seen + REPORT_SHARE * (seen - began)
-        self._note(str(self._last), now.gap)
+        self._note(self._last, now.gap)
+
+    def _find_account(self, source: str) -> Account:
+        return self._other if source == OTHER_WORK else self._accounts.setdefault(source, Account())
 
     def _standing(self, out_before: BoolArray) -> _Standing:
         """Return the state of the subproblems, with some pairs already excluded by bound."""
@@ -265,7 +234,7 @@ class Accounts:
         with self._lock:
             self._clocks, self._known = self._clocks_now(), self._standing(self._known.out)
             for before in _read_accounts(stored):
-                account = self._account(before.source)
+                account = self._find_account(before.source)
                 for field in fields(Account):
                     setattr(account, field.name, getattr(account, field.name) + getattr(before, field.name))
 

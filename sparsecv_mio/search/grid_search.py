@@ -218,15 +218,14 @@ def search_grid(
                 proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
-                    signals.doing(step.description)
+                    signals.begin_step(step.description)
                     executor.submit(step)
                 if not steps:
                     break
             if not executor.running:
                 break
             writer.take(executor.collect_findings())
-            signals.notify_progress()
-            signals.safe_point()
+            signals.end_turn()
             yield
         writer.take(executor.stop())  # a stopped step states what it has proved
 
@@ -241,8 +240,6 @@ class GridSearch(Watched):
     signals : Signals
         Signals to the observers.
     """
-
-    is_always_valid = True
 
     def __init__(self, context: Context, signals: Signals) -> None:
         state = SearchState.from_context(context)
@@ -321,14 +318,6 @@ class GridSearch(Watched):
         return objective_upper, losses
 
     # -- the interface `Watched`, which searches by descent have too --------------------------------------------------
-
-    def begin(self) -> None:
-        """Take the first turns: those of all orders except the last one."""
-        n_first = len(self.plan.orders) - 1
-        while int(self.state.tried.n_orders_done) < n_first and not (
-            self._is_over or self.context.deadline.has_expired()
-        ):
-            self.step()
 
     @property
     def is_finished(self) -> bool:

@@ -19,8 +19,9 @@ later                           the state of the method
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,6 @@ from sparsecv_mio.search.deadline import Deadline, require_prepared_data
 from sparsecv_mio.search.observers import (
     RESUMED,
     Checkpoint,
-    Progress,
     Reporter,
     Signals,
     Stored,
@@ -354,59 +354,34 @@ def drive(
     trace = Trace(hooks.trace) if hooks.trace is not None else None
     if keeper is None and hooks.place_to_store is not None:
         keeper = Checkpoint(hooks.place_to_store)
-    carried_on = hooks.resume is not None and resume(method, hooks.resume, stored)
+    if hooks.resume is not None:
+        resume(method, hooks.resume, stored)
+    reporter = _reporter(method, signals, hooks)
     if trace is not None:  # a resumed run is traced only after its state is restored
-        signals.listen(progressed=lambda: trace.visit(method))
-    reporter = _reporter(method, signals, hooks, carried_on)
-    _begin(method, signals, keeper, carried_on)
+        signals.listen(turn=partial(trace.visit, method))
+    if keeper is not None:  # the limit may expire within the first turn
+        keeper.write(method)
+        signals.listen(turn=partial(keeper.visit, method))
     finish_search(method)
-    if keeper is not None and (keeper.failure is not None or not method.context.deadline.has_expired()):
-        keeper.write(method, ended=not method.context.deadline.has_expired())
+    ended = not method.context.deadline.has_expired()
+    if keeper is not None and (keeper.failure is not None or ended):
+        keeper.write(method, ended)
     method.score_reported_pair()
     if reporter is not None:
         reporter.report()
     if trace is not None:
         trace.close(method)
-    _report_write_failures(hooks, (keeper, trace))
-
-
-def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_on: bool) -> None:
-    """Take the first steps of a method unless it is resumed, and store it as soon as its state is valid."""
-    if not carried_on:
-        if keeper is not None:  # the limit may expire while the run begins
-            keeper.write(method, begun=False)
-            if method.is_always_valid:
-                _store(method, signals, keeper)
-        method.begin()
-    if keeper is not None and (carried_on or not method.is_always_valid):
-        _store(method, signals, keeper)
-
-
-def _report_write_failures(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:
-    """Report the failures to write."""
-    for writer in writers:
+    for writer in (keeper, trace):
         if hooks.lost is not None and writer is not None and writer.failure is not None:
             hooks.lost(writer.failure)
 
 
-def _reporter(method: Search, signals: Signals, hooks: Hooks, carried_on: bool) -> Reporter | None:
+def _reporter(method: Search, signals: Signals, hooks: Hooks) -> Reporter | None:
     """Return the reporter of progress, already listening; None if nobody requested progress."""
     if hooks.progress is None:
         return None
     reporter = Reporter(hooks.progress, method.progress)
-    signals.listen(progressed=reporter.visit, doing=reporter.say)
-    if hooks.resume is not None:
-        progress = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
-        hooks.progress(replace(progress, stage=RESUMED))
+    signals.listen(step=reporter.say, turn=reporter.visit)
+    if method.carried_on:
+        hooks.progress(replace(method.progress(), stage=RESUMED))
     return reporter
-
-
-def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
-    """Write a first checkpoint, and further ones at safe points before the limit."""
-
-    def visit() -> None:
-        if not method.context.deadline.has_expired():
-            keeper.visit(method)
-
-    keeper.write(method)
-    signals.listen(safe_point=visit)

@@ -56,71 +56,37 @@ from sparsecv_mio.search.state.cells import Archive, CellTable, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.state.pairs import proved_ends
 
-Listener = Callable[[], None]
-
 
 class Signals:
-    """The signals of a running search to its listeners.
+    """The signals of a running search to its listeners: the description of a step that begins, and the end of a turn.
 
-    There are three: a description of the next step, the end of a step, and a safe point. At a safe point no subproblem
-    is half-written, so the state may be stored.
+    At the end of a turn no subproblem is half-written, so the state may be stored.
 
     Attributes
     ----------
     phase : str
-        Description of the present step, for example `trees: tau 3, fold 4 of 10`; empty before the first step.
+        Description of the present step, for example `full-data trees: tau 3`; empty before the first step.
     """
 
     def __init__(self) -> None:
         self.phase = ""
-        self._on_phase: list[Callable[[str], None]] = []
-        self._on_progress: list[Listener] = []
-        self._on_safe_point: list[Listener] = []
+        self._on_step: list[Callable[[str], None]] = []
+        self._on_turn: list[Callable[[], None]] = []
 
-    def listen(
-        self,
-        progressed: Listener | None = None,
-        safe_point: Listener | None = None,
-        doing: Callable[[str], None] | None = None,
-    ) -> None:
-        """Add listeners.
+    def listen(self, step: Callable[[str], None] | None = None, turn: Callable[[], None] | None = None) -> None:
+        """Add a function that is called with the description of each step, or one that is called after each turn."""
+        self._on_step += [] if step is None else [step]
+        self._on_turn += [] if turn is None else [turn]
 
-        Parameters
-        ----------
-        progressed, safe_point : callable, optional
-            Functions without arguments that are called after a step and at a safe point.
-        doing : callable, optional
-            Function that is called with the description of a step before the step begins.
-        """
-        if doing is not None:
-            self._on_phase.append(doing)
-        if progressed is not None:
-            self._on_progress.append(progressed)
-        if safe_point is not None:
-            self._on_safe_point.append(safe_point)
+    def begin_step(self, description: str) -> None:
+        """Send the description of a step that begins."""
+        self.phase = description
+        for listener in self._on_step:
+            listener(description)
 
-    def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
-        """Send the description of the present step.
-
-        Parameters
-        ----------
-        phase : str
-            Description, for example `trees: tau 3`.
-        done, of : int, optional
-            Number of finished parts, and of all parts; with `of=0` the description contains neither.
-        """
-        self.phase = f"{phase} {done:,} of {of:,}" if of else phase
-        for listener in self._on_phase:
-            listener(self.phase)
-
-    def notify_progress(self) -> None:
-        """Send the signal that a step has ended."""
-        for listener in self._on_progress:
-            listener()
-
-    def safe_point(self) -> None:
-        """Send the signal that the state may be stored."""
-        for listener in self._on_safe_point:
+    def end_turn(self) -> None:
+        """Send the signal that a turn has ended."""
+        for listener in self._on_turn:
             listener()
 
 
@@ -315,18 +281,11 @@ class Watched(ABC):
         Data, grid, folds and deadline of the search.
     carried_on : bool
         True if the search was resumed from a checkpoint.
-    is_always_valid : bool
-        True if a checkpoint may be stored before `begin` has ended.
     """
 
     name: str
     context: Context
     carried_on = False
-    is_always_valid = False
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Take the first steps: best subsets of the full data, and the bounds on all pairs that follow from them."""
 
     @property
     @abstractmethod
@@ -355,7 +314,7 @@ class Watched(ABC):
 
     @abstractmethod
     def resume(self, stored: Archive) -> None:
-        """Restore the state of a checkpoint; called instead of `begin`.
+        """Restore the state of a checkpoint, before the first step.
 
         Raises
         ------
@@ -529,10 +488,10 @@ def refuse_unfinished_checkpoint(path: str | os.PathLike[str]) -> None:
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         return
     try:
-        key, state = read_checkpoint(path)
+        key, _ = read_checkpoint(path)
     except CorruptStore:
         return
-    if state and not key.get("ended"):
+    if not key.get("ended"):
         raise BadInput(
             f"checkpoint: {path} contains an unfinished run; continue it with --resume {shlex.quote(str(path))}, or "
             "name a new file"
@@ -565,24 +524,22 @@ class Checkpoint:
         self.failure: SparseCVError | None = None
 
     def visit(self, run: Watched) -> None:
-        """Write if the next checkpoint is due."""
-        if time.monotonic() >= self.due:
+        """Write if the next checkpoint is due, unless the limit has expired: a last one is written with the answer."""
+        if time.monotonic() >= self.due and not run.context.deadline.has_expired():
             self.write(run)
 
-    def write(self, run: Watched, begun: bool = True, ended: bool = False) -> None:
+    def write(self, run: Watched, ended: bool = False) -> None:
         """Write the checkpoint; the file is complete at every moment.
 
         Parameters
         ----------
         run : Watched
             Search to store.
-        begun : bool
-            False for a search without results; a run that resumes such a checkpoint starts from the beginning.
         ended : bool
             True if the search has ended, so that no run needs to resume it.
         """
         begin = time.monotonic()
-        state: Archive = dict(run.checkpoint()) if begun else {}
+        state: Archive = dict(run.checkpoint())
         about = (
             {"schema": CHECKPOINT_SCHEMA} | make_search_key(run.context, run.name) | ({"ended": True} if ended else {})
         )
@@ -675,8 +632,8 @@ def check_same(path: str | os.PathLike[str], key: Mapping[str, Any], own: Mappin
         )
 
 
-def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> bool:
-    """Restore the state of a search from a checkpoint; return False if the checkpoint has no results.
+def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> None:
+    """Restore the state of a search from a checkpoint.
 
     Parameters
     ----------
@@ -696,11 +653,8 @@ def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = N
     """
     key, state = stored or read_checkpoint(path)
     check_same(path, key, make_search_key(run.context, run.name))
-    if not state:
-        return False
     try:
         run.resume(state)
     except CorruptStore as error:
         raise CorruptStore(f"checkpoint {path}: {error}") from None
     run.carried_on = True
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -65,17 +66,19 @@ class Writer:
     def take(self, batch: Sequence[Findings]) -> None:
         """Take the findings of some steps, and apply the implications of those of one account together."""
         for account, some in groupby(batch, key=lambda findings: findings.step.account):
-            group = list(some)
-            with self.accounts.book_work(account, len(group)):
-                self._take_group(account, group)
+            group, began = list(some), time.thread_time()
+            self.accounts.turn_to(account)
+            self._take_group(group)
+            spent = sum(findings.cpu_seconds for findings in group) + time.thread_time() - began
+            self.accounts.book(len(group), spent)
 
-    def _take_group(self, account: str, group: Sequence[Findings]) -> None:
+    def _take_group(self, group: Sequence[Findings]) -> None:
         state = self.state
         before = state.bounds() if any(findings.step.promised for findings in group) else None
         self._touched[...] = False
-        self.accounts.took(account, sum(findings.cpu_seconds for findings in group))
         for findings in group:
-            state.counts.add(findings.n_nodes, problems=findings.n_problems)
+            state.counts.nodes += findings.n_nodes
+            state.counts.problems += findings.n_problems
             for statement in findings.statements:
                 self._takers[type(statement)](self, statement, findings.step)
             self._take_first_subsets()
@@ -193,7 +196,7 @@ class Writer:
 
     def _take_count(self, statement: NodeCount, step: Step) -> None:
         """Count nodes."""
-        self.state.counts.add(statement.n_nodes)
+        self.state.counts.nodes += statement.n_nodes
 
     _takers: ClassVar[dict[type, Any]] = {
         FullDataBounds: _take_full_data, SupportInFolds: _take_support, SubproblemBounds: _take_folds,

@@ -78,11 +78,6 @@ def without_table(record: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
     return {name: value for name, value in record.items() if name != "table"}, record["table"]
 
 
-def begun(run: Any) -> Any:
-    run.begin()
-    return run
-
-
 class Stop(Exception):
     """The kill."""
 
@@ -102,12 +97,10 @@ def test_carried_on_from_any_safe_point(
     def count() -> None:
         visits[0] += 1
 
-    whole.begin()
-    signals.listen(safe_point=count)
+    signals.listen(turn=count)
     expected, n, total = finish(whole), 1, visits[0]
     while n <= total:
         (run, signals), file, left = prepared(method, threads=threads), tmp_path / f"{n}.ck", [n]
-        run.begin()
 
         def stop(run: Any = run, file: Path = file, left: list[int] = left) -> None:
             left[0] -= 1
@@ -115,12 +108,12 @@ def test_carried_on_from_any_safe_point(
                 observers.Checkpoint(file).write(run)
                 raise Stop
 
-        signals.listen(safe_point=stop)
+        signals.listen(turn=stop)
         with pytest.raises(Stop):
             finish(run)
         again, signals = prepared(method, threads=threads)
         observers.resume(again, file)
-        signals.listen(safe_point=count)
+        signals.listen(turn=count)
         found = finish(again)
         if threads > 1:  # other pairs may have other bounds, because steps end in another order
             found, rows = without_table(found)
@@ -195,14 +188,14 @@ def test_killed_and_carried_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent"])
 def test_a_run_with_threads_repeats(method: str) -> None:
-    first, second = (begun(prepared(method, "blocks:5", (0.01, 0.1), threads=3)[0]) for _ in range(2))
+    first, second = (prepared(method, "blocks:5", (0.01, 0.1), threads=3)[0] for _ in range(2))
     assert finish(first) == finish(second)
 
 
 def test_ties_and_rounding_do_not_depend_on_threads() -> None:
     """Rounds and grid ask the same of every cell whatever runs beside it."""
     for method in ("rounds", "grid"):
-        alone, together = (begun(prepared(method, "blocks:5", (0.01, 1.0), threads=threads)[0]) for threads in (1, 3))
+        alone, together = (prepared(method, "blocks:5", (0.01, 1.0), threads=threads)[0] for threads in (1, 3))
         ours, theirs = finish(alone), finish(together)
         assert (ours["request"].pop("threads"), theirs["request"].pop("threads")) == (1, 3)
         assert ours == theirs
@@ -211,7 +204,7 @@ def test_ties_and_rounding_do_not_depend_on_threads() -> None:
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"rounds"}))
 def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     """The first steps heed the limit; a record is made all the same; carried on, they are taken from the start."""
-    whole = begun(prepared(method)[0])
+    whole = prepared(method)[0]
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
     drive(limited, signals, Hooks(checkpoint=store))
     now = limited.state.bounds()
@@ -237,7 +230,7 @@ def test_values_of_heuristic_supports_are_stored() -> None:
 
 
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
-    run = begun(prepared("joint")[0])
+    run = prepared("joint")[0]
     store = tmp_path / "run.ck"
     observers.Checkpoint(store).write(run)
     with pytest.raises(BadInput, match="its gamma differs"):

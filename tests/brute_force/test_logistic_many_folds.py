@@ -12,7 +12,7 @@ import pytest
 from glm_cases import many_folds_case
 from glm_claims import of_search
 from glm_referee import Unsure
-from runs import change_plan, new_run
+from runs import change_plan, new_run, through_earlier_orders
 from stops import limit_after
 
 from sparsecv_mio.certificate.verify import verify
@@ -137,7 +137,7 @@ def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
     case = many_folds_case(0)
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     run = new_run(data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), loss="logistic", method="auto")
-    run.begin()
+    through_earlier_orders(run)
     bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     for g, gamma in enumerate(case.gammas):
         low, high = case.truth.h(gamma, case.taus[-1])
@@ -158,7 +158,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
     run = new_run(*asked, loss="logistic", method="auto")
-    run.begin()
+    through_earlier_orders(run)
     bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     for g, t in np.ndindex(bounds.lower.shape):
         low, high = case.truth.h(case.gammas[g], case.taus[t])
@@ -173,7 +173,7 @@ def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: 
     run = new_run(
         columns, make_folds("loo", data), Grid.of([0.01, 0.1], [1, 2, 3], 4), 600.0, loss="logistic", method="auto"
     )
-    run.begin()
+    through_earlier_orders(run)
     now = run.state.bounds()
     pair = likely_winner(now)
     folds_bounded = np.isfinite(run.state.cells.upper[pair])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from glm_cases import two_class_case
 from glm_referee import Unsure
-from runs import change_plan, new_run
+from runs import change_plan, new_run, through_earlier_orders
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -49,7 +49,6 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
             assert now.lower[pair] * per_row <= high * (1.0 + ROUNDING), (seed, pair)
             assert now.upper[pair] * per_row >= low * (1.0 - ROUNDING), (seed, pair)
 
-    run.begin()
     check()
     while not run.is_finished:
         run.step()
@@ -63,7 +62,7 @@ def test_before_any_tree_every_pair_has_a_lower_end_and_the_best_one_an_upper_en
     columns = standardize(as_two_classes(data), loss=Loss.LOGISTIC)
     grid = Grid.of([0.1, 1.0], list(range(3, 9)), 8)
     run = new_run(columns, make_folds("10", data), grid, 600.0, loss="logistic", method="auto")
-    run.begin()
+    through_earlier_orders(run)
     now = run.state.bounds()
     assert now.lower.min() > 0.5 * now.ceiling
     assert now.ceiling < 1.3 * now.nominal.min()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runs import through_earlier_orders
 from scipy.special import expit
 
 from sparsecv_mio.data.dataset import Dataset
@@ -79,7 +80,7 @@ def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_lef
         Deadline(None, None), 1,
     )  # fmt: skip
     search = GridSearch(context, Signals())
-    search.begin()
+    through_earlier_orders(search)
     estimates = search.state.cells.nominal.sum(axis=2) / 60.0
     assert search.plan.searches_folds and np.isfinite(estimates).sum() >= 8
     assert estimates.min() > 0.64

@@ -229,7 +229,7 @@ class Journal:
     here : list of float, optional
         Gammas of the present row, in a checkpoint.
     trial : str, list of float, list of int, bool, optional
-        Move that is being tried, gammas and taus of its run, and whether that has begun, in a checkpoint.
+        Move that is being tried, and gammas and taus of its run, in a checkpoint.
     """
 
     steps: list[DescentStep] = field(default_factory=list)
@@ -242,7 +242,7 @@ class Journal:
     mios: int = 0
     sources: list[SourceWork] = field(default_factory=list)
     here: list[float] | None = None
-    trial: tuple[str, list[float], list[int], bool] | None = None
+    trial: tuple[str, list[float], list[int]] | None = None
 
 
 NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # returns a search before its first step
@@ -254,11 +254,10 @@ class Trial:
 
     move: str
     row: GridSearch
-    begun: bool = False
 
 
 class Descent(Watched):
-    """A descent as an explicit state: `begin`, then `step` (one move) until `finished`.
+    """A descent as an explicit state: one `step` is one move.
 
     Parameters
     ----------
@@ -293,15 +292,11 @@ class Descent(Watched):
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
         self.here: GridSearch | None = None
-        self.trial: Trial | None = None
+        self.trial: Trial | None = Trial("start", self._row([self.first], self.taus))
         self.journal = Journal()
         self.stored: Archive | None = None
 
     # -- the course --------------------------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Prepare the first row."""
-        self.trial = Trial("start", self._row([self.first], self.taus))
 
     def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
         return self.new_run(gammas, taus, self.signals)
@@ -317,15 +312,12 @@ class Descent(Watched):
         if self.trial is None:
             self.journal.over = True
             return
-        if not self.trial.begun:
-            self.trial.row.begin()
-            self.trial.begun = True
         finish_search(self.trial.row)
         if self.context.deadline.has_expired():  # a resumed run continues with this move
             self.stored = self.checkpoint()
         self._judge(self.trial)
         self.trial = None
-        self.signals.safe_point()
+        self.signals.end_turn()
 
     def _next_trial(self) -> Trial | None:
         """Return the next new proposal of the gamma step, best first; then the line; then None."""
@@ -375,9 +367,7 @@ class Descent(Watched):
     def _current_row(self) -> GridSearch:
         """The row that is being solved, or the present row."""
         trial = self.trial
-        row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
-        if row is None and trial is not None:
-            row = trial.row
+        row = trial.row if trial is not None and trial.move != "line" else self.here
         assert row is not None
         return row
 
@@ -400,7 +390,7 @@ class Descent(Watched):
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
         row, journal, unit = self._current_row, self.journal, self.context.cv_error_factor
-        trial = self.trial.row if self.trial is not None and self.trial.begun else None
+        trial = self.trial.row if self.trial is not None else None
         rows = [method.state.bounds() for method in (self.here, row) if method is not None]
         best = min(rows, key=lambda bounds: bounds.ceiling)
         return make_trace_line(row.state, row.n_trees) | {
@@ -423,9 +413,9 @@ class Descent(Watched):
             state |= add_prefix("here", self.here.checkpoint())
             journal.here = self.here.context.grid.gammas.tolist()
         if self.trial is not None:
-            grid, begun = self.trial.row.context.grid, self.trial.begun
-            journal.trial = (self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun)
-            state |= add_prefix("trial", self.trial.row.checkpoint()) if begun else {}
+            grid = self.trial.row.context.grid
+            journal.trial = self.trial.move, grid.gammas.tolist(), grid.taus.tolist()
+            state |= add_prefix("trial", self.trial.row.checkpoint())
         return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
 
     def resume(self, stored: Archive) -> None:
@@ -435,9 +425,10 @@ class Descent(Watched):
             journal = read_json_value(parse_json(stored["journal"], "journal"), Journal, "journal")
             if journal.here is not None:
                 self.here = self._row(journal.here, self.taus)
+            self.trial = None
             if journal.trial is not None:
-                move, gammas, taus, begun = journal.trial
-                self.trial = Trial(move, self._row(gammas, taus), begun)
+                move, gammas, taus = journal.trial
+                self.trial = Trial(move, self._row(gammas, taus))
             if self.here is None and (self.trial is None or self.trial.move != "start"):
                 raise CorruptStore("its descent has a move before the solved row of its initial gamma")
         except (CorruptStore, BadInput):
@@ -445,7 +436,7 @@ class Descent(Watched):
         self.journal = replace(journal, here=None, trial=None)
         if self.here is not None:
             self.here.resume(select_by_prefix("here", stored))
-        if self.trial is not None and self.trial.begun:
+        if self.trial is not None:
             self.trial.row.resume(select_by_prefix("trial", stored))
 
     # -- what is reported --------------------------------------------------------------------------------------------

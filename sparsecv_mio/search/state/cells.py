@@ -139,14 +139,6 @@ def check_range(state: Arrays, name: str, low: float, high: float) -> None:
         raise CorruptStore(f"its array `{name}` has numbers outside [{low:g}, {high:g}]")
 
 
-def parse_counts(text: NDArray[Any], name: str) -> dict[str, int]:
-    """Return counts by name, stored as JSON; raise `CorruptStore` for anything else."""
-    counts = parse_json(text, name)
-    if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
-        raise CorruptStore(f"its array `{name}` does not contain counts")
-    return counts
-
-
 def parse_json(text: NDArray[Any], name: str) -> Any:
     """Return the JSON value of an array of text; raise `CorruptStore` if it is not JSON."""
     try:

@@ -252,7 +252,7 @@ def _drop_bounds(result: BestSubsets) -> BestSubsets:
 
 @dataclass
 class WorkCounts:
-    """Work done so far.
+    """Work done so far; only the thread of the search writes it.
 
     Attributes
     ----------
@@ -260,25 +260,13 @@ class WorkCounts:
         Number of nodes of all branch-and-bound trees.
     problems : int
         Number of ridge problems set up: the training rows of a fold, or the full data, at one gamma.
-    by_engine : dict of str to int
-        Number of subproblems solved for all folds at once, by engine.
     reached : dict of int to float
         Seconds after which every pair up to a tau was proved, by tau, if the search checked.
     """
 
     nodes: int = 0
-    by_engine: dict[str, int] = field(default_factory=dict)
+    problems: int = 0
     reached: dict[int, float] = field(default_factory=dict)
-    problems: int = field(default=0, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def add(self, nodes: int, decided: Mapping[str, int] | None = None, problems: int = 0) -> None:
-        """Add nodes, subproblems solved by engine, and problems. Safe to call from several threads."""
-        with self._lock:
-            self.nodes += nodes
-            self.problems += problems
-            for name, count in (decided or {}).items():
-                self.by_engine[name] = self.by_engine.get(name, 0) + count
 
 
 @dataclass(frozen=True, eq=False)

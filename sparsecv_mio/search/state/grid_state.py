@@ -20,7 +20,6 @@ from sparsecv_mio.search.state.cells import (
     add_prefix,
     check_like,
     check_range,
-    parse_counts,
     parse_json,
     select_by_prefix,
 )
@@ -30,7 +29,7 @@ from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 LENGTHS_VARY = (
-    "candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "records", "accounts", "offered",
+    "candidates", "candidate_values", "weighted", "weighted_folds", "records", "offered",
 )  # fmt: skip
 
 
@@ -289,7 +288,7 @@ def archive_state(state: GridState) -> Archive:
     stored["weighted"] = np.array([state.weighted[fold] for fold in sorted(state.weighted)]).reshape(shape)
     offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(state.offered)]
     stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
-    stored["nodes"], stored["by_engine"] = np.array(state.counts.nodes), np.array(json.dumps(state.counts.by_engine))
+    stored["nodes"] = np.array(state.counts.nodes)
     records = {name: list(vars(record).values()) for name, record in state.records.items()}
     stored["records"] = np.array(json.dumps(records))
     return add_prefix("cells", state.cells.archive()) | add_prefix("run", stored)
@@ -317,7 +316,6 @@ def check_archive(state: GridState, stored: Archive) -> None:
     check_range({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
     check_range(position, "weighted_folds", 0, n_folds - 1)
     check_range(position, "weighted", 0, largest)
-    parse_counts(position["by_engine"], "by_engine")
     _read_records(position)
 
 
@@ -347,10 +345,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
     folds = position["weighted_folds"].tolist()
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
-    state.counts.nodes, state.counts.by_engine = (
-        int(position["nodes"]),
-        parse_counts(position["by_engine"], "by_engine"),
-    )
+    state.counts.nodes = int(position["nodes"])
     state.records.update(_read_records(position))
     state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
     state.clear_cache()

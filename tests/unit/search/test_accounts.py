@@ -75,18 +75,6 @@ def two_classes(n: int, p: int) -> Dataset:
     return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(float))
 
 
-def test_a_source_within_another_has_an_account_of_its_own() -> None:
-    run = to_end(drawn_run("bounds"))
-    with run.accounts.book_work("outer"):
-        run.state.counts.add(3, problems=1)
-        with run.accounts.book_work("inner"):
-            run.state.counts.add(5)
-        run.state.counts.add(2)
-    table = {work.source: work for work in run.accounts.table()}
-    assert (table["outer"].nodes, table["inner"].nodes) == (5, 5)
-    assert (table["outer"].problems, table["inner"].problems) == (1, 0)
-
-
 def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None:
     data = correlated(60, 40, 3)
     folds, path = make_folds("4", data), tmp_path / "run.ck"
@@ -106,8 +94,9 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
     search = new_run(*drawn(), seconds=60.0)
     accounts = search.accounts
-    with accounts.book_work(SubproblemTrees.name):
-        search.state.counts.add(11)
-        assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 11
-        search.state.counts.add(1)
+    accounts.turn_to(SubproblemTrees.name)
+    search.state.counts.nodes += 11
+    assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 11
+    search.state.counts.nodes += 1
+    accounts.book(1, 0.0)
     assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 12

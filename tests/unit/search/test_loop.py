@@ -64,7 +64,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
     def ended() -> None:
         raise OutOfTime("the limit came while the run began")
 
-    monkeypatch.setattr(run, "begin", ended)
+    monkeypatch.setattr(run, "step", ended)
     with pytest.raises(OutOfTime):
         drive(run, Signals(), Hooks(checkpoint=place))
     assert not read_checkpoint(place)[1]["cells.decided"].any()
@@ -76,7 +76,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = list[SparseCVError]()
 
-    def fail(self: Checkpoint, run: object, begun: bool = True, ended: bool = False) -> None:
+    def fail(self: Checkpoint, run: object, ended: bool = False) -> None:
         self.failure = SparseCVError("disk full")
 
     monkeypatch.setattr(Checkpoint, "write", fail)

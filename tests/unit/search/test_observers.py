@@ -1,4 +1,4 @@
-"""Signals reach every listener, in the order in which they came."""
+"""Progress and trace end at the numbers of the record."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from runs import record_of, to_end
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import observers as trace_module
-from sparsecv_mio.search.observers import Progress, Reporter, Signals, read_trace
-
-
-def test_what_is_being_done_is_counted_where_it_can_be() -> None:
-    signals, heard = Signals(), list[str]()
-    signals.listen(doing=heard.append)
-    signals.doing("relaxations:", 120, 7500)
-    signals.doing("trees: tau 3")
-    assert heard == ["relaxations: 120 of 7,500", "trees: tau 3"] and signals.phase == "trees: tau 3"
+from sparsecv_mio.search.observers import Progress, Reporter, read_trace
 
 
 def test_the_end_is_the_record() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, planned
 from judge import wrong
+from runs import through_earlier_orders
 from stops import SetWhenAsked
 from zoo import RandomProblem, random_problem
 
@@ -151,9 +152,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: object) -> tup
     patch_all(monkeypatch, by_size(1, **settings))
     case = replace(case_of(seed), gammas=[0.01, 0.1, 1.0], taus=[1, 2, 3, 4, 5])
     case = replace(case, taus=[tau for tau in case.taus if tau <= case.data.p])
-    search = search_over(case)
-    search.begin()
-    return case, search
+    return case, through_earlier_orders(search_over(case))
 
 
 def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:

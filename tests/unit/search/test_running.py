@@ -22,7 +22,7 @@ from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot, WorkCounts
+from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -123,13 +123,6 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     all_rows.keep({1: BestSubsets({2: cell}, 4, True)})
     assert all_rows.best[0].by_size[2].support.tolist() == [0, 3]
     assert all_rows.best[0].by_size[2].lower == 0.0 and not all_rows.best[0].by_size[2].complete
-
-
-def test_counts_add_up() -> None:
-    counts = WorkCounts()
-    counts.add(5, {"shared": 2})
-    counts.add(1, {"shared": 1, "enumerate": 4})
-    assert counts == WorkCounts(6, {"shared": 3, "enumerate": 4})
 
 
 def test_pairs_out_of_the_race_are_not_worth_work() -> None:
