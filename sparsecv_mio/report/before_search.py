@@ -50,7 +50,7 @@ def print_inspection(console: Console, inspection: Inspection, path: str | Path,
     full : bool
         True to print every column; otherwise columns with notes come first and others may be omitted.
     """
-    say(console, f"{inspection.rows:,} rows, {len(inspection.columns):,} columns", "bold")
+    say(console, f"{inspection.rows:,} rows, {len(inspection.columns):,} columns", style="bold")
     listed = list(inspection.columns)
     if not full and len(listed) > COLUMNS_SHOWN:
         listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == inspection.target))[
@@ -60,7 +60,7 @@ def print_inspection(console: Console, inspection: Inspection, path: str | Path,
     names = ("column", "type", "missing", "min", "mean", "max", "sd", "notes")
     print_table(console, names, rows, {"column", "type", "notes"})
     if len(listed) < len(inspection.columns):
-        say(console, f"{several(len(inspection.columns) - len(listed), 'more column')}: --full lists all", "dim")
+        say(console, f"{several(len(inspection.columns) - len(listed), 'more column')}: --full lists all", style="dim")
     for line in _findings(inspection):
         say(console, line)
     console.print()
@@ -250,13 +250,13 @@ def print_bounds(
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     cells, decided = table.lower.size, int((table.left == 0).sum())
-    say(console, f"{ESTIMATE} an estimate: the CV error at {estimated_at}", "dim")
+    say(console, f"{ESTIMATE} an estimate: the CV error at {estimated_at}", style="dim")
     if not np.all(np.isfinite(table.upper)):
-        say(console, NOT_KNOWN, "dim")
+        say(console, NOT_KNOWN, style="dim")
     subproblems = f"{several(cells, 'subproblem')} (tau x gamma x fold)"
-    say(console, f"{subproblems}; {decided:,} solved by bounds alone, without branch and bound{wall}", "dim")
+    say(console, f"{subproblems}; {decided:,} solved by bounds alone, without branch and bound{wall}", style="dim")
     if not full:
-        say(console, "for the bounds of every gamma, add --full or --json FILE", "dim")
+        say(console, "for the bounds of every gamma, add --full or --json FILE", style="dim")
 
 
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
@@ -265,7 +265,7 @@ def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: C
         say(console, f"gamma = {format_number(gammas[place])} (ridge weight)")
         table(place)
     if not full:
-        say(console, f"{several(len(gammas) - 1, 'more gamma')}: --full or --json FILE shows all", "dim")
+        say(console, f"{several(len(gammas) - 1, 'more gamma')}: --full or --json FILE shows all", style="dim")
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:

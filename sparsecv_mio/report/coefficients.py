@@ -80,13 +80,6 @@ def ratio_columns(
     return heads, cells
 
 
-def model_of_ratios(loss: Loss, row: records.PathRow, data: Dataset | None, adjusted: Sequence[str]) -> list[str]:
-    """Return a text for each column of `ratio_columns`: the ratios of a model, adjusted features last."""
-    heads, cells = ratio_columns(loss, row.coefficients, data)
-    names = sorted(cells, key=lambda name: name in adjusted)
-    return ["  ".join(f"{cells[name][at]} {quoted_name(name)}" for name in names) for at in range(len(heads))]
-
-
 def scatter_lines(
     record: records.Record | FitRecord | PathRecord, model: records.Record | FitRecord | records.PathRow,
     data: Dataset | None,
@@ -250,7 +243,6 @@ def make_printer(printer: Callable[[Console, Shown], None], record: Shown) -> Ca
 
     def show(console: Console) -> None:
         printer(console, against(record, requested_references(record)))
-        for line in factor_lines(record):
-            say(console, line)
+        say(console, *factor_lines(record))
 
     return show

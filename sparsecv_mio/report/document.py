@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.report.figures import INK, collect_missing_glyphs
+from sparsecv_mio.report.layout import cell
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -83,6 +84,18 @@ class Picture:
     caption: str
     size: tuple[float, float]
     draw: Callable[[Axes], object]
+
+
+def facts(*pairs: tuple[str, str | None]) -> Facts:
+    """Return names with their values, without empty values."""
+    return Facts(tuple((name, value) for name, value in pairs if value))
+
+
+def report_table(
+    caption: str, heads: Iterable[str], rows: Iterable[Iterable[object]], words: int = 0, folded: bool = False
+) -> ReportTable:
+    """Return a table of values, which are written as on the screen; see :func:`sparsecv_mio.report.layout.cell`."""
+    return ReportTable(caption, tuple(heads), tuple(tuple(map(cell, row)) for row in rows), words, folded=folded)
 
 
 Block = Sentences | Facts | ReportTable | Commands | Picture

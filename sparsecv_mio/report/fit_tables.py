@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import takewhile, zip_longest
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.certificate.restrictions import adjustment_columns
@@ -21,29 +20,27 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.report.coefficients import PEARSON, model_of_ratios, overdispersion_note, scatter_lines
-from sparsecv_mio.report.layout import POINT_WIDTH, pair, print_table, say, say_codes, say_of_link
+from sparsecv_mio.report.coefficients import PEARSON, overdispersion_note, ratio_columns, scatter_lines
+from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
 from sparsecv_mio.report.record_tables import (
     MEANING,
+    SURFACE_HEADS,
     meaning,
     print_model,
-    print_restrictions,
-    subsets_of_piece,
+    restriction_lines,
+    surface_rows,
     work_line,
 )
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-FITS = ("R^2", "adjusted", "Cp", "BIC")  # column headers: the fields of `Criteria`
-GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # the fields of `GlmCriteria` except the dispersion of counts
 UNDEFINED = (
     "?: undefined, because the residual consists of rounding errors or there are too few rows (Cp also needs the "
-    "residual "
-    "of the model of all features, which is not computed for very large data)"
+    "residual of the model of all features, which is not computed for very large data)"
 )
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
@@ -70,33 +67,24 @@ def print_path(
     word, colour = meaning(record)
     word = "certified best subsets" if record.status == "proved" else word.replace("best answer", "best subsets")
     console.print(Text(word, f"bold {colour}"))
-    say_of_link(console, record)
-    print_restrictions(console, record)
+    say(console, *link_lines(record), *restriction_lines(record))
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
-        ends = f"{format_number(record.surface.low)} to {format_number(record.surface.high)}"
-        console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
         _print_surface(console, record.surface)
         gammas = []
     short = len(gammas) > 1 and not full
     for gamma in gammas[:1] if short else gammas:
         rows = [row for row in record.path if row.gamma == gamma]
-        fits = [] if data is None else criteria(
-            rows, data, record.data.intercept != Intercept.NONE, record
-        )  # fmt: skip
+        fits = [] if data is None else criteria(rows, data, record.data.intercept != Intercept.NONE, record)
         least = f", the smallest of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {format_number(gamma)} (ridge weight{least})")
         _print_models(console, rows, fits, record, record.path if short else ())
         if not short:
             _print_ratios(console, rows, record, data)
-    say_codes(console, record.data)
-    if short:
-        say(
-            console, "for coefficients, objectives and bounds, add --gamma G (one gamma) or --full (every gamma)", "dim"
-        )
-    if not brief:
-        subsets = several(len(record.path), "best subset")
-        say(console, f"{subsets}; {work_line(record.work, record.request.threads)}", "dim")
+    say(console, *code_lines(record))
+    more = "for coefficients, objectives and bounds, add --gamma G (one gamma) or --full (every gamma)" if short else ""
+    work = f"{several(len(record.path), 'best subset')}; {work_line(record.work, record.request.threads)}"
+    say(console, more, "" if brief else work, style="dim")
 
 
 def _print_models(
@@ -104,22 +92,28 @@ def _print_models(
     record: PathRecord, path: Sequence[PathRow],
 ) -> None:  # fmt: skip
     """Print a row for each size: its model or, for several gammas in `path`, its subset at the smallest gamma."""
-    digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
-    adjusted = adjustment_columns(record)
-    criteria_of: list[Criteria | GlmCriteria] = [*fits]
-    for row, fit in zip_longest(rows, criteria_of):
-        good = [] if fit is None else _shares(fit._asdict())
-        lines.append((row.tau, *good, *(_gamma_cells(row, path) if path else _model_cells(row, digits, adjusted))))
+    digits, adjusted = interval_digits((row.lower, row.upper) for row in rows), adjustment_columns(record)
+    measures = [_measures(fit) for fit in fits] or [{} for _ in rows]
+    lines = [
+        (row.tau, *measured.values(), *(_gamma_cells(row, path) if path else _model_cells(row, digits, adjusted)))
+        for row, measured in zip(rows, measures, strict=True)
+    ]
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
-    shares = _heads(fits)
-    print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
+    print_table(console, ("tau", *measures[0], *heads), lines, text=heads[-1:])
+    notes = []
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
-        say(console, f"{chosen} (assumes a small gamma: {_degrees(record)})", "dim")
+        notes.append(f"{chosen} (assumes a small gamma: {_degrees(record)})")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
-        say(console, UNDEFINED, "dim")
-    if fits and isinstance(fits[0], GlmCriteria):
-        say(console, "explained: explained share of the deviance of the model without features", "dim")
-        _explain_scatter(console, [fit.scatter for fit in fits if isinstance(fit, GlmCriteria)])
+        notes.append(UNDEFINED)
+    of_glm = [fit for fit in fits if isinstance(fit, GlmCriteria)]
+    if of_glm:
+        notes.append("explained: explained share of the deviance of the model without features")
+    scatters = [fit.scatter for fit in of_glm if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
+    if scatters:
+        notes.append(f"scatter: {PEARSON}")
+    say(console, *notes, style="dim")
+    if scatters:
+        say(console, *overdispersion_note(min(scatters, key=lambda scatter: scatter.ratio)))
 
 
 def _degrees(record: PathRecord) -> str:
@@ -130,41 +124,21 @@ def _degrees(record: PathRecord) -> str:
     return f"each column counts as one degree of freedom{levels}"
 
 
-def _heads(fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> tuple[str, ...]:
-    """Return the column headers of some criteria."""
-    if not fits or not isinstance(fits[0], GlmCriteria):
-        return FITS if fits else ()
-    return GLM_FITS if fits[0].scatter is None else (*GLM_FITS, "scatter")
-
-
-def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> None:
-    """Print the meaning of the dispersion of counts, and of a value well above 1 in the best model."""
-    there = [scatter for scatter in scatters if scatter is not None and not math.isnan(scatter.ratio)]
-    if not there:
-        return
-    say(console, f"scatter: {PEARSON}", "dim")
-    least = min(there, key=lambda scatter: scatter.ratio)
-    for line in overdispersion_note(least):
-        say(console, line)
-
-
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
-    """Print odds or rate ratios, one row for each size."""
+    """Print odds or rate ratios, one row for each size, adjusted features last."""
     if not (word := record.loss.target.ratio):
         return
-    say(console, f"{word}s of the features", "bold")
-    adjusted, of_models = adjustment_columns(record), [row for row in rows if row.coefficients]
-    lines = [(row.tau, *model_of_ratios(record.loss, row, data, adjusted)) for row in of_models]
+    say(console, f"{word}s of the features", style="bold")
+    adjusted, lines = adjustment_columns(record), []
+    for row in rows:
+        _, cells = ratio_columns(record.loss, row.coefficients, data)
+        names = sorted(cells, key=lambda name: name in adjusted)
+        columns = zip(*(cells[name] for name in names), strict=True)
+        models = ("  ".join(map("{} {}".format, column, map(quoted_name, names))) for column in columns)
+        if names:
+            lines.append((row.tau, *models))
     heads = [f"{word}s per unit", *([] if data is None else [f"{word}s per standard deviation"])]
     print_table(console, ("tau", *heads), lines, text=heads)
-
-
-def _shares(fit: Mapping[str, Any]) -> list[str]:
-    """Return criteria as text; fractions have four decimals."""
-    shares, scatter = ("r_squared", "adjusted", "mcfadden"), fit.get("scatter")
-    numbers = {name: value for name, value in fit.items() if name != "scatter"}
-    told = [f"{value:.4f}" if name in shares else format_number(value, 5) for name, value in numbers.items()]
-    return told if scatter is None else [*told, format_number(scatter.ratio, 4)]
 
 
 def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
@@ -213,12 +187,10 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCrite
 
 def _print_surface(console: Console, surface: Surface) -> None:
     """Print every piece except those around crossings that are too narrow to distinguish."""
-    lines = [
-        (piece.tau, piece.low, piece.high, subsets_of_piece(surface, piece))
-        for piece in surface.pieces
-        if piece.high > piece.low * (1.0 + POINT_WIDTH) or not piece.proved
-    ]
-    print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))
+    ends = f"{format_number(surface.low)} to {format_number(surface.high)}"
+    console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
+    pieces = [piece for piece in surface.pieces if piece.high > piece.low * (1.0 + POINT_WIDTH) or not piece.proved]
+    print_table(console, SURFACE_HEADS, surface_rows(surface, pieces), text=SURFACE_HEADS[-1:])
 
 
 @dataclass(frozen=True)
@@ -243,16 +215,19 @@ class BackendRow:
 
 def describe_backends() -> list[BackendRow]:
     """Return the facts about every registered backend."""
-    rows = []
+    rows, losses = [], [loss for loss in Loss if not loss.is_quadratic]
     for name in (*BACKENDS, *find_package_backends()):
         try:
             backend = get_backend(name)
         except BackendUnavailable as error:  # the backend belongs to another package
-            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}))
+            none: dict[str, dict[str, list[str]]] = {str(loss): {} for loss in losses}
+            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, none))
             continue
         here, can = backend.available(), backend.capabilities
-        forms, *others = ({form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss)
-        by_loss = {str(loss): forms for loss, forms in zip([*Loss][1:], others, strict=True)}
+        forms, *others = (
+            {form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in (DEFAULT_LOSS, *losses)
+        )
+        by_loss = dict(zip(map(str, losses), others, strict=True))
         told = here.usable, here.why, here.version, here.licence, here.hint
         rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, by_loss))
     return rows
@@ -260,19 +235,16 @@ def describe_backends() -> list[BackendRow]:
 
 def text_of_backends(rows: list[BackendRow]) -> str:
     """Return the facts as JSON."""
-    losses = [str(loss) for loss in Loss if not loss.is_quadratic]
-    backends = [{**asdict(row), **{loss: row.by_loss.get(loss, {}) for loss in losses}} for row in rows]
+    backends = list(map(asdict, rows))
     for backend in backends:
-        del backend["by_loss"]
+        backend |= backend.pop("by_loss")
     return json.dumps({"schema": "sparsecv-backends/1", "backends": backends}, indent=2) + "\n"
 
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
     """Print a row for each backend, then the constraints that its formulations support."""
-    seen = [
-        (row.name, row.usable, row.version, row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". "))
-        for row in rows
-    ]
+    reasons = [row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ") for row in rows]
+    seen = [(row.name, row.usable, row.version, reason) for row, reason in zip(rows, reasons, strict=True)]
     heads = ("backend", "usable", "version", "licence, or reason why it cannot be used")
     print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
     takes = [
@@ -299,34 +271,38 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     data : Dataset, optional
         Data of the record, for odds and rate ratios per standard deviation and for the deviance.
     """
-    digits = interval_digits([(record.lower, record.upper)])
-    title, reason, colour = MEANING[record.status]
-    box = record.assumed_box
+    digits, box = interval_digits([(record.lower, record.upper)]), record.assumed_box
+    _, reason, colour = MEANING[record.status]
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
-    console.print(Text.assemble((f"{word}: ", f"bold {colour}"), pair(record.tau, record.gamma)))
+    say_titled(console, word, pair(record.tau, record.gamma), colour)
     ends = format_interval(record.lower, record.upper, digits)
-    losses = record.loss.target.losses
-    say(console, f"objective {format_number(record.objective, digits)} ({losses} plus penalty)")
-    among = "" if box is None else " of such models"
-    say(console, f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})")
-    if record.side is not None and (words := record.side.words()):
-        say(console, f"models compared: {words}")
-    say_of_link(console, record)
+    among, words = "" if box is None else " of such models", "" if record.side is None else record.side.words()
+    say(
+        console,
+        f"objective {format_number(record.objective, digits)} ({record.loss.target.losses} plus penalty)",
+        f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})",
+        f"models compared: {words}" if words else "",
+        *link_lines(record),
+    )
     adjusted = adjustment_columns(record)
     print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
-    say_codes(console, record.data)
-    for line in scatter_lines(record, record, data):
-        say(console, line)
+    say(console, *code_lines(record), *scatter_lines(record, record, data))
     if brief:
         return
     effort = f"{record.raw_status}, {several(record.nodes, 'node')}, {several(record.cuts, 'cut')}"
     seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside of it"
-    say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
+    say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", style="dim")
     if record.allowance > 0.0:
-        allowance = format_number(record.allowance, 3)
-        say(
-            console,
-            f"the lower bound is {allowance} below that of the solver, to cover the tolerances of the solver",
-            "dim",
-        )
+        allowance = f"{format_number(record.allowance, 3)} below that of the solver"
+        say(console, f"the lower bound is {allowance}, to cover the tolerances of the solver", style="dim")
+
+
+def _measures(fit: Criteria | GlmCriteria) -> dict[str, str]:
+    """Return the criteria of a fit as text, by column header; fractions have four decimals."""
+    if isinstance(fit, Criteria):
+        shares = {"R^2": f"{fit.r_squared:.4f}", "adjusted": f"{fit.adjusted:.4f}"}
+        return shares | {"Cp": format_number(fit.cp, 5), "BIC": format_number(fit.bic, 5)}
+    measures = {"deviance": format_number(fit.deviance, 5), "explained": f"{fit.mcfadden:.4f}"}
+    measures |= {"AIC": format_number(fit.aic, 5), "BIC": format_number(fit.bic, 5)}
+    return measures if fit.scatter is None else measures | {"scatter": format_number(fit.scatter.ratio, 4)}

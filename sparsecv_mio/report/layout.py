@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -18,9 +18,6 @@ from rich.table import Table
 from rich.text import Text
 
 from sparsecv_mio.digits import CONTROLS, UNKNOWN, format_number, quoted_name, several
-
-if TYPE_CHECKING:
-    from sparsecv_mio.certificate.parts import DataInfo
 
 ESTIMATE = "~"  # prefix of an estimate
 NOT_KNOWN = f"{UNKNOWN} not known yet"
@@ -81,9 +78,10 @@ def join_names(names: Iterable[str]) -> str:
     return ", ".join(map(quoted_name, names))
 
 
-def say(console: Console, line: str, style: str = "") -> None:
-    """Print a line without markup and highlighting."""
-    console.print(Text(line, style))
+def say(console: Console, *lines: str, style: str = "") -> None:
+    """Print lines that are not empty, without markup and highlighting."""
+    for line in filter(None, lines):
+        console.print(Text(line, style))
 
 
 def cell(value: object) -> str:
@@ -193,27 +191,24 @@ def _print_stacked_rows(
     console.print()
 
 
-def say_codes(console: Console, data: DataInfo) -> None:
-    """Print the ranks of the levels of each ordinal text column.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        The console to print on.
-    data : DataInfo
-        The description of the data in a record.
-    """
-    for line in [] if data.reading is None else data.reading.code_lines:
-        say(console, line)
+def say_titled(console: Console, title: str, text: str, colour: str) -> None:
+    """Print a text after its title, which is bold and coloured."""
+    console.print(Text.assemble((f"{title}: ", f"bold {colour}"), text))
 
 
-def say_of_link(console: Console, record: Any) -> None:
-    """Print the scale of the coefficients of a logistic or Poisson record; nothing for other records."""
+def code_lines(record: Any) -> list[str]:
+    """Return lines with the ranks of the levels of each ordinal text column."""
+    return [] if record.data.reading is None else record.data.reading.code_lines
+
+
+def link_lines(record: Any) -> list[str]:
+    """Return lines on the scale of the coefficients of a record with another link than the identity."""
+    lines, target = list[str](), record.loss.target
     if record.classes is not None:
-        say(console, f"logistic loss: coefficients are log odds of {record.classes.positive!r}")
+        lines.append(f"logistic loss: coefficients are log odds of {record.classes.positive!r}")
     if record.counts is not None:
         per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
-        say(console, f"counts with log link: coefficients are log rates{per}")
-    target = record.loss.target
+        lines.append(f"counts with log link: coefficients are log rates{per}")
     if target.link != "identity" and not (target.has_classes or target.has_counts):
-        say(console, f"{record.loss} loss with {target.link} link: coefficients are {target.unit}")
+        lines.append(f"{record.loss} loss with {target.link} link: coefficients are {target.unit}")
+    return lines

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,14 @@ from sparsecv_mio.digits import (
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
-from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines
+from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
+from sparsecv_mio.report.document import ReportTable, report_table
+from sparsecv_mio.report.layout import mark_estimate, say, say_titled
 from sparsecv_mio.report.size_rows import (
     SizeRow,
     advise_full_curve,
     best_by_tau,
+    digits_of_sizes,
     explain_excluded,
     select_sizes,
     title_of_sizes,
@@ -41,10 +45,12 @@ from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
     from sparsecv_mio.certificate.checked_fields import VerifyReport
-    from sparsecv_mio.certificate.fit_records import FitRecord
     from sparsecv_mio.data.dataset import Dataset
 
+    AnyQuality = FitQuality | ClassQuality | accuracy.CountQuality
+    AnyMultiRecord = records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord
 
+SURFACE_HEADS = ("tau", "gamma from", "to", "features")
 KEPT_ROWS = 10  # rows shown of a table that is longer
 MAX_COEFFICIENTS = 40  # coefficients printed without --full
 MEANING = {  # by status: title of the answer, reason why it is not certified, and colour
@@ -59,7 +65,7 @@ def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
-    held_out: FitQuality | ClassQuality | accuracy.CountQuality | None = None,
+    held_out: AnyQuality | None = None,
     full: bool = False,
     data: Dataset | None = None,
 ) -> None:
@@ -82,47 +88,35 @@ def print_answer(
         Data of the record, for odds and rate ratios per standard deviation and for the dispersion of counts.
     """
     _print_pair(console, record)
-    layout.say(console, record_words.data_line(record, data))
-    print_restrictions(console, record)
-    for line in _error_lines(record):
-        layout.say(console, line)
+    say(console, record_words.data_line(record, data), *restriction_lines(record), *_error_lines(record))
     if held_out is not None:
         of = "" if record.average is None else " of the pair"
-        layout.say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
+        say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
     if record.nested is not None:
-        for line in nested_lines(record, record.nested):
-            layout.say(console, line)
+        say(console, *nested_lines(record, record.nested))
     _print_coefficients(console, record, full, data)
     if brief:
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    layout.say(console, title_of_sizes(record), "bold")
-    if full or not _is_settled_table(record):
-        for line in _explain_marks(record, _print_taus(console, record, full)):
-            layout.say(console, line, "dim")
-    else:
-        _print_settled_taus(console, record)
+    say(console, title_of_sizes(record), style="bold")
+    _print_sizes(console, record, full)
     if full:
-        layout.say(console, methods_line(record.work.engine))
+        say(console, methods_line(record.work.engine))
         print_plan(console, record)
         print_sources(console, record)
     for hint in record_words.hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def meaning(
-    record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
-) -> tuple[str, str]:
+def meaning(record: AnyMultiRecord) -> tuple[str, str]:
     """Return the title of the answer, with the status in brackets, and a colour."""
     title, _, colour = MEANING[record.status]
     reason = _uncertified_reason(record)
     return (f"{title} ({reason}; not certified)" if reason else title), colour
 
 
-def _uncertified_reason(
-    record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
-) -> str:
+def _uncertified_reason(record: AnyMultiRecord) -> str:
     if not record_words.has_stopped_early(record):
         return MEANING[record.status][1]
     reason = record_words.reason_of_early_end(record) if isinstance(record, records.Record) else ""
@@ -132,27 +126,21 @@ def _uncertified_reason(
 def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
     reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _uncertified_reason(record)
-    colour, gap = MEANING[record.status][2], gap_in_words(record.request.gap)
-    pairs = record_words.n_unsolved_pairs(record)
-    if pairs:
-        colour = MEANING["limit"][2]
+    gap, pairs = gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
+    colour = MEANING["limit" if pairs else record.status][2]
     if least is None:
         word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
-        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), reported))
     else:
-        error = layout.mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
-        word = f"pair with the minimum CV error {_search_space(record)} ({status})"
-        at = layout.pair(least.tau, least.gamma)
-        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), f"{at}, CV error {error}"))
+        minimum = f"pair with the minimum CV error {_search_space(record)} ({status})"
+        error = mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
+        say_titled(console, minimum, f"{layout.pair(least.tau, least.gamma)}, CV error {error}", colour)
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
-        console.print(Text.assemble((f"reported by {record.rule} ({settled}): ", f"bold {colour}"), reported))
+        word = f"reported by {record.rule} ({settled})"
+    say_titled(console, word, reported, colour)
     if pairs:
-        ended = record_words.stop_reason(record)
-        layout.say(
-            console,
-            f"{ended}: {pairs:,} of {len(record.table):,} pairs are not solved, although --gap 0 requests every pair",
-        )
+        unsolved = f"{pairs:,} of {len(record.table):,} pairs are not solved, although --gap 0 requests every pair"
+        say(console, f"{record_words.stop_reason(record)}: {unsolved}")
 
 
 def gap_in_words(gap: float) -> str:
@@ -176,29 +164,15 @@ def _digits(record: records.Record) -> int:
 
 def interval_lines(record: records.Record) -> list[str]:
     """Return a line on the partition of the searched interval of gamma; empty for a grid."""
-    continuous = record.continuous
-    if continuous is None:
+    if record.continuous is None:
         return []
-    easy = sum(piece.supports is None for piece in continuous.pieces)
-    count = len(continuous.pieces)
-    return [
-        f"{several(count, 'piece')} of the interval of gamma (over all tau), each with a certified bound; {easy:,} of "
-        "these bounds come from training losses alone"
-    ]
+    pieces = record.continuous.pieces
+    easy = sum(piece.supports is None for piece in pieces)
+    partition = f"{several(len(pieces), 'piece')} of the interval of gamma (over all tau), each with a certified bound"
+    return [f"{partition}; {easy:,} of these bounds come from training losses alone"]
 
 
-def print_restrictions(
-    console: Console,
-    record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
-) -> None:
-    """Print which models were compared, unless all were."""
-    if words := describe_model_space(record):
-        layout.say(console, f"models compared: {words}")
-
-
-def describe_model_space(
-    record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
-) -> str:
+def describe_model_space(record: AnyMultiRecord) -> str:
     """Return a description of the compared models; empty if all subsets of the columns of the file were compared."""
     limits, adjusted = record.request.restrictions, adjustment_columns(record)
     said = [limits.words(record.data.p)] if limits else []
@@ -228,11 +202,10 @@ def describe_single_levels(names: Iterable[str]) -> str:
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = _digits(record)
-    error = layout.mark_estimate(format_number(record.cv_error, digits), record.estimate)
+    error = mark_estimate(format_number(record.cv_error, digits), record.estimate)
     if _is_undefined(record):
         error = "undefined"
-    meaning = record.loss.target.cv_error
-    lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
+    lines = [f"CV error {error} ({record.loss.target.cv_error}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
             f"only the log loss is certified; the model predicts the probability of {record.classes.positive!r}"
@@ -247,25 +220,12 @@ def _error_lines(record: records.Record) -> list[str]:
     lines += record_words.region_lines(record)
     lines += interval_lines(record)
     lines += _estimate_lines(record)
-    better = record.refined
-    if better is not None:
-        better_error = layout.mark_estimate(format_number(better.cv_error, digits), better.estimate)
-        lines.append(
-            f"at the same tau, --refine found gamma = {format_number(better.gamma)} with the CV error {better_error} "
-            "in "
-            f"{format_interval(better.lower, better.upper, digits)}"
-        )
-    if record.descent:
-        taken = [step for step in record.descent if step.accepted]
-        path = " -> ".join(
-            f"({step.tau}, {format_number(step.gamma, 4)}) {format_number(step.cv_error)}" for step in taken
-        )
-        refused = len(record.descent) - len(taken)
-        lines.append(f"moves of the descent, as (tau, gamma) and CV error: {path}; {several(refused, 'move')} rejected")
-        best = record.certificate
-        if taken and best.estimate and (taken[-1].gamma, taken[-1].tau) != (best.gamma, best.tau):
-            lines.append("the best pair so far is from a step that was not completed; its CV error is an estimate")
-    return lines
+    if (better := record.refined) is not None:
+        better_error = mark_estimate(format_number(better.cv_error, digits), better.estimate)
+        found = f"gamma = {format_number(better.gamma)} with the CV error {better_error}"
+        ends = format_interval(better.lower, better.upper, digits)
+        lines.append(f"at the same tau, --refine found {found} in {ends}")
+    return [*lines, *(_descent_lines(record) if record.descent else [])]
 
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
@@ -301,52 +261,52 @@ def own_line(record: records.Record, digits: int) -> str:
     row = record.own_row
     if words := record_words.fold_models(record):
         return f"training objective of each of the {record.folds.k:,} fold models of this pair: {words} (certified)"
-    decided = row is None or row.folds_decided == row.folds
-    if row is None or (decided if record.least is not None else row.upper <= record.upper):
+    if row is None or (row.folds_decided == row.folds if record.least is not None else row.upper <= record.upper):
         return ""
     if not math.isfinite(row.upper) and not row.lower > 0.0:
         return "CV error of this pair: no certified bound"
-    if not math.isfinite(row.upper):
-        return f"CV error of this pair: at least {format_number(row.lower, digits)} (certified)"
-    return f"CV error of this pair: in {format_interval(row.lower, row.upper, digits)} (certified)"
+    bounds = f"at least {format_number(row.lower, digits)}"
+    if math.isfinite(row.upper):
+        bounds = f"in {format_interval(row.lower, row.upper, digits)}"
+    return f"CV error of this pair: {bounds} (certified)"
 
 
-def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
+def error_line(found: AnyQuality) -> str:
     """Return a line on the errors of predictions."""
+
+    def known(value: float, text: Callable[[float], str]) -> str:
+        return "unknown" if math.isnan(value) else text(value)
+
     if isinstance(found, accuracy.ClassQuality):
-        auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         at = "" if found.threshold is None else f" at threshold {format_number(found.threshold)}"
-        right = f"accuracy {100.0 * found.accuracy:.1f}%{at}, AUC {auc}, Brier score {found.brier:.4f}"
-        return f"log loss {format_number(found.log_loss)}, {right}"
+        right = f"accuracy {100.0 * found.accuracy:.1f}%{at}, AUC {known(found.auc, '{:.4f}'.format)}"
+        return f"log loss {format_number(found.log_loss)}, {right}, Brier score {found.brier:.4f}"
     if isinstance(found, accuracy.CountQuality):
-        of_null = "unknown" if math.isnan(found.explained) else format_share(found.explained)
-        explained = f"share of the deviance explained {of_null}"
+        explained = f"share of the deviance explained {known(found.explained, format_share)}"
         return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
-    explained = "unknown" if math.isnan(found.r_squared) else format_share(found.r_squared)
+    explained = known(found.r_squared, format_share)
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 
 def error_lines(
-    record: records.Record | fit_records.CommonRecord | FitRecord,
-    found: FitQuality | ClassQuality | accuracy.CountQuality,
+    record: records.Record | fit_records.CommonRecord | fit_records.FitRecord, found: AnyQuality
 ) -> list[str]:
     """Return lines on the errors of predictions, next to those of the cross-validation that chose the model."""
-    alike = (
-        " (without weights: every row counts the same here)" if record.data.weights or record.data.class_weight else ""
-    )
-    lines, averaged = [f"errors: {error_line(found)}{alike}"], getattr(record, "average", None) is not None
-    of_pair = " of the best pair, not of the averaged model" if averaged else ""
-    if isinstance(record, records.Record) and not record.loss.is_quadratic:
-        error = layout.mark_estimate(format_number(record.cv_error), record.estimate)
-        lines.append(f"in cross-validation: {record.loss.target.row_loss} {error}{of_pair}, {record.accuracy_line()}")
-    elif isinstance(record, records.Record):
-        root = layout.mark_estimate(format_number(math.sqrt(record.cv_error)), record.estimate)
-        square = f"the square root of the CV error {format_number(record.cv_error)}"
-        lines.append(f"in cross-validation: RMSE {root}, {square}{of_pair}")
-    elif isinstance(record, fit_records.CommonRecord):
-        root = f"RMSE {format_number(record.rmse)}, the square root of {format_number(record.cv_error)}"
-        error = f"{record.loss.target.row_loss} {format_number(record.cv_error)}"
-        lines.append(f"in cross-validation: {root if record.loss.is_quadratic else error}")
+    is_weighted = record.data.weights or record.data.class_weight
+    alike = " (without weights: every row counts the same here)" if is_weighted else ""
+    lines = [f"errors: {error_line(found)}{alike}"]
+    if isinstance(record, fit_records.FitRecord):
+        return lines
+    is_estimate = isinstance(record, records.Record) and record.estimate
+    of_pair = "" if getattr(record, "average", None) is None else " of the best pair, not of the averaged model"
+    error = format_number(record.cv_error)
+    if record.loss.is_quadratic:
+        root = mark_estimate(format_number(record.rmse), is_estimate)
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {error}{of_pair}")
+    else:
+        words = f"{record.loss.target.row_loss} {mark_estimate(error, is_estimate)}{of_pair}"
+        more = f", {record.accuracy_line()}" if isinstance(record, records.Record) else ""
+        lines.append(f"in cross-validation: {words}{more}")
     return lines
 
 
@@ -395,7 +355,7 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
 
 def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     """Print the choice without each outer fold."""
-    layout.say(console, "models chosen with one outer fold held out", "bold")
+    say(console, "models chosen with one outer fold held out", style="bold")
     rows = [
         (outer.fold + 1, outer.tau, outer.gamma, outer.cv_error, outer.error, outer.status) for outer in nested.folds
     ]
@@ -420,68 +380,33 @@ def _estimate_lines(record: records.Record) -> list[str]:
         return []
     lines, own = [], record.own_row
     if record.estimate and own is not None:
-        lines.append(estimate_line(own.folds_decided, own.folds, record.likely("too low")))
+        lines.append(record_words.estimate_line(own.folds_decided, own.folds, record.likely("too low")))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and 0 < len(scored) < len(record.table):
-        gammas = {row.gamma for row in scored}
+        has_one_gamma = len({row.gamma for row in scored}) == 1 < len(record.request.gammas)
         each = "" if len(scored) == 1 else "all "
-        where = (
-            f", {each}at gamma = {format_number(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
-        )
-        lines.append(
-            f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no CV error yet"
-        )
+        where = f", {each}at gamma = {format_number(record.gamma)}" if has_one_gamma else ""
+        pairs = f"{len(scored)} of {len(record.table)} pairs{where}"
+        lines.append(f"chosen from {pairs}; the other pairs have no CV error yet")
     return lines
-
-
-def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
-    """Return the reason why a CV error is an estimate.
-
-    Parameters
-    ----------
-    decided, folds : int
-        Number of solved folds, and of all folds.
-    too_low : str
-        Text of the record if the estimate is probably too low.
-
-    Examples
-    --------
-    >>> estimate_line(0, 10)
-    '~ an estimate: no fold is solved yet, and each fold uses the best subset found so far'
-    >>> estimate_line(7, 10)
-    '~ an estimate: 7 of 10 folds are solved, and the other folds use the best subset found so far'
-    """
-    some, others = "no fold is solved yet", "each fold uses"
-    if decided:
-        some = f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved"
-        others = "the other folds use" if folds - decided > 1 else "the other fold uses"
-    end = f"; it is {too_low}" if too_low else ""
-    return f"{layout.ESTIMATE} an estimate: {some}, and {others} the best subset found so far{end}"
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
     """Print the model fitted to all rows, below its pair."""
-    refit = record.refit
+    refit, loss, adjusted = record.refit, record.loss, adjustment_columns(record)
     proof = "subset certified optimal"
     if not refit.proved:
         proof = f"subset not certified, training objective in {format_interval(refit.lower, refit.upper)}"
-    console.print()
-    for line in rule_lines(record):
-        layout.say(console, line)
     same = (refit.tau, refit.gamma) == (record.tau, record.gamma)
     where = "" if same else f" at tau = {refit.tau}, gamma = {format_number(refit.gamma)}"
-    layout.say(console, f"model refitted on all rows{where} ({proof})")
-    loss, adjusted = record.loss, adjustment_columns(record)
+    console.print()
+    say(console, *rule_lines(record), f"model refitted on all rows{where} ({proof})")
     print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
-    layout.say_codes(console, record.data)
-    for line in scatter_lines(record, record, data):
-        layout.say(console, line)
+    say(console, *layout.code_lines(record), *scatter_lines(record, record, data))
     if lines := record_words.stability_lines(record, data):
-        for line in lines:
-            layout.say(console, line)
+        say(console, *lines)
         console.print()
-    for line in record_words.average_lines(record):
-        layout.say(console, line)
+    say(console, *record_words.average_lines(record))
     if record.average is not None:
         model = record.average.model
         print_model(console, model.coefficients, model.intercept, loss, full, data, adjusted)
@@ -496,18 +421,15 @@ def rule_lines(record: records.Record) -> list[str]:
     one_se, least = record.one_se, record.certificate
     if one_se is None:
         return record_words.choice_lines(record)
-    cutoff = layout.mark_estimate(
-        f"{format_number(least.cv_error)} + {format_number(one_se.standard_error)}", least.estimate
-    )
+    sum_of_both = f"{format_number(least.cv_error)} + {format_number(one_se.standard_error)}"
+    cutoff = mark_estimate(sum_of_both, least.estimate)
     within = f"a CV error of at most {cutoff} (the minimum plus its standard error)"
     if not one_se.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
     if record.least is None:
         return [f"one-standard-error rule (not certified): so far no simpler pair is certified to have {within}"]
-    return [
-        "one-standard-error rule (not certified): the reported pair is the simplest one certified so far to have "
-        f"{within}"
-    ]
+    choice = "the reported pair is the simplest one certified so far to have"
+    return [f"one-standard-error rule (not certified): {choice} {within}"]
 
 
 def print_model(
@@ -533,44 +455,41 @@ def print_model(
     adjusted : sequence of str
         Adjustment columns of the model.
     """
-    heads, beside = ratio_columns(loss, coefficients, data)
-    rows: list[tuple[object, ...]] = [
-        (name, value, *beside.get(name, ())) for name, value in coefficients.items() if name not in adjusted
-    ]
-    shown = set(coefficients) if full else _largest_effects(dict.fromkeys(row[0] for row in rows), coefficients, data)
-    hidden, rows = len(rows), [row for row in rows if row[0] in shown]
-    hidden, empty = hidden - len(rows), [""] * len(heads)
-    styles = [""] * len(rows)
+    heads, ratios = ratio_columns(loss, coefficients, data)
+    features, empty = [name for name in coefficients if name not in adjusted], [""] * len(heads)
+    shown = features if full else _largest_effects(features, coefficients, data)
+
+    def line(name: str) -> tuple[object, ...]:
+        return name, coefficients[name], *ratios.get(name, empty)
+
+    rows, styles = [*map(line, shown)], [""] * len(shown)
     if adjusted:
-        rows += [
-            ("adjusted for", "", *empty),
-            *((name, coefficients[name], *beside.get(name, empty)) for name in adjusted),
-        ]
+        rows += [("adjusted for", "", *empty), *map(line, adjusted)]
         styles += ["dim", *[""] * len(adjusted)]
     rows, styles = [*rows, ("(intercept)", intercept, *empty)], [*styles, "dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
-    if hidden:
-        smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"
-        layout.say(console, f"{several(hidden, 'more coefficient')} {smaller}: --full shows all", "dim")
+    smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"
+    _say_left_out(console, len(features) - len(shown), "coefficient", f" {smaller}")
 
 
-def _largest_effects(names: Collection[object], coefficients: Mapping[str, float], data: Dataset | None) -> set[object]:
+def _largest_effects(names: Sequence[str], coefficients: Mapping[str, float], data: Dataset | None) -> list[str]:
     """Return the names of the coefficients to print: all, or those with the largest effects per standard deviation."""
     if len(names) <= MAX_COEFFICIENTS:
-        return set(names)
-    scales = {} if data is None else dict(zip(data.names, data.X.std(axis=0).tolist(), strict=True))
-    effects = {name: abs(coefficients[str(name)]) * scales.get(str(name), 1.0) for name in names}
-    return set(sorted(effects, key=lambda name: -effects[name])[:MAX_COEFFICIENTS])
+        return list(names)
+    scales = {} if data is None else spreads(data, names)
+    order = sorted(names, key=lambda name: -abs(coefficients[name]) * scales.get(name, 1.0))
+    largest = set(order[:MAX_COEFFICIENTS])
+    return [name for name in names if name in largest]
 
 
-def _say_left_out(console: Console, count: int, what: str) -> None:
-    """Print the number of omitted rows of a table, if any, and the options that print them."""
+def _say_left_out(console: Console, count: int, what: str, why: str = "") -> None:
+    """Print the number of omitted rows of a table, if any, and the option that prints them."""
     if count:
-        layout.say(console, f"{several(count, 'more ' + what)}: --full shows all", "dim")
+        say(console, f"{several(count, 'more ' + what)}{why}: --full shows all", style="dim")
 
 
 def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]:
-    """Return lines that explain the marks of the printed rows, and the amount of work."""
+    """Return lines that explain the marks of the printed rows."""
     lines = []
     if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
         why = ", because unsolved folds may use subsets that were selected with the held-out rows"
@@ -579,7 +498,7 @@ def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]
     lines += filter(None, (advise_full_curve(record), explain_excluded(record, rows)))
     if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):
         lines.append(layout.NOT_KNOWN)
-    return [*lines, subproblems_line(record)]
+    return lines
 
 
 def subproblems_line(record: records.Record) -> str:
@@ -595,49 +514,33 @@ def _is_settled_table(record: records.Record) -> bool:
     return not any(size_row.is_estimate for size_row in best_by_tau(record))
 
 
-def _print_settled_taus(console: Console, record: records.Record) -> None:
-    """Print the CV error of the best gamma of each tau, or certified bounds on it if the tau is excluded."""
-    rows = _print_sizes(console, record, False, lambda one, digits: ())
-    for words in filter(None, (advise_full_curve(record), explain_excluded(record, rows))):
-        layout.say(console, words, "dim")
-    seconds, threads = record.work.seconds, record.request.threads
-    on = "" if threads is None else f" on {several(threads, 'thread')}"
-    layout.say(console, f"{seconds:.2f} s{on}", "dim")
+def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
+    """Print the best row of each tau, or of selected taus if there are many, and the work.
 
-
-def _print_taus(console: Console, record: records.Record, full: bool) -> list[SizeRow]:
-    """Print the best row of each tau with its bounds and its number of solved folds; return the printed rows."""
-
-    def more(one: SizeRow, digits: int) -> tuple[str, ...]:
-        solved = "" if one.excluded else f"{one.row.folds_decided:,}/{one.row.folds:,}"
-        return format_with_zeros(one.lower, digits), format_with_zeros(one.upper, digits), solved
-
-    return _print_sizes(console, record, full, more, ("lower", "upper", "folds solved"))
-
-
-def _print_sizes(
-    console: Console, record: records.Record, full: bool, more: Callable[[SizeRow, int], tuple[str, ...]],
-    heads: tuple[str, ...] = (),
-) -> list[SizeRow]:  # fmt: skip
-    """Print the best row of each tau, or of selected taus if there are many; return the printed rows."""
+    Bounds and solved folds are printed unless every pair is solved or excluded.
+    """
     every = best_by_tau(record)
     taus = [size_row.tau for size_row in every]
-    shown_taus = set(taus if full else select_sizes(taus, {record.tau, record.certificate.tau}))
+    shown_taus = taus if full else select_sizes(taus, {record.tau, record.certificate.tau})
     rows = [size_row for size_row in every if size_row.tau in shown_taus]
-    digits = interval_digits((size_row.lower, size_row.upper) for size_row in rows if not size_row.excluded)
-    lines = [
-        (
-            size_row.tau,
-            "" if size_row.excluded else size_row.row.gamma,
-            f"{size_row.describe_error(digits)}{' (excluded)' if size_row.excluded else ''}",
-            *more(size_row, digits),
-        )
-        for size_row in rows
-    ]
-    styles = ["bold" if (size_row.row.gamma, size_row.tau) == (record.gamma, record.tau) else "" for size_row in rows]
-    layout.print_table(console, ("tau", "gamma", "CV error", *heads), lines, styles=styles)
+    digits, has_bounds = digits_of_sizes(rows), full or not _is_settled_table(record)
+    heads, lines = ["tau", "gamma", "CV error"], []
+    if has_bounds:
+        heads += ["lower", "upper", "folds solved"]
+    for size_row in rows:
+        row, excluded = size_row.row, " (excluded)" if size_row.excluded else ""
+        solved = "" if excluded else f"{row.folds_decided:,}/{row.folds:,}"
+        bounds = format_with_zeros(size_row.lower, digits), format_with_zeros(size_row.upper, digits), solved
+        error = f"{size_row.describe_error(digits)}{excluded}"
+        lines.append((row.tau, "" if excluded else row.gamma, error, *(bounds if has_bounds else ())))
+    styles = ["bold" if size_row.is_pair(record) else "" for size_row in rows]
+    layout.print_table(console, heads, lines, styles=styles)
     _say_left_out(console, len(every) - len(rows), "size")
-    return rows
+    if has_bounds:
+        say(console, *_explain_marks(record, rows), subproblems_line(record), style="dim")
+    else:
+        seconds = f"{record.work.seconds:.2f} s{_on_threads(record.request.threads)}"
+        say(console, advise_full_curve(record), explain_excluded(record, rows), seconds, style="dim")
 
 
 def work_line(work: Work, threads: int | None) -> str:
@@ -657,8 +560,8 @@ def work_line(work: Work, threads: int | None) -> str:
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
     '1 solved by branch and bound, 1 node, 0.50 s'
     """
-    on = "" if threads is None else f" on {several(threads, 'thread')}"
-    return f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}, {work.seconds:.2f} s{on}"
+    effort = f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}"
+    return f"{effort}, {work.seconds:.2f} s{_on_threads(threads)}"
 
 
 def methods_line(engine: str) -> str:
@@ -686,11 +589,6 @@ def methods_line(engine: str) -> str:
     return "methods: " + ", ".join(counts)
 
 
-def subsets_of_piece(surface: fit_records.Surface, piece: fit_records.SurfacePiece) -> str:
-    """Return the best subsets of a piece as text; several if they are tied or cross."""
-    return " or ".join(layout.join_names(surface.supports[place]) or "none" for place in piece.supports) or "not known"
-
-
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
     """Print the verdict with open claims, then recomputed, bounded, read and disagreeing fields.
 
@@ -705,25 +603,20 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
     full : bool
         True to list every bounded field with its bound, not only their number.
     """
-    console.print(_verdict(report))
-    if not brief:
-        for words in report.verified:
-            console.print(Text.assemble(("verified   ", "green"), words))
-        for words in _bounded_fields(report, full):
-            console.print(Text.assemble(("bounded    ", "green"), words))
-        for words in report.reread:
-            fields = words if full else f"{_describe_fields(words)} (not recomputed)"
-            console.print(Text.assemble(("only read  ", "yellow"), fields))
-    if report.caveat.startswith("optimality not verified (p >"):
-        more = "`solve --proof PROOF` and `sparsecv check PROOF` verify optimality for any number of features"
-        console.print(Text.assemble(("hint       ", "bold"), more))
-    for failure in report.failures:
-        console.print(Text.assemble(("disagrees  ", "bold red"), str(failure)))
-
-
-def _verdict(report: VerifyReport) -> Text:
     colour = "red" if report.failures else "yellow" if report.caveat else "green"
-    return Text(report.verdict, f"bold {colour}")
+    console.print(Text(report.verdict, f"bold {colour}"))
+    hint = "`solve --proof PROOF` and `sparsecv check PROOF` verify optimality for any number of features"
+    read = report.reread if full else [f"{_describe_fields(words)} (not recomputed)" for words in report.reread]
+    has_hint = report.caveat.startswith("optimality not verified (p >")
+    for title, style, lines in (
+        ("verified", "green", () if brief else report.verified),
+        ("bounded", "green", () if brief else _bounded_fields(report, full)),
+        ("only read", "yellow", () if brief else read),
+        ("hint", "bold", (hint,) if has_hint else ()),
+        ("disagrees", "bold red", map(str, report.failures)),
+    ):
+        for words in lines:
+            console.print(Text.assemble((f"{title:<11}", style), words))
 
 
 def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
@@ -766,23 +659,21 @@ def print_near_optimal(
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
         word = word.replace("best answer so far", "no model yet")
-    console.print(
-        Text.assemble((f"{word}: ", f"bold {colour}"), f"gamma = {format_number(record.gamma)} (ridge weight){chosen}")
-    )
-    print_restrictions(console, record)
-    layout.say(console, f"models within {100.0 * record.within:g}% of the minimum {objective}")
+    say_titled(console, word, f"gamma = {format_number(record.gamma)} (ridge weight){chosen}", colour)
+    minimum = f"models within {100.0 * record.within:g}% of the minimum {objective}"
+    say(console, *restriction_lines(record), minimum)
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
-    if not brief and record.by == "cv" and record.models:
-        layout.say(
-            console,
+    if brief:
+        return
+    if record.by == "cv" and record.models:
+        optimism = (
             "these CV errors use one subset in all folds, chosen with the held-out rows: they are optimistic and not "
-            "comparable with `solve`, which selects the subset again in every fold",
-            "dim",
+            "comparable with `solve`, which selects the subset again in every fold"
         )
-    if not brief:
-        layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")
+        say(console, optimism, style="dim")
+    _say_nodes(console, record.work)
 
 
 def _print_size(
@@ -792,36 +683,32 @@ def _print_size(
     models: list[fit_records.NearModel],
     full: bool,
 ) -> None:
+    """Print the models of a size, the features of all or of none of them, and those that replace each other."""
     count = several(size.models, "model")
-    layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
+    say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", style="bold")
     if not models:
-        by_itself = record_words.has_stopped_early(record)
-        limit = "no model was evaluated before the limit; give a longer --time-limit"
-        layout.say(
-            console,
-            "the rounding error exceeds the value of every model; give a larger --gamma" if by_itself else limit,
-        )
+        reason = "no model was evaluated before the limit; give a longer --time-limit"
+        if record_words.has_stopped_early(record):
+            reason = "the rounding error exceeds the value of every model; give a larger --gamma"
+        say(console, reason)
         return
     factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
     _print_near_models(console, VALUE[record.by], models, factors, full)
-    if len(models) > KEPT_ROWS and not full:
-        _say_left_out(console, len(models) - KEPT_ROWS, "model")
+    _say_left_out(console, 0 if full else max(len(models) - KEPT_ROWS, 0), "model")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {format_number(size.complete_to)}"
     if size.always or size.never or size.complete:
-        layout.say(console, f"in every model{below}: {_describe_features(words_of_terms(size.always, factors))}")
-        layout.say(console, f"in no model{below}: {_describe_features(words_of_terms(size.never, factors))}")
+        for which, names in (("every", size.always), ("no", size.never)):
+            words = abbreviate_list([quoted_name(name) for name in words_of_terms(names, factors)]) or "no feature"
+            say(console, f"in {which} model{below}: {words}")
     if size.replacements:
         some = size.replacements[: None if full else FEW_REPLACEMENTS]
         pairs = [
-            f"{quoted_name(firsts.get(swap.feature, swap.feature))} or "
-            f"{quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
+            f"{' or '.join(quoted_name(firsts.get(name, name)) for name in (swap.feature, swap.other))} ({swap.pairs})"
             for swap in some
         ]
-        found = several(len(size.replacements), "pair")
-        layout.say(
-            console, f"{found} of features that replace each other (number of pairs of models): {', '.join(pairs)}"
-        )
+        found = f"{several(len(size.replacements), 'pair')} of features that replace each other"
+        say(console, f"{found} (number of pairs of models): {', '.join(pairs)}")
         _say_left_out(console, len(size.replacements) - len(some), "pair")
 
 
@@ -829,8 +716,7 @@ def _print_near_models(
     console: Console, value: str, models: list[fit_records.NearModel], factors: tuple[tuple[str, ...], ...], full: bool
 ) -> None:
     """Print the models of a size by their features other than the common ones; factors by name."""
-    best = models[0].value
-    digits = interval_digits([(models[0].value, models[-1].value)])
+    best, digits = models[0].value, interval_digits([(models[0].value, models[-1].value)])
     supports = [words_of_terms(model.support, factors) for model in models]
     shared = set(supports[0]).intersection(*supports)
     rows = []
@@ -845,25 +731,17 @@ def _print_near_models(
 def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) -> str:
     """Return the value up to which the list is complete, and the reason for this limit."""
     value = VALUE[record.by]
+    below = f"with a {value} below {format_number(size.complete_to)}"
     if size.complete:
         return f"certified to be all models with a {value} up to {format_number(size.threshold)}"
     if record.most is not None and size.models >= record.most:
-        below = f"with a {value} below {format_number(size.complete_to)}"
         if size.complete_to <= size.best:
             return f"the best ones found (--most {record.most:,}), certified to omit no model {below}"
         return f"the best ones (--most {record.most:,}), certified to include all models {below}"
-    cut = (
-        "list cut short by rounding errors"
-        if record_words.has_stopped_early(record)
-        else ("list cut short by the limit")
-    )
+    cut = f"list cut short by {'rounding errors' if record_words.has_stopped_early(record) else 'the limit'}"
     if size.models and size.complete_to > size.best:
-        return f"{cut}, certified to include all models with a {value} below {format_number(size.complete_to)}"
+        return f"{cut}, certified to include all models {below}"
     return f"{cut}: models that are not listed may have a {value} as low as {format_number(size.lower)}"
-
-
-def _describe_features(names: tuple[str, ...]) -> str:
-    return abbreviate_list([quoted_name(name) for name in names]) or "no feature"
 
 
 def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:
@@ -900,31 +778,81 @@ def print_common(
     """
     word, colour = meaning(record)
     word = f"certified choice ({gap_in_words(record.request.gap)})" if record.status == "proved" else word
-    console.print(Text.assemble((f"{word}: ", f"bold {colour}"), layout.pair(record.tau, record.gamma)))
-    layout.say(console, record_words.data_line(record, data))
-    print_restrictions(console, record)
+    say_titled(console, word, layout.pair(record.tau, record.gamma), colour)
     digits = interval_digits([(record.lower, record.upper)])
-    layout.say(
-        console, f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"
-    )
     ends = format_interval(record.lower, record.upper, digits)
+    error = f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"
     gap = f"(certified, relative gap {format_number(record.gap, 2)})"
-    layout.say(console, f"minimum CV error over all subsets of these sizes: in {ends} {gap}")
+    minimum = f"minimum CV error over all subsets of these sizes: in {ends} {gap}"
+    say(console, record_words.data_line(record, data), *restriction_lines(record), error, minimum)
     adjusted = adjustment_columns(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
-    layout.say_codes(console, record.data)
-    layout.say(console, record_words.common_stability(record))
+    say(console, *layout.code_lines(record), record_words.common_stability(record))
     if brief:
         return
     console.print()
-    layout.say(console, "best gamma for each tau", "bold")
-    best = best_common_by_tau(record)
-    rows = [
-        (row.tau, format_number(row.gamma, 4), format_with_zeros(row.cv_error, digits), row.support) for row in best
-    ]
-    styles = ["bold" if row.tau == record.tau else "" for row in best]
-    layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
-    layout.say(
-        console, "each row has the best subset found of its size; the certified interval above covers all sizes", "dim"
-    )
-    layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")
+    say(console, "best gamma for each tau", style="bold")
+    words = "each row has the best subset found of its size; the certified interval above covers all sizes"
+    table = common_table(best_common_by_tau(record), words, digits, record.tau)
+    styles = ["bold" if place == table.chosen else "" for place in range(len(table.rows))]
+    layout.print_table(console, table.head, table.rows, text=("features",), styles=styles)
+    say(console, words, style="dim")
+    _say_nodes(console, record.work)
+
+
+def restriction_lines(record: AnyMultiRecord) -> list[str]:
+    """Return a line on the compared models; empty if all were compared."""
+    words = describe_model_space(record)
+    return [f"models compared: {words}"] if words else []
+
+
+def _descent_lines(record: records.Record) -> list[str]:
+    """Return lines on the moves of a descent."""
+    taken = [step for step in record.descent if step.accepted]
+    path = " -> ".join(f"({step.tau}, {format_number(step.gamma, 4)}) {format_number(step.cv_error)}" for step in taken)
+    rejected = several(len(record.descent) - len(taken), "move")
+    lines = [f"moves of the descent, as (tau, gamma) and CV error: {path}; {rejected} rejected"]
+    best = record.certificate
+    if taken and best.estimate and (taken[-1].gamma, taken[-1].tau) != (best.gamma, best.tau):
+        lines.append("the best pair so far is from a step that was not completed; its CV error is an estimate")
+    return lines
+
+
+def _on_threads(threads: int | None) -> str:
+    return "" if threads is None else f" on {several(threads, 'thread')}"
+
+
+def surface_rows(
+    surface: fit_records.Surface, pieces: Iterable[fit_records.SurfacePiece]
+) -> list[tuple[int, float, float, str]]:
+    """Return a row for each piece, under `SURFACE_HEADS`; several subsets of a piece are tied or cross."""
+
+    def subsets(piece: fit_records.SurfacePiece) -> str:
+        return " or ".join(layout.join_names(surface.supports[place]) or "none" for place in piece.supports)
+
+    return [(piece.tau, piece.low, piece.high, subsets(piece) or "not known") for piece in pieces]
+
+
+def _say_nodes(console: Console, work: Work) -> None:
+    say(console, f"work: {several(work.nodes, 'node')}, {work.seconds:.2f} s", style="dim")
+
+
+def common_table(
+    rows: Sequence[fit_records.CommonRow], caption: str, digits: int, tau: int | None = None
+) -> ReportTable:
+    """Return a table of subsets that all folds share.
+
+    Parameters
+    ----------
+    rows : sequence of CommonRow
+        Rows of the table.
+    caption : str
+        Sentence above the table.
+    digits : int
+        Number of digits of the CV errors.
+    tau : int, optional
+        Size of the row to highlight.
+    """
+    lines = [(row.tau, row.gamma, format_with_zeros(row.cv_error, digits), row.support) for row in rows]
+    table = report_table(caption, ("tau", "gamma", "CV error", "features"), lines)
+    return replace(table, chosen=next((place for place, row in enumerate(rows) if row.tau == tau), None))

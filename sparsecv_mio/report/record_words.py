@@ -15,7 +15,7 @@ from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, interval_digits, quoted_name, several
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
-from sparsecv_mio.report.layout import mark_estimate
+from sparsecv_mio.report.layout import ESTIMATE, mark_estimate
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Method, Model, Within
 
@@ -691,3 +691,28 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     if best == least > 0:
         return f"{_edge(record, 'tau')} is the smallest of the grid: try {tau(f'{max(0, least // 2)}:{most}')}"
     return ""
+
+
+def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
+    """Return the reason why a CV error is an estimate.
+
+    Parameters
+    ----------
+    decided, folds : int
+        Number of solved folds, and of all folds.
+    too_low : str
+        Text of the record if the estimate is probably too low.
+
+    Examples
+    --------
+    >>> estimate_line(0, 10)
+    '~ an estimate: no fold is solved yet, and each fold uses the best subset found so far'
+    >>> estimate_line(7, 10)
+    '~ an estimate: 7 of 10 folds are solved, and the other folds use the best subset found so far'
+    """
+    some, others = "no fold is solved yet", "each fold uses"
+    if decided:
+        some = f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved"
+        others = "the other folds use" if folds - decided > 1 else "the other fold uses"
+    end = f"; it is {too_low}" if too_low else ""
+    return f"{ESTIMATE} an estimate: {some}, and {others} the best subset found so far{end}"

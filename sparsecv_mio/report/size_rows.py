@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sparsecv_mio.certificate.records import Record, TableRow
-from sparsecv_mio.digits import format_interval, format_with_zeros
+from sparsecv_mio.certificate.records import Least, Record, TableRow
+from sparsecv_mio.digits import format_interval, format_with_zeros, interval_digits
 from sparsecv_mio.report.layout import mark_estimate
 
 MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
@@ -37,6 +37,10 @@ class SizeRow:
     def tau(self) -> int:
         """The size."""
         return self.row.tau
+
+    def is_pair(self, known: Record | Least) -> bool:
+        """Return True if the row is that of a given pair."""
+        return (self.row.gamma, self.row.tau) == (known.gamma, known.tau)
 
     @property
     def is_estimate(self) -> bool:
@@ -79,6 +83,11 @@ def is_excluded(record: Record, row: TableRow) -> bool:
     """Return True if a pair is unsolved because the search excluded it: its CV error is then only bounded."""
     by_proof = record.status == "proved" and not record.estimate  # records without states of rows
     return row.estimate and row.lower > 0.0 and (row.status == "excluded" or by_proof)
+
+
+def digits_of_sizes(rows: Iterable[SizeRow]) -> int:
+    """Return the number of digits that distinguishes the bounds of rows that are not excluded."""
+    return interval_digits((size_row.lower, size_row.upper) for size_row in rows if not size_row.excluded)
 
 
 def rows_of_pairs(record: Record) -> list[SizeRow]:

@@ -44,10 +44,10 @@ def print_plan(console: Console, record: Record) -> None:
         return
     changed = [setting for setting in record.work.plan if not setting.is_default or setting.name == "orders"]
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
-    layout.say(console, "settings of the search plan that differ from their defaults", "bold")
+    layout.say(console, "settings of the search plan that differ from their defaults", style="bold")
     layout.print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
     off = [setting.name for setting in record.work.plan if setting.setting is False]
-    layout.say(console, f"settings that are off, or that this search does not use: {', '.join(off)}", "dim")
+    layout.say(console, f"settings that are off, or that this search does not use: {', '.join(off)}", style="dim")
 
 
 def _value_in_words(setting: PlanSetting) -> str:
@@ -74,7 +74,7 @@ def print_sources(console: Console, record: Record) -> None:
     """
     rows = source_rows(record)
     if rows:
-        layout.say(console, "cost and gain of each bounding method", "bold")
+        layout.say(console, "cost and gain of each bounding method", style="bold")
         layout.print_table(console, HEADS, rows, text=HEADS[:1])
 
 

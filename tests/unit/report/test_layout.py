@@ -32,7 +32,7 @@ def test_random_tables_are_never_cut() -> None:
 def test_names_cannot_control_the_terminal() -> None:
     text = io.StringIO()
     console = DataConsole(file=text, width=60, force_terminal=True, markup=False)
-    say(console, "\x1b[31mred\x07 \x9b2J", "bold")
+    say(console, "\x1b[31mred\x07 \x9b2J", style="bold")
     print_table(console, ["feature"], [["[bold]\x1b[2J"]], text=["feature"])
     shown = text.getvalue()
     assert "␛[31mred" in shown and "[bold]␛[2J" in shown and "\ufffd2J" in shown
