@@ -24,11 +24,9 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, load_models, proof_allowance
-from sparsecv_mio.formulation.feasible_start import feasible_start
-from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
+from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, import_pyomo, proof_allowance
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
+from sparsecv_mio.formulation.task import ModelTask, feasible_start, make_task, require_finite
 from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions, size_out_of_range
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
@@ -500,7 +498,7 @@ def export_model(
         check_whole("piecewise", piecewise, least=2, most=MAX_COUNT)
         require_finite(task.lo, task.hi, "a linear model")
     try:
-        load_models()
+        import_pyomo()
     except BackendUnavailable as error:
         raise BackendUnavailable(f"export: {error}") from error
     from sparsecv_mio.formulation import models
@@ -510,10 +508,9 @@ def export_model(
             logging.getLogger("pyomo").setLevel(logging.ERROR)
             model: models.PerspectiveModel
             if piecewise is None:
-                model = models.LossModel(task, labels) if classes else models.PerspectiveModel(task, labels)
+                model = (models.FactorModel if classes else models.PerspectiveModel)(task, labels)
             else:
-                linear = models.PiecewiseLosses if classes else models.PiecewiseModel
-                model = linear(task, labels, piecewise)
+                model = models.PiecewiseModel(task, labels, piecewise)
                 missed = model.missed
             model.pyomo.write(
                 str(temporary), format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
@@ -521,8 +518,7 @@ def export_model(
         else:
             from sparsecv_mio.formulation.backends.mosek import write_conic
 
-            conic = models.LossModel(task) if classes else models.FactorModel(task)
-            write_conic(str(temporary), models.lower_model(conic))
+            write_conic(str(temporary), models.lower_model(models.FactorModel(task)))
     return task.scaled.objective(0.0), task.scaled.unit**2, missed * task.scaled.unit**2
 
 
@@ -530,11 +526,7 @@ def _make_task(problem: SparseProblem | GlmProblem, tau: int, constraints: SideC
     """Return a task with its start; raise `BadInput` if the side constraints exclude every support."""
     if isinstance(problem, GlmProblem):
         problem = problem.centre_columns()[0]
-        fit = feasible_classes(problem, tau, constraints)
-        if fit is not None:
-            return loss_task(problem, tau, constraints, fit, KnownBounds())
-    else:
-        start = feasible_start(problem, tau, constraints)
-        if start is not None:
-            return model_task(problem, tau, constraints, start, KnownBounds())
-    raise BadInput(f"no support of at most {tau} features meets the side constraints")
+    start = feasible_start(problem, tau, constraints)
+    if start is None:
+        raise BadInput(f"no support of at most {tau} features meets the side constraints")
+    return make_task(problem, tau, constraints, start, KnownBounds())

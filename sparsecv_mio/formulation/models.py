@@ -8,8 +8,8 @@
 The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g;
 `R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of the formulation
 `outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a and c.
-`Tangents` computes them for solvers that add cuts. With logistic loss (:mod:`sparsecv_mio.formulation.logistic_task`) r
-are the margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
+`Tangents` computes them for solvers that add cuts. With logistic loss r are the margins
+of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """
@@ -17,9 +17,9 @@ are the margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -29,8 +29,7 @@ from scipy.sparse import csr_array, csr_matrix
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.logistic_task import ScaledLosses
-from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, level_set_radius
+from sparsecv_mio.formulation.task import ModelTask, ScaledLosses
 
 Terms = tuple[IntArray, IntArray, FloatArray]
 
@@ -59,9 +58,12 @@ class SparseModel(ABC):
     pyomo : ConcreteModel
         Model with variables `z` (binary, chosen or not) and, except in the cutting-plane master, `u` (scaled
         coefficients).
+    losses : list of (variable, variable)
+        Margin and log loss of every row; empty with squared-error loss.
     """
 
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None) -> None:
+        self.losses: list[tuple[Any, Any]] = []
         self.labels: tuple[Any, ...] = tuple(range(task.q)) if labels is None else tuple(labels)
         self.pyomo = pyo.ConcreteModel()
         self.pyomo.columns = pyo.Set(initialize=self.labels, ordered=True)
@@ -70,18 +72,9 @@ class SparseModel(ABC):
         for z, low, high in zip(self.z, task.z_lo, task.z_hi, strict=True):
             z.setlb(float(low))
             z.setub(float(high))
-        rows = self.pyomo.rows
-        rows["budget"] = linear(task.constraints.feature_counts(task.q), self.z) <= task.tau
-        at_most, equal = task.constraints.rows
-        for i, (k, columns) in enumerate(at_most):
-            chosen = sorted(set(columns))
-            rows["at_most", i] = linear(np.ones(len(chosen)), [self.z[j] for j in chosen]) <= k
-        for i, (a, b) in enumerate(equal):
-            if a != b:
-                rows["together", i] = self.z[a] - self.z[b] == 0
-        for i, (j, parents) in enumerate(task.constraints.parent_rows):
-            signs = np.concatenate(([1.0], -np.ones(len(parents))))
-            rows["parents", i] = linear(signs, [self.z[j], *(self.z[parent] for parent in parents)]) <= 0
+        for i, (kind, weights, low, high) in enumerate(task.constraints.linear_rows(task.q, task.tau)):
+            row = linear(weights, self.z)
+            self.pyomo.rows[kind, i] = row == high if low == high else row <= high
         self.pyomo.phi = pyo.Objective(expr=self._objective(task))
 
     def _variables(self, name: str, domain: Any, count: int | None = None) -> list[Any]:
@@ -163,23 +156,37 @@ class PerspectiveModel(SparseModel):
 
 
 class FactorModel(PerspectiveModel):
-    """Perspective MISOCP with `u'Gu = sum_i s_i`, `s_i >= r_i^2`, `r = Ru`, `R'R = G`.
+    """Perspective MISOCP with `u'Gu = sum_i s_i`, `s_i >= r_i^2`, `r = Ru`, `R'R = G`, or with log losses of rows.
 
-    Each square is a separate cone, so outer approximation works on one-dimensional parabolas.
+    Each square is a separate cone, so outer approximation works on one-dimensional parabolas. A log loss is modelled
+    over the range of its margin in the level set of the start.
     """
 
     def _quadratic(self, task: ModelTask) -> Any:
-        factor = task.scaled.factor
-        self.free = self._variables("a", pyo.Reals, task.scaled.free)
+        scaled, factor = task.scaled, task.scaled.factor
+        self.free = self._variables("a", pyo.Reals, scaled.free)
         self.r = self._variables("r", pyo.Reals, len(factor))
         self.s = self._variables("s", pyo.NonNegativeReals, len(factor))
         for i, row in enumerate(factor):
             self.pyomo.rows["residual", i] = linear([*row, -1.0], [*self.u, *self.free, self.r[i]]) == 0
-            self._square(i)
-        return linear(task.scaled.row_weights, self.s)
+        if isinstance(scaled, ScaledLosses):
+            self.losses = list(zip(self.r, self.s, strict=True))
+            most = scaled.losses_and_slopes(scaled.low)[0]
+            for r, s, low, high, top in zip(self.r, self.s, scaled.low, scaled.high, most, strict=True):
+                r.setlb(float(low))
+                r.setub(float(high) if np.isfinite(high) else None)
+                s.setub(float(top) * (1.0 + 1e-6) + 1e-6)
+        self._terms()
+        return linear(scaled.row_weights, self.s)
 
-    def _square(self, i: int) -> None:
-        self.pyomo.rows["square", i] = self.r[i] ** 2 - self.s[i] <= 0
+    def _terms(self) -> None:
+        """Add the squares, or the losses of rows."""
+        self.pyomo.losses = pyo.Constraint(pyo.Any)
+        for i, (r, s) in enumerate(zip(self.r, self.s, strict=True)):
+            if self.losses:
+                self.pyomo.losses[i] = pyo.exp(-s) + pyo.exp(-r - s) <= 1
+            else:
+                self.pyomo.rows["square", i] = r**2 - s <= 0
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         residual, count = task.scaled.factor @ u, len(self.u)
@@ -187,24 +194,6 @@ class FactorModel(PerspectiveModel):
             (self.free, u[count:]), (self.r, residual), (self.s, task.scaled.losses_and_slopes(residual)[0])
         )
         return super().point(task, u[:count], z) | smooth
-
-
-class LossModel(FactorModel):
-    """The `FactorModel` with log losses of rows, each over the range of its margin in the level set of the start."""
-
-    def _quadratic(self, task: ModelTask) -> Any:
-        self.pyomo.losses = pyo.Constraint(pyo.Any)
-        total = super()._quadratic(task)
-        assert isinstance(task.scaled, ScaledLosses)
-        most = task.scaled.losses_and_slopes(task.scaled.low)[0]
-        for r, s, low, high, top in zip(self.r, self.s, task.scaled.low, task.scaled.high, most, strict=True):
-            r.setlb(float(low))
-            r.setub(float(high) if np.isfinite(high) else None)
-            s.setub(float(top) * (1.0 + 1e-6) + 1e-6)
-        return total
-
-    def _square(self, i: int) -> None:
-        self.pyomo.losses[i] = pyo.exp(-self.s[i]) + pyo.exp(-self.r[i] - self.s[i]) <= 1
 
 
 class CutMaster(SparseModel):
@@ -228,20 +217,16 @@ class OuterApproximation(FactorModel):
     def _cones(self, task: ModelTask) -> None:
         """Add nothing, since cuts replace the cones."""
 
-    def _square(self, i: int) -> None:
+    def _terms(self) -> None:
         """Add nothing, since cuts replace the squares or the losses."""
 
 
-class LossOuterApproximation(OuterApproximation, LossModel):
-    """Outer approximation of the log losses of rows and of the perspective."""
-
-
 class PiecewiseModel(OuterApproximation):
-    """Outer approximation with a fixed number of tangents for each square: a linear model.
+    """Outer approximation with a fixed number of tangents for each square or loss: a linear model.
 
     With `r` within the level set of the start, every square lies between the smallest and the largest tangent point,
     and the largest tangent is at most `(h / 2)^2` below a square, with `h` the distance of two of these points. So the
-    minimum of the model is at most `missed` below that with squares.
+    minimum of the model is at most `missed` below that with squares. The slope of a log loss changes less.
 
     Parameters
     ----------
@@ -253,8 +238,6 @@ class PiecewiseModel(OuterApproximation):
         Number of tangents for each square, at least 2.
     """
 
-    bend: ClassVar[float] = 2.0  # maximum change of the slope of a term over a range of length 1
-
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None, tangents: int = 64) -> None:
         self.tangents, self.missed = tangents, 0.0
         super().__init__(task, labels)
@@ -262,7 +245,13 @@ class PiecewiseModel(OuterApproximation):
     def _objective(self, task: ModelTask) -> Any:
         objective = super()._objective(task)
         scaled, rows = task.scaled, self.pyomo.rows
-        low, high = self._ranges(task)
+        low, high = scaled.row_ranges(scaled.value(task.start.objective))
+        if isinstance(scaled, ScaledLosses):
+            low, high = scaled.low, scaled.high
+            if not np.all(np.isfinite(high)):
+                raise BadInput(
+                    "gamma is too small: margins have no finite bounds, which a linear model needs; give a larger gamma"
+                )
         at = np.linspace(low, high, self.tangents)
         value, slope = scaled.losses_and_slopes(at)
         for i, (r, s) in enumerate(zip(self.r, self.s, strict=True)):
@@ -277,31 +266,9 @@ class PiecewiseModel(OuterApproximation):
         cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[
             max(task.q - task.constraints.columns(task.tau), 0) :
         ]
-        bends = 0.125 * self.bend * ((high - low) / (self.tangents - 1)) ** 2
+        bends = 0.125 * scaled.bend * ((high - low) / (self.tangents - 1)) ** 2
         self.missed = float(scaled.row_weights @ bends) + float(cones.sum())
         return objective
-
-    def _ranges(self, task: ModelTask) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on every r over the level set of the start."""
-        scaled = task.scaled
-        middle = scaled.factor @ scaled.ridge
-        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + LEVEL_MARGIN
-        radius = level_set_radius(level, scaled.doubt) * (1.0 + 1e-6) + 1e-9
-        return middle - radius, middle + radius
-
-
-class PiecewiseLosses(PiecewiseModel, LossModel):
-    """The `PiecewiseModel` with log losses of rows; a slope changes over a range by at most a quarter of its length."""
-
-    bend = 0.25
-
-    def _ranges(self, task: ModelTask) -> tuple[FloatArray, FloatArray]:
-        assert isinstance(task.scaled, ScaledLosses)
-        if not np.all(np.isfinite(task.scaled.high)):
-            raise BadInput(
-                "gamma is too small: margins have no finite bounds, which a linear model needs; give a larger gamma"
-            )
-        return task.scaled.low, task.scaled.high
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,13 +351,22 @@ def lower_model(model: SparseModel) -> LoweredProblem:
     """
     variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
     position = {id(v): k for k, v in enumerate(variables)}
-    linear, cones = _split_rows(model, position)
+    rows, cones = list[tuple[IntArray, FloatArray, float, float]](), list[QuadraticRow]()
+    for row in model.pyomo.rows.values():
+        index, values, terms, constant = _repn(row.body, position)
+        low = -np.inf if row.lower is None else pyo.value(row.lower) - constant
+        high = np.inf if row.upper is None else pyo.value(row.upper) - constant
+        if not len(terms[0]):
+            rows.append((index, values, low, high))
+        elif np.isneginf(low):
+            cones.append(QuadraticRow(index, values, terms, high))
+        else:
+            raise ValueError(f"{row.name}: only quadratic constraints of the form <= are supported")
+    places, factors, lows, highs = zip(*rows, strict=True)
+    indptr = np.cumsum([0, *map(len, places)])
     index, values, terms, constant = _repn(model.pyomo.phi.expr, position)
     cost = np.zeros(len(variables))
     cost[index] = values
-    indptr = np.cumsum([0, *(len(row.index) for row in linear)])
-    indices = np.array([k for row in linear for k in row.index], dtype=np.int64)
-    data = np.array([value for row in linear for value in row.values], dtype=np.float64)
     bound = [(-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub) for v in variables]
     return LoweredProblem(
         position=position,
@@ -400,55 +376,25 @@ def lower_model(model: SparseModel) -> LoweredProblem:
         cost=cost,
         constant=constant,
         terms=terms,
-        rows=csr_array((data, indices, indptr), shape=(len(linear), len(variables))),
-        row_lower=np.array([row.lower for row in linear]),
-        row_upper=np.array([row.upper for row in linear]),
+        rows=csr_array((np.concatenate(factors), np.concatenate(places), indptr), shape=(len(rows), len(variables))),
+        row_lower=np.array(lows),
+        row_upper=np.array(highs),
         cones=tuple(cones),
-        losses=tuple((position[id(r)], position[id(s)]) for r, s in _loss_variables(model)),
+        losses=tuple((position[id(r)], position[id(s)]) for r, s in model.losses),
     )
 
 
-@dataclass(frozen=True)
-class _LinearRow:
-    """The constraint `lower <= sum of values x variables <= upper`."""
-
-    index: list[int]
-    values: list[float]
-    lower: float
-    upper: float
-
-
-def _split_rows(model: SparseModel, position: dict[int, int]) -> tuple[list[_LinearRow], list[QuadraticRow]]:
-    """Return the linear and the quadratic rows of a model."""
-    linear, cones = list[_LinearRow](), list[QuadraticRow]()
-    for row in model.pyomo.rows.values():
-        index, values, terms, constant = _repn(row.body, position)
-        lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
-        upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
-        if not len(terms[0]):
-            linear.append(_LinearRow(index, values, lower, upper))
-        elif np.isneginf(lower):
-            cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
-        else:
-            raise ValueError(f"{row.name}: only quadratic constraints of the form <= are supported")
-    return linear, cones
-
-
-def _loss_variables(model: SparseModel) -> list[tuple[Any, Any]]:
-    """Return the margin and the loss of every row, for models with losses."""
-    return list(zip(model.r, model.s, strict=True)) if isinstance(model, LossModel) else []
-
-
-def _repn(expression: Any, position: dict[int, int]) -> tuple[list[int], list[float], Terms, float]:
+def _repn(expression: Any, position: dict[int, int]) -> tuple[IntArray, FloatArray, Terms, float]:
     repn = generate_standard_repn(expression, compute_values=True, quadratic=True)
     if repn.nonlinear_expr is not None:
         raise ValueError("the expression is not quadratic")
-    index = [position[id(v)] for v in repn.linear_vars]
-    values = [float(a) for a in repn.linear_coefs]
-    rows = np.array([position[id(a)] for a, _ in repn.quadratic_vars], dtype=np.int64)
-    columns = np.array([position[id(b)] for _, b in repn.quadratic_vars], dtype=np.int64)
-    terms = (rows, columns, np.array([float(a) for a in repn.quadratic_coefs], dtype=np.float64))
-    return index, values, terms, float(repn.constant)
+
+    def places(variables: Iterable[Any]) -> IntArray:
+        return np.array([position[id(v)] for v in variables], dtype=np.int64)
+
+    pairs, numbers = list(repn.quadratic_vars), np.array(repn.quadratic_coefs, dtype=np.float64)
+    terms = places(a for a, _ in pairs), places(b for _, b in pairs), numbers
+    return places(repn.linear_vars), np.array(repn.linear_coefs, dtype=np.float64), terms, float(repn.constant)
 
 
 class ModelColumns(NamedTuple):

@@ -21,7 +21,6 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen_by_relaxation
-from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
@@ -125,16 +124,6 @@ class MioSettings:
         limits = Limits(gap=PROVED_RTOL, seconds=clock.remaining_seconds, options=self.options, cancel=clock.stop)
         backend = get_backend(self.backend)
         return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
-
-
-def check_available(backend: str) -> None:
-    """Raise `BackendUnavailable`, with the reason and a hint, if a backend cannot be used."""
-    if backend == NATIVE:
-        return
-    usable = get_backend(backend).available()
-    if not usable.usable:
-        hint = f"; {usable.hint}" if usable.hint else ""
-        raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
 
 
 @dataclass(frozen=True, eq=False)

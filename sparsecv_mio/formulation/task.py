@@ -1,7 +1,8 @@
 """One best-subset problem in scaled units, with bounds on every coefficient and an initial solution.
 
-Let M be the matrix, c the vector and yy the constant of the objective `f(b) = yy - 2 c'b + b'M b`. With `m_j =
-sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scaled coefficients `u_j = m_j b_j / sqrt(yy - f_r)`,
+**Squared-error loss.** Let M be the matrix, c the vector and yy the constant of the objective `f(b) = yy - 2 c'b + b'M
+b`. With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scaled coefficients `u_j = m_j b_j / sqrt(yy
+- f_r)`,
 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
@@ -16,6 +17,18 @@ solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= uba
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 
 (theory section 2, the safe ellipsoid with eps = lam; :mod:`sparsecv_mio.problem.problem`).
+
+**Logistic loss.**
+
+    min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
+                                                     b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
+
+Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
+the objective is divided by the mean weight of a row, so that a row has a weight of about 1. Bounds on coefficients and
+margins come from a quadratic that is below the objective F wherever F is at most that of the initial solution
+(docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
+
+The upper bounds of every backend come from `refit_support`, the exact fit of one support in plain numpy.
 """
 
 from __future__ import annotations
@@ -23,23 +36,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BackendFailed, BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.moment_fits import Fit
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, eliminate_intercept, minorant
+from sparsecv_mio.problem.glm_refit import RefitRows, bound_distance_to_optimum, newton
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments, select_forward
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shift_penalty
-from sparsecv_mio.units import TINY
-
-if TYPE_CHECKING:
-    from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.row_losses import LOG_LOSS
+from sparsecv_mio.units import SHAVED, TINY
 
 SOLVER_ROUNDING = 1e-11  # allowance, in units of yy, for the rounding of a bound computed here
+LEVEL_MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start must stay feasible to solver tolerances
+EXPANSIONS = 8  # maximum number of expansions of F about a fit
+EXCHANGE_ROUNDS = 20  # maximum number of exchanges of columns of the initial support
+EVEN = 3e-3  # minimum mean loss of the null model: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss
+WIDEST = 40.0  # absolute margin beyond which the loss equals its asymptote to the last digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +127,19 @@ class ScaledProblem:
         """Return the terms of the smooth part at `r = factor u`, and their slopes."""
         return r**2, 2.0 * r
 
+    @property
+    def bend(self) -> float:
+        """Maximum change of the slope of a term of the smooth part over a range of length 1."""
+        return 2.0
+
+    def level_radius(self, upper: float, margin: float) -> float:
+        """Return the radius of the ball around the ridge fit that contains every u with phi at most `upper`."""
+        return level_set_radius(max(upper - self.floor, 0.0) + margin, self.doubt)
+
     def row_ranges(self, upper: float) -> tuple[FloatArray, FloatArray]:
-        """Return the middle and half the width of the range of each r, over every u with phi at most `upper`."""
-        middle = self.factor @ self.ridge
-        return middle, np.full(len(middle), math.sqrt(max(upper - self.floor, 0.0)))
+        """Return bounds on each r over every u with phi at most `upper`."""
+        middle, radius = self.factor @ self.ridge, self.level_radius(upper, LEVEL_MARGIN) * (1.0 + SHAVED) + 1e-9
+        return middle - radius, middle + radius
 
     def fit_support(self, z: FloatArray) -> tuple[FloatArray, float]:
         """Return the minimiser of phi on the support of a 0/1 point, and its phi."""
@@ -258,9 +284,6 @@ def _solve_definite(A: FloatArray, g: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], dtype=np.float64)
 
 
-LEVEL_MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start must stay feasible to solver tolerances
-
-
 def level_set_interval(
     scaled: ScaledProblem, upper: float, margin: float = LEVEL_MARGIN
 ) -> tuple[FloatArray, FloatArray]:
@@ -280,9 +303,8 @@ def level_set_interval(
     lo, hi : (q,) arrays
         Bounds; infinite if the matrix is singular to working precision.
     """
-    rho = level_set_radius(max(upper - scaled.floor, 0.0) + margin, scaled.doubt)
     with np.errstate(invalid="ignore"):
-        radius = rho * np.sqrt(scaled.inverse) * (1 + 1e-6) + 1e-9
+        radius = scaled.level_radius(upper, margin) * np.sqrt(scaled.inverse) * (1 + 1e-6) + 1e-9
     return scaled.ridge - radius, scaled.ridge + radius
 
 
@@ -331,6 +353,86 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
             f"gamma is so small that the columns are collinear up to rounding and {backend} has no valid big-M; "
             "use a larger gamma or the native backend"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledLosses(ScaledProblem):
+    """The problem `phi = F / unit^2`, unit^2 the mean weight of a row; a point u has coefficients, then any intercept.
+
+    Of the parent's attributes, G and g are empty and zero: the only quadratic part is that of the penalty, `w`.
+
+    Attributes
+    ----------
+    classes : GlmProblem
+        Problem in centred columns.
+    low, high : (n,) arrays
+        Bounds on the margins of every fit as good as the start.
+    """
+
+    classes: GlmProblem
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def free(self) -> int:
+        """Number of intercepts, 1 or 0."""
+        return self.classes.first_coefficient
+
+    @property
+    def span(self) -> float:
+        """Value of phi without columns."""
+        return self.value(self.yy)
+
+    @property
+    def has_uneven_weights(self) -> bool:
+        """True if a solver tolerance of every row, by its weight, is large compared with the loss of the null model."""
+        return bool(self.yy < EVEN * self.classes.v.sum())
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """Rows of the margins, (n, q + free)."""
+        return np.asarray(np.roll(self.classes.rows, -self.free, axis=1) * self.classes.y[:, None])
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """Row weights divided by their mean, (n,)."""
+        return np.asarray(self.classes.v / self.unit**2)
+
+    def losses_and_slopes(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log losses of margins, and their slopes."""
+        return LOG_LOSS.losses(r, r), -LOG_LOSS.falls(r, r)
+
+    @property
+    def bend(self) -> float:
+        """Maximum curvature of the log loss."""
+        return 0.25
+
+    def row_ranges(self, upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on every margin, within the range in which the loss differs from its asymptote."""
+        low = np.maximum(self.low, -WIDEST)
+        return low, np.maximum(np.minimum(self.high, WIDEST), low)
+
+    def fit_support(self, z: FloatArray) -> tuple[FloatArray, float]:
+        """Return the fit of the support of a 0/1 point, and its phi."""
+        fit = fit_glm(self.classes, tuple(np.flatnonzero(z).tolist()))
+        return self.scaled_coefficients(fit), self.value(fit.objective)
+
+    def scaled_coefficients(self, fit: Fit) -> FloatArray:
+        """Return coefficients and intercept of a fit."""
+        assert isinstance(fit, GlmFit)
+        return np.roll(fit.theta(self.classes), -self.free)
+
+    def to_u(self, beta: FloatArray) -> FloatArray:
+        """Return coefficients unchanged."""
+        return beta
+
+    def value(self, objective: float) -> float:
+        """Return the phi of an F."""
+        return objective / self.unit**2
+
+    def objective(self, value: float) -> float:
+        """Return the F of a phi."""
+        return value * self.unit**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,29 +557,301 @@ def model_task(
     return ModelTask(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
 
 
-def unscaled_task(
-    problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+def unbounded_task(
+    problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
-    """Return a task for a solver that uses neither scaled units nor bounds on the coefficients; O(q).
+    """Return the task for a solver that uses no bounds on coefficients; O(q) with squared-error loss.
 
     Parameters
     ----------
-    problem : SparseProblem
-        Problem in standard coordinates.
+    problem : SparseProblem or GlmProblem
+        Problem in standard coordinates, or in centred columns.
     tau : int
         Maximum support size.
     constraints : SideConstraints
-        Side constraints; such a solver takes no constraints on z or on a coefficient.
+        Side constraints.
     start : Fit
         Feasible support with its exact refit.
     advice : KnownBounds
-        Bounds known in advance.
+        Bounds known in advance; its points are not used.
     """
+    q = len(problem.weight)
+    none, unknown, empty = np.zeros(q), np.full(q, np.inf), np.zeros((0, 0))
+    if isinstance(problem, SparseProblem):
+        scaled = ScaledProblem(
+            empty, problem.penalty, problem.c, none, unknown, -problem.yy, np.inf, np.ones(q), 1.0, problem.yy
+        )
+    else:
+        mean, yy = float(problem.v.mean()), fit_glm(problem, ()).objective
+        theta, anywhere = np.zeros(problem.first_coefficient + q), np.full(len(problem.y), np.inf)
+        scaled = ScaledLosses(
+            empty, problem.ridge / mean, none, theta, unknown, 0.0, np.inf, np.ones(q), mean**0.5, yy,
+            classes=problem, low=-anywhere, high=anywhere,
+        )  # fmt: skip
+    floor = max(scaled.floor, scaled.value(advice.lower))
+    return ModelTask(problem, scaled, tau, constraints, start, -unknown, unknown, *constraints.fixed(q), floor, ())
+
+
+def loss_task(
+    problem: GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
+    """Return the task with scaled units and bounds on coefficients and margins; about ten rounds of O(n q^2).
+
+    Parameters
+    ----------
+    problem : GlmProblem
+        Problem in centred columns.
+    tau : int
+        Maximum support size.
+    constraints : SideConstraints
+        Side constraints.
+    start : Fit
+        Feasible support with its exact refit.
+    advice : KnownBounds
+        Bounds known in advance; its points are not used.
+    """
+    plain = unbounded_task(problem, tau, constraints, start, advice)
+    level = start.objective + LEVEL_MARGIN * plain.scaled.yy
+    best = fit_glm(problem, tuple(range(problem.p)))
+    lo, hi, low, high = _crude(problem, level)
+    floor = plain.floor
+    below = minorant(problem, best.theta(problem), level)
+    if below is not None:
+        first = problem.first_coefficient
+        middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + SHAVED) + SHAVED
+        lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
+        low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
+        floor = max(floor, plain.scaled.value(_relaxation_bound(below, constraints.columns(tau))))
+    assert isinstance(plain.scaled, ScaledLosses)
+    at = plain.scaled.scaled_coefficients(start)[: problem.p]
+    lo, hi = np.minimum(np.minimum(lo, 0.0), at), np.maximum(np.maximum(hi, 0.0), at)
+    ridge = plain.scaled.scaled_coefficients(best)
+    scaled = replace(plain.scaled, ridge=ridge, low=low, high=high)
+    return replace(plain, scaled=scaled, lo=lo, hi=hi, floor=floor, points=(ridge,))
+
+
+def make_task(
+    problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
+    """Return the task of a problem by `model_task` or `loss_task`, which have the same parameters."""
+    make = model_task if isinstance(problem, SparseProblem) else loss_task
+    return make(problem, tau, constraints, start, advice)  # type: ignore[arg-type]
+
+
+def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return bounds on coefficients from their penalties alone, and on margins from the losses of their rows alone."""
+    reach = np.sqrt(level / problem.ridge) * (1.0 + SHAVED)
+    share = level / problem.v * (1.0 + SHAVED)
+    low = -(share + np.log(-np.expm1(-share))) - SHAVED  # log(1 + exp(-r)) <= share
+    return -reach, reach, low, np.full(len(low), math.inf)
+
+
+def _relaxation_bound(below: Minorant, size: int) -> float:
+    """Return a lower bound of F over all supports of a number of columns, by the quadratic below F."""
+    squares = scaled_problem(below.moments)
+    return float(min(squares.objective(squares.own_lower(size)) - below.shift, below.level))
+
+
+@dataclass(frozen=True, eq=False)
+class GlmFit(Fit):
+    """A support with its coefficients and the intercept, which is 0 if the problem has none."""
+
+    intercept: float
+
+    def theta(self, problem: GlmProblem) -> FloatArray:
+        """Return the (first + p,) point of all columns, in the coordinates of the problem."""
+        return np.concatenate([np.full(problem.first_coefficient, self.intercept), self.spread(problem.p)])
+
+
+def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
+    """Return the minimiser of F over the coefficients of one support and the intercept.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+        Problem with centred columns.
+    support : tuple of int
+        Columns of the support.
+
+    Returns
+    -------
+    GlmFit
+        The fit; its objective is F at the returned coefficients, rounded up.
+
+    Notes
+    -----
+    Approximately six steps of O(n s^2).
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> fit = fit_glm(GlmProblem(X, y, np.ones(4), np.ones(1), 1.0), (0,))
+    >>> round(float(fit.beta[0]), 6), round(fit.objective, 6)
+    (0.674832, 2.437209)
+    """
+    narrow = problem.select_columns(np.array(sorted(support), dtype=np.int64))
+    start, blur = narrow.start(), np.zeros(narrow.first_coefficient + narrow.p)
+    rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
+    theta, point = newton(rows, start, blur)
+    _, drop = bound_distance_to_optimum(narrow.rows, point)
+    intercept = float(theta[0]) if narrow.first_coefficient else 0.0
+    value, off = point.value, point.value_off
+    return GlmFit(tuple(sorted(support)), theta[narrow.first_coefficient :], value + off, 2.0 * off + drop, intercept)
+
+
+def refit_support(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
+    """Return the exact fit of a support, inside its boxes if there are any.
+
+    Parameters
+    ----------
+    problem : SparseProblem or GlmProblem
+        Problem of one training set.
+    support : tuple of int
+        Columns.
+    constraints : SideConstraints
+        Side constraints.
+    """
+    if isinstance(problem, SparseProblem):
+        return refit_moments(problem, support, constraints.boxes(problem.q))
+    return fit_glm(problem, support)
+
+
+def expand_around_fit(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
+    """Return the second-order expansion of F around a fit as a squared-error problem without the intercept.
+
+    The expansion is not a bound on F; its best subset is a good candidate.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+        Problem.
+    fit : GlmFit
+        Fit.
+
+    Notes
+    -----
+    O(n p^2).
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> problem = GlmProblem(X, y, np.ones(4), np.ones(1), 1.0)
+    >>> around = expand_around_fit(problem, fit_glm(problem, (0,)))
+    >>> round(float(around.c[0] / around.M[0, 0]), 6)
+    0.674832
+    """
+    Z, theta = problem.rows, fit.theta(problem)
+    margins, loss, y, v = problem.signs * (Z @ theta), problem.loss, problem.y, problem.v
+    H = (Z.T * loss.curvatures(margins, y, v)) @ Z + np.diag(2.0 * problem.penalty)
+    linear = 2.0 * problem.penalty * theta - Z.T @ loss.falls(margins, y, v * problem.signs) - H @ theta
+    M, c, _ = eliminate_intercept(H, linear, 0.0, problem.first_coefficient)
+    ridge, M = problem.ridge, 0.5 * (M + M.T)
+    drop = float(c @ np.linalg.lstsq(M, c, rcond=None)[0])
+    Q = M - np.diag(ridge)
+    return SparseProblem(Q, c, drop + fit.objective, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0)
+
+
+def feasible_start(problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    """Return a feasible fit, good but not optimal; None if the side constraints exclude every support.
+
+    Parameters
+    ----------
+    problem : SparseProblem or GlmProblem
+        Problem in standard coordinates, or in centred columns.
+    tau : int
+        Maximum support size.
+    constraints : SideConstraints
+        Side constraints.
+
+    Returns
+    -------
+    Fit or None
+        Fit of the support.
+
+    Raises
+    ------
+    BackendFailed
+        If the 0/1 program below could not be decided.
+
+    Notes
+    -----
+    Feasibility depends on z alone (a box binds chosen columns only). Without side constraints: forward selection,
+    O(tau q^2), then exchanges of columns. With them: a 0/1 program with unit coefficients that maximises the marginal
+    scores of the chosen columns, a check of its support, then the exchanges that stay feasible. With another loss than
+    squared error, these steps find a support for the expansion of F about a fit. Its fit is the centre of the next
+    expansion, until there is no improvement.
+    """
+    if not isinstance(problem, SparseProblem):
+        return _start_by_expansions(problem, tau, constraints)
+    if not constraints.needs - {"sign", "box"}:
+        support = tuple(select_forward(problem.M, problem.c, min(tau, problem.q)).tolist())
+    else:
+        allowed = _feasible(problem, tau, constraints)
+        if allowed is None:
+            return None
+        support = allowed
+    best = refit_support(problem, support, constraints)
+    for _ in range(EXCHANGE_ROUNDS):
+        better = _best_move(problem, best, tau, constraints)
+        if better is None:
+            break
+        best = better
+    return best
+
+
+def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) -> tuple[int, ...] | None:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     q = problem.q
-    none, unknown = np.zeros(q), np.full(q, np.inf)
-    empty = np.zeros((0, 0))
-    scaled = ScaledProblem(
-        empty, problem.penalty, problem.c, none, unknown, -problem.yy, np.inf, np.ones(q), 1.0, problem.yy
+    score = np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), TINY))
+    lo, hi = constraints.fixed(q)
+    if np.any(lo > hi):
+        return None
+    _, rows, low, high = zip(*constraints.linear_rows(q, tau), strict=True)
+    gain = score / max(float(score.max(initial=0.0)), TINY)
+    solved = milp(
+        -gain,
+        constraints=LinearConstraint(np.array(rows), low, high),
+        integrality=np.ones(q, dtype=np.int64),
+        bounds=Bounds(lo, hi),
     )
-    floor = max(scaled.floor, advice.lower - problem.yy)
-    return ModelTask(problem, scaled, tau, constraints, start, -unknown, unknown, none, np.ones(q), floor, ())
+    if solved.status == 2:
+        return None
+    support = () if solved.x is None else tuple(int(j) for j in np.flatnonzero(solved.x > 0.5))
+    if solved.x is None or not constraints.allows(support, tau):
+        raise BackendFailed(
+            f"the solver could not decide whether the side constraints are feasible: {solved.message}",
+            str(solved.status),
+        )
+    return support
+
+
+def _best_move(problem: SparseProblem, fit: Fit, tau: int, constraints: SideConstraints) -> Fit | None:
+    """Return the best fit with a column exchanged or dropped; None if none is better. O(tau) refits."""
+    slope = problem.c - problem.M @ fit.spread(problem.q)
+    reach = slope**2 / np.maximum(problem.M.diagonal(), TINY)
+    reach[list(fit.support)] = -1.0
+    enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]
+    best: Fit | None = None
+    for i in fit.support:
+        base = set(fit.support) - {i}
+        for new in [base, *(base | {j} for j in enter)]:
+            if not constraints.allows(new, tau):
+                continue
+            trial = refit_support(problem, tuple(sorted(new)), constraints)
+            if trial.objective < (best or fit).objective * (1 - 1e-12):
+                best = trial
+    return best
+
+
+def _start_by_expansions(problem: GlmProblem, tau: int, constraints: SideConstraints) -> GlmFit | None:
+    best, around = None, fit_glm(problem, ())
+    for _ in range(EXPANSIONS):
+        proposed = feasible_start(expand_around_fit(problem, around), tau, constraints)
+        if proposed is None:
+            return None
+        fit = fit_glm(problem, proposed.support)
+        if best is not None and fit.objective >= best.objective:
+            break
+        best = around = fit
+    return best

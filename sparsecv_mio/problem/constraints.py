@@ -82,19 +82,26 @@ class SideConstraints:
         }
         return frozenset(name for name, used in kinds.items() if used)
 
-    @property
-    def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
-        """`(at_most, equal)`: rows on z for a model; a term becomes pairs of equal columns."""
-        pairs = tuple((term.columns[0], j) for term in self.terms for j in term.columns[1:])
-        return self.at_most, pairs
+    def linear_rows(self, q: int, tau: int) -> Iterator[tuple[str, FloatArray, float, float]]:
+        """Yield the kind, the (q,) coefficients and the bounds of each linear row on the indicators z of a model.
 
-    @property
-    def parent_rows(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """`(j, columns)` for `z_j <= sum of z over the columns`; a rule with all parents has one row for each."""
-        rows: list[tuple[int, tuple[int, ...]]] = []
-        for j, columns, every in self.parents:
-            rows += [(j, (i,)) for i in columns] if every else [(j, columns)]
-        return tuple(rows)
+        Parameters
+        ----------
+        q : int
+            Number of columns.
+        tau : int
+            Maximum number of features.
+        """
+        columns = np.arange(q)
+        yield "budget", self.feature_counts(q), -math.inf, float(tau)
+        for k, limited in self.at_most:
+            yield "at_most", np.isin(columns, limited) * 1.0, -math.inf, float(k)
+        for term in self.terms:
+            for j in term.columns[1:]:
+                yield "together", np.asarray((columns == term.columns[0]) * 1.0 - (columns == j)), 0.0, 0.0
+        for j, parents, every in self.parents:
+            for needed in [(i,) for i in parents] if every else [parents]:
+                yield "parents", np.asarray((columns == j) * 1.0 - np.isin(columns, needed)), -math.inf, 0.0
 
     def count(self, support: Iterable[int]) -> int:
         """Return the number of features that a support counts as."""

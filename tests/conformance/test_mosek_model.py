@@ -14,10 +14,9 @@ from lowered_points import violation
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.models import FactorModel, lower_model
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
-from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.formulation.task import ModelTask, feasible_start, model_task
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 

@@ -16,10 +16,9 @@ from lowered_points import objective, violation
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import TRUST
-from sparsecv_mio.formulation.logistic_task import feasible_classes, fit_glm, loss_task
-from sparsecv_mio.formulation.models import LossModel, PiecewiseLosses, lower_model
+from sparsecv_mio.formulation.models import FactorModel, PiecewiseModel, lower_model
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.formulation.task import ModelTask, feasible_start, fit_glm, loss_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.targets import Loss
@@ -72,7 +71,7 @@ def test_100_hostile_problems(name: str, form: str, hard: bool) -> None:
 
 def task_of(problem: GlmProblem, tau: int, start: tuple[int, ...] | None = None) -> ModelTask:
     inner = problem.centre_columns()[0]
-    first = feasible_classes(inner, tau, FREE) if start is None else fit_glm(inner, start)
+    first = feasible_start(inner, tau, FREE) if start is None else fit_glm(inner, start)
     assert first is not None
     return loss_task(inner, tau, FREE, first, KnownBounds())
 
@@ -125,7 +124,7 @@ def noise(n: int, p: int) -> GlmProblem:
 def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
     backend, problem = usable(name), noise(120, 90)  # no solver ends soon
     inner = problem.centre_columns()[0]
-    known = feasible_classes(inner, 8, FREE)
+    known = feasible_start(inner, 8, FREE)
     assert known is not None
     for limits, stops in (
         (Limits(seconds=0.1), {Stop.TIME}),
@@ -205,7 +204,7 @@ def test_the_model_says_the_objective_of_a_fit_and_nothing_below_it() -> None:
     for seed in (2, 7, 9, 10):
         problem, least = values(seed)
         task = task_of(problem, problem.p, ())
-        model = LossModel(task)
+        model = FactorModel(task)
         arrays = lower_model(model)
         assert len(arrays.losses) == len(task.problem.y)  # type: ignore[union-attr]
         for S, value in least.items():
@@ -230,7 +229,7 @@ def test_mosek_sees_the_same_objective_and_a_loss_that_is_too_small() -> None:
         for seed in (2, 7, 10):
             problem, least = values(seed)
             task = task_of(problem, problem.p, ())
-            model = LossModel(task)
+            model = FactorModel(task)
             arrays = lower_model(model)
             with build(env, arrays) as solver:
                 for S, value in least.items():
@@ -262,7 +261,7 @@ def test_a_linear_model_is_below_by_no_more_than_it_says() -> None:
         problem, least = values(seed)
         problem = replace(problem, gamma=max(problem.gamma, 0.05))
         task = task_of(problem, problem.p)
-        model = PiecewiseLosses(task, None, 12)
+        model = PiecewiseModel(task, None, 12)
         arrays = lower_model(model)
         for S in least:
             z = np.isin(np.arange(problem.p), S) * 1.0

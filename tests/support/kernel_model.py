@@ -43,13 +43,12 @@ def conic_model(task: ModelTask) -> Any:
             model.links.append(pmo.constraint(body=model.u[j] - float(task.lo[j]) * model.z[j], lb=0.0))
         if np.isfinite(task.hi[j]):
             model.links.append(pmo.constraint(body=model.u[j] - float(task.hi[j]) * model.z[j], ub=0.0))
-    at_most, equal = task.constraints.rows
     model.side = pmo.constraint_list()
-    for k, columns in at_most:
+    for k, columns in task.constraints.at_most:
         model.side.append(pmo.constraint(body=sum(model.z[j] for j in sorted(set(columns))), ub=float(k)))
-    for a, b in equal:
-        if a != b:
-            model.side.append(pmo.constraint(body=model.z[a] - model.z[b], rhs=0.0))
+    for term in task.constraints.terms:
+        for j in term.columns[1:]:
+            model.side.append(pmo.constraint(body=model.z[term.columns[0]] - model.z[j], rhs=0.0))
     cost = sum(float(w) * t for w, t in zip(scaled.w, model.t, strict=True))
     model.phi = pmo.objective(model.s + cost + sum(-2.0 * float(g) * u for g, u in zip(scaled.g, model.u, strict=True)))
     return model

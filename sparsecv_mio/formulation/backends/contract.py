@@ -17,28 +17,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.before_solving import Reduction, reduce_task
-from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task
+from sparsecv_mio.formulation.task import (
+    SOLVER_ROUNDING,
+    ModelTask,
+    feasible_start,
+    make_task,
+    model_task,
+    refit_support,
+)
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.moment_fits import Fit, refit_moments
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from sparsecv_mio.problem.glm import GlmProblem
-
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
 PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
@@ -262,22 +263,14 @@ class Backend(ABC):
         self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints
     ) -> Fit | None:
         """Return a feasible fit; None if the side constraints exclude every support."""
-        if isinstance(problem, SparseProblem):
-            return feasible_start(problem, tau, constraints)
-        from sparsecv_mio.formulation.logistic_task import feasible_classes  # not needed for squared-error loss
-
-        return feasible_classes(problem, tau, constraints)
+        return feasible_start(problem, tau, constraints)
 
     def _task(
         self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
         """Return the task of a problem, with scaled units and bounds on its coefficients."""
-        if isinstance(problem, SparseProblem):
-            return model_task(problem, tau, constraints, start, advice)
-        from sparsecv_mio.formulation.logistic_task import loss_task
-
-        return loss_task(problem, tau, constraints, start, advice)
+        return make_task(problem, tau, constraints, start, advice)
 
     def _passes(self, task: ModelTask, form: str, limits: Limits, advice: KnownBounds) -> list[_Pass]:
         """Solve; if the optimum is small relative to the objective's scale, eliminate proven columns and solve again.
@@ -306,7 +299,9 @@ class Backend(ABC):
             stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
             answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
         if answer is not None:
-            _note_in_log(limits.log, f"backend {self.name} was not needed: {answer.raw_status}")
+            if limits.log is not None:  # there is no log of the solver
+                with open(limits.log, "a", encoding="utf-8") as handle:
+                    handle.write(f"backend {self.name} was not needed: {answer.raw_status}\n")
             return answer
         return self._run(task, form, limits)
 
@@ -314,20 +309,21 @@ class Backend(ABC):
         self, problem: SparseProblem | GlmProblem, tau: int, formulation: str | None,
         constraints: SideConstraints, limits: Limits,
     ) -> str:  # fmt: skip
-        if isinstance(problem, SparseProblem):
-            loss, q = Loss.SQUARED, problem.q
-        else:
-            loss, q = Loss(problem.loss.name), problem.p
-        form = self.check_takes(formulation, constraints, loss)
+        loss = Loss.SQUARED if isinstance(problem, SparseProblem) else Loss(problem.loss.name)
+        form, q = self.check_takes(formulation, constraints, loss), len(problem.weight)
         if not 0 <= tau <= q:
             raise BadInput(f"tau {tau} is out of range; give a number from 0 to {q}, the number of columns")
         if limits.gap < 0 or limits.threads < 1:
             raise BadInput("the gap must not be negative and there must be at least one thread")
+        self.check_available()
+        return form
+
+    def check_available(self) -> None:
+        """Raise `BackendUnavailable`, with the reason and a hint, if the backend cannot be used."""
         usable = self.available()
         if not usable.usable:
             hint = f"; {usable.hint}" if usable.hint else ""
             raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
-        return form
 
     def check_takes(
         self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = DEFAULT_LOSS
@@ -388,13 +384,14 @@ class Backend(ABC):
     def set_options(self, solver: Any, options: Sequence[str]) -> None:
         """Set options of a solver; raise `BadInput` with the solver's message if it refuses one."""
         for name, _, text in (setting.partition("=") for setting in options):
-            value, refused = _parse_value(text), partial(_make_refusal, self.name, f"{name}={text}")
+            value, why = _parse_value(text), ""
             try:
                 taken = self._set(solver, name, value)
+                why = "" if taken == value else f"the solver would use {taken!r} instead"
             except Exception as error:
-                raise refused(str(error.args[0] if isinstance(error, KeyError) else error)) from None
-            if taken != value:
-                raise refused(f"the solver would use {taken!r} instead")
+                why = str(error.args[0] if isinstance(error, KeyError) else error).rstrip(".!")
+            if why:
+                raise BadInput(f"solver_option {name}={text}: {self.name} rejects this option: {why}")
 
     def _blank(self) -> Any:
         """Return a solver without a model, on which options are tried."""
@@ -463,25 +460,6 @@ class Backend(ABC):
         return best
 
 
-def refit_support(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
-    """Return the exact fit of a support, inside its boxes if there are any.
-
-    Parameters
-    ----------
-    problem : SparseProblem or GlmProblem
-        Problem of one training set.
-    support : tuple of int
-        Columns.
-    constraints : SideConstraints
-        Side constraints.
-    """
-    if isinstance(problem, SparseProblem):
-        return refit_moments(problem, support, constraints.boxes(problem.q))
-    from sparsecv_mio.formulation.logistic_task import fit_glm  # not needed for squared-error loss
-
-    return fit_glm(problem, support)
-
-
 def _parse_value(text: str) -> OptionValue:
     """Return the value of an option from its text: a number, a truth value, or a keyword.
 
@@ -494,11 +472,6 @@ def _parse_value(text: str) -> OptionValue:
         with suppress(ValueError):
             return read(text)
     return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def _make_refusal(backend: str, option: str, words: str) -> BadInput:
-    """Return the error for an option that a solver refused, with the solver's message."""
-    return BadInput(f"solver_option {option}: {backend} rejects this option: {words.rstrip('.!')}")
 
 
 def proof_allowance(doubt: float, yy: float, objective: float) -> float:
@@ -521,13 +494,6 @@ def proof_allowance(doubt: float, yy: float, objective: float) -> float:
     return min(doubt, (TRUST + PRIMAL) * yy, LARGEST_ALLOWANCE * objective)
 
 
-def _note_in_log(log: str | None, text: str) -> None:
-    """Write to the log file why there is no log of the solver."""
-    if log is not None:
-        with open(log, "a", encoding="utf-8") as handle:
-            handle.write(text + "\n")
-
-
 def _remaining_limits(limits: Limits, passes: list[_Pass]) -> Limits:
     """Return the time and the nodes that earlier passes left."""
     seconds = sum(solver_pass.answer.seconds for solver_pass in passes)
@@ -543,8 +509,8 @@ ON_SUPPORTS = EVERY_KIND - {"sign", "box"}  # side constraints on supports, not 
 _IMPORTING = threading.RLock()  # two threads that import Pyomo at once may get modules that are not complete
 
 
-def load_models() -> ModuleType:
-    """Import the Pyomo models, in one thread at a time, and return the module.
+def import_pyomo() -> None:
+    """Import Pyomo, in one thread at a time, so that the models can be imported.
 
     Raises
     ------
@@ -553,7 +519,8 @@ def load_models() -> ModuleType:
     """
     try:
         with _IMPORTING:
-            return import_module("sparsecv_mio.formulation.models")
+            for module in ("pyomo.environ", "pyomo.core.expr", "pyomo.repn"):
+                import_module(module)
     except Exception as error:  # a damaged installation may raise any exception
         missing = MISSING_MODULE.findall(str(error))
         if missing:
@@ -574,9 +541,9 @@ def _is_installed(package: str) -> bool:
 
 @cache
 def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
-    """Import the models and a solver's package and return whether it can be used; a damaged one raises no error.
+    """Import Pyomo and a solver's package and return whether it can be used; a damaged one raises no error.
 
-    The models come first, because Pyomo needs more packages once gurobipy is imported.
+    Pyomo comes first, because it needs more packages once gurobipy is imported.
 
     Parameters
     ----------
@@ -593,7 +560,7 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
     if not _is_installed(package):
         return Availability(False, f"{package} is not installed", hint=f"pip install {package} pyomo")
     try:
-        load_models()
+        import_pyomo()
         with _IMPORTING:
             module = import_module(package)
     except BackendUnavailable as error:

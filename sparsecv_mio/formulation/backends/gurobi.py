@@ -47,8 +47,8 @@ class GurobiBackend(contract.Backend):
         from sparsecv_mio.formulation.models import (
             CutMaster,
             FactorModel,
-            LossOuterApproximation,
             ModelColumns,
+            OuterApproximation,
             PerspectiveModel,
             Tangents,
             lower_model,
@@ -56,7 +56,7 @@ class GurobiBackend(contract.Backend):
 
         require_finite(task.lo, task.hi, "gurobi")
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
-        kinds: dict[str, type[SparseModel]] = {"benders": CutMaster, "outer": LossOuterApproximation}
+        kinds: dict[str, type[SparseModel]] = {"benders": CutMaster, "outer": OuterApproximation}
         model = kinds.get(formulation, perspective)(task)
         arrays = lower_model(model)
         z = arrays.columns(model.z)
@@ -69,7 +69,7 @@ class GurobiBackend(contract.Backend):
                 if formulation == "benders":
                     solver.Params.LazyConstraints = 1
                     watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
-                elif isinstance(model, LossOuterApproximation):
+                elif isinstance(model, OuterApproximation):
                     solver.Params.LazyConstraints = 1
                     watch = _Outer(
                         limits, variables, Tangents(task, ModelColumns.from_model(model, arrays), GUROBI_CUT_TOLERANCE)

@@ -21,7 +21,6 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
-from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Cuts, LoweredProblem, ModelColumns, Tangents
@@ -52,16 +51,10 @@ class HighsBackend(contract.Backend):
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import (
-            LossOuterApproximation,
-            ModelColumns,
-            OuterApproximation,
-            Tangents,
-            lower_model,
-        )
+        from sparsecv_mio.formulation.models import ModelColumns, OuterApproximation, Tangents, lower_model
 
         require_finite(task.lo, task.hi, "highs")
-        model = (LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation)(task)
+        model = OuterApproximation(task)
         arrays = lower_model(model)
         poll = contract.Poll(limits)
         cuts = Tangents(task, ModelColumns.from_model(model, arrays), CUT_TOLERANCE)
@@ -157,14 +150,10 @@ class _OuterApproximation:
         )
 
     def _seed(self) -> None:
-        """Add tangents over the whole level set, which contains the optimum: rows cost less than integer rounds.
-
-        Every u at least as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
-        """
+        """Add tangents over the whole level set, which contains the optimum: rows cost less than integer rounds."""
         q = self.task.q
-        middle, radius = self.task.scaled.row_ranges(self.upper)
-        for k in np.linspace(-1.0, 1.0, RESIDUAL_SEEDS):
-            self._add_tangents(middle + k * radius, np.zeros(q), np.ones(q))
+        for r in np.linspace(*self.task.scaled.row_ranges(self.upper), RESIDUAL_SEEDS):
+            self._add_tangents(r, np.zeros(q), np.ones(q))
         for k in range(1, SLOPE_SEEDS + 1):
             for side in (self.task.lo, self.task.hi):
                 self._add_tangents(np.zeros(0), side * (k / SLOPE_SEEDS), np.ones(q))

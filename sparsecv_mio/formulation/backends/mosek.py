@@ -17,7 +17,6 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
-from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import LoweredProblem, QuadraticRow
@@ -49,9 +48,9 @@ class MosekBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import mosek
 
-        from sparsecv_mio.formulation.models import FactorModel, LossModel, lower_model
+        from sparsecv_mio.formulation.models import FactorModel, lower_model
 
-        model = (LossModel if isinstance(task.problem, GlmProblem) else FactorModel)(task)
+        model = FactorModel(task)
         arrays = lower_model(model)
         z = arrays.columns(model.z)
         try:

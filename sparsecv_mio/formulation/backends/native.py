@@ -8,26 +8,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities, refit_support
+from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
-from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
+from sparsecv_mio.formulation.task import ModelTask, model_task, refit_support, unbounded_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import strip_forced_columns
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.trees.allowed_supports import complete_support
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
-
-if TYPE_CHECKING:
-    from sparsecv_mio.problem.glm import GlmProblem
 
 
 class NativeBackend(Backend):
@@ -63,11 +61,8 @@ class NativeBackend(Backend):
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
         """Return the task; with many columns, skip steps that cost more than the trees and do not help them."""
-        if isinstance(problem, SparseProblem):
-            make = model_task if problem.q <= MANY else unscaled_task
-            return make(problem, tau, constraints, start, advice)
-        from sparsecv_mio.formulation.logistic_task import unbounded_task  # not needed for squared-error loss
-
+        if isinstance(problem, SparseProblem) and problem.q <= MANY:
+            return model_task(problem, tau, constraints, start, advice)
         return unbounded_task(problem, tau, constraints, start, advice)
 
     @staticmethod
@@ -168,7 +163,6 @@ def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Ca
 @lru_cache(maxsize=1)
 def _compile_classes() -> None:
     """Load or compile the kernels of logistic loss."""
-    from sparsecv_mio.problem.glm import GlmProblem
     from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
     X = np.linspace(-1.0, 1.0, 40).reshape(10, 4) ** np.arange(1.0, 5.0)

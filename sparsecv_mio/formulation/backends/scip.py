@@ -53,13 +53,13 @@ class ScipBackend(contract.Backend):
         return contract.probe("pyscipopt", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import FactorModel, LossModel, lower_model
+        from sparsecv_mio.formulation.models import FactorModel, lower_model
 
         require_finite(task.lo, task.hi, "scip")
         classes = isinstance(task.problem, GlmProblem)
         factor = 1.0 if classes else MAGNIFIED
         big = task if classes else task.magnify(factor)
-        model = (LossModel if classes else FactorModel)(big)
+        model = FactorModel(big)
         arrays = lower_model(model)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)

@@ -20,7 +20,8 @@ from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
@@ -389,7 +390,7 @@ def make_row_based_problems(context: Context) -> RowBasedProblems:
     """
     request = context.request
     mio = MioSettings(request.backend or NATIVE, request.formulation, request.mio_budget, request.solver_option or ())
-    check_available(mio.backend)
+    get_backend(mio.backend).check_available()
     words = f"{request.method_used} on {mio.backend}"
     return RowBasedProblems(context, mio, request.method_used != Method.BOUNDS, words)
 

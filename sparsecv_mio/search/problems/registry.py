@@ -65,9 +65,10 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
     engine = f"{name} on {backend}" + (f", {request.formulation}" if request.formulation else "")
     make: Callable[..., SquaredProblem] = SquaredProblem
     if restricted or backend != NATIVE:
-        from sparsecv_mio.formulation.near_ties import MioSettings, check_available
+        from sparsecv_mio.formulation.backends import get_backend
+        from sparsecv_mio.formulation.near_ties import MioSettings
 
-        check_available(backend)
+        get_backend(backend).check_available()
         mio = MioSettings(backend, request.formulation, request.mio_budget, request.solver_option or ())
         make = _make_of_backend(context, mio)
     return SquaredProblems(context, full_data, make, name, engine)

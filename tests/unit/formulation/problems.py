@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
-from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.formulation.task import ModelTask, feasible_start, model_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 

@@ -11,7 +11,7 @@ from logistic_truth import drawn, harder, least
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.logistic_task import expand_around_fit, fit_glm
+from sparsecv_mio.formulation.task import expand_around_fit, fit_glm
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.targets import Loss

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from sparsecv_mio.formulation.backends import contract
 
 def ready(name):
-    contract.load_models()
+    contract.import_pyomo()
     from sparsecv_mio.formulation.models import ModelColumns
     return ModelColumns
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, enumerated, harder
 
-from sparsecv_mio.formulation.logistic_task import ScaledLosses, feasible_classes, fit_glm, loss_task, unbounded_task
 from sparsecv_mio.formulation.outcome import KnownBounds
+from sparsecv_mio.formulation.task import ScaledLosses, feasible_start, fit_glm, loss_task, unbounded_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 
 
@@ -16,7 +16,7 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
     problem = (drawn if seed % 4 else harder)(seed, 4).centre_columns()[0]
     least = {S: float(truth.value) for S, truth in enumerated(problem).items()}
     for tau in range(problem.p + 1):
-        start = feasible_classes(problem, tau, FREE)
+        start = feasible_start(problem, tau, FREE)
         assert start is not None and len(start.support) <= tau
         for first in (start, fit_glm(problem, ())):
             task = loss_task(problem, tau, FREE, first, KnownBounds())
@@ -38,9 +38,9 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
 def test_side_constraints_hold_and_none_is_said() -> None:
     problem = drawn(10, 5).centre_columns()[0]
     last = problem.p - 1
-    start = feasible_classes(problem, 1, SideConstraints(forced_in=(last,)))
+    start = feasible_start(problem, 1, SideConstraints(forced_in=(last,)))
     assert start is not None and start.support == (last,)
-    assert feasible_classes(problem, 0, SideConstraints(forced_in=(last,))) is None
+    assert feasible_start(problem, 0, SideConstraints(forced_in=(last,))) is None
 
 
 def test_without_bounds() -> None:

@@ -14,7 +14,7 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation import near_ties
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Availability
-from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.deadline import Deadline
@@ -67,8 +67,8 @@ def test_after_the_limit_the_best_start_is_kept() -> None:
 
 
 def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_available("native")
+    get_backend("native").check_available()
     gone = Availability(False, "no solver here", hint="install it")
     monkeypatch.setattr(type(get_backend("highs")), "available", lambda self: gone)
     with pytest.raises(BackendUnavailable, match="no solver here; install it"):
-        check_available("highs")
+        get_backend("highs").check_available()
