@@ -14,7 +14,6 @@ from zoo import RandomProblem, random_problem
 from sparsecv_mio.certificate.records import Average, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, varying_columns
-from sparsecv_mio.search.api import cross_validate
 
 FloatArray = NDArray[np.float64]
 GAMMA, SHARE = 1e-6, 0.005
@@ -122,10 +121,7 @@ def test_average_is_that_of_a_plain_implementation(block: int) -> None:
     compared, most = 0, 50 if block else 25
     for seed in range(100 * block, 100 * block + 100):
         case = random_problem(seed, 16, 6)
-        record = cross_validate(
-            case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=0.0, scale=case.scale,
-            intercept=case.intercept, model="average", threads=1,
-        )  # fmt: skip
+        record = case.solve(gap=0.0, model="average")
         assert record.average is not None, record.warnings
         report = verify(record, case.data, case.folds)
         assert report.ok, (seed, report.failures[:3])

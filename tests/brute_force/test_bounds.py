@@ -14,14 +14,14 @@ from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem, unit_diagona
 QUICK, MANY = 250, 5000
 
 
-def check(seeds: range, folds=moment_folds, search=True) -> int:
+def check(seeds: range, folds=moment_folds) -> int:
     cells = 0
     for seed in seeds:
         case = random_case(seed)
         if case is None:
             continue
         for fold, here in folds(case):
-            if search and case.rng.random() < 0.5:
+            if case.rng.random() < 0.5:
                 here.search(range(1, case.data.q))
             wrong, count = breaches(case, fold, here)
             assert not wrong, f"seed {seed}, fold {fold}: {wrong[:3]}"

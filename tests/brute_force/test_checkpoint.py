@@ -134,10 +134,9 @@ def test_a_descent_goes_on_with_the_move_that_was_stopped(
     """Stopped at every report, or every sixth: a move that was not tried to its end is judged when it has been."""
     monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
     case, store, stopped = random_problem(48, rows=30, columns=6), tmp_path / "run.ck", 0
-    how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "descent", "threads": 1}
-    asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, **how}
+    asked: dict[str, Any] = {"gap": 0.0, "method": "descent"}
     reports: list[Any] = []
-    whole = claims(cross_validate(case.data, case.folds, progress=reports.append, **asked).to_json())
+    whole = claims(case.solve(progress=reports.append, **asked).to_json())
     for after in range(1, len(reports), stride):
         stop, left = threading.Event(), iter(range(after - 1))
 
@@ -145,45 +144,32 @@ def test_a_descent_goes_on_with_the_move_that_was_stopped(
             if next(left, None) is None:
                 stop.set()
 
-        cut = cross_validate(case.data, case.folds, stop=stop, progress=progress, checkpoint=store, **asked)
+        cut = case.solve(stop=stop, progress=progress, checkpoint=store, **asked)
         stopped += cut.status == "interrupted"
-        assert claims(cross_validate(case.data, case.folds, resume=store, **asked).to_json()) == whole
+        assert claims(case.solve(resume=store, **asked).to_json()) == whole
     assert stopped > 3
 
 
-def killed(
-    tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1",
-    sent: tuple[signal.Signals, ...] = (signal.SIGKILL,),
-) -> None:  # fmt: skip
-    """Kill -9, or Ctrl-C, in turn, at random moments; each life carries on what the last one stored."""
-    rng = np.random.default_rng(seed)
-    store, out = tmp_path / "run.ck", tmp_path / "answer.json"
-    word, _, step = method.partition(" ")
-    # two threads of a joint search may score a pair left open by the same support in two ways, a last digit apart
-    threads = "1" if word == "joint" else "2"
-    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", folds, "--gamma", gammas, "--threads", threads]
-    ask += ["-q", "--method", word]
-
+def test_killed_and_carried_on(tmp_path: Path) -> None:
+    """Kill -9, then Ctrl-C, at random moments; each life carries on what the last one stored."""
+    rng, store, out = np.random.default_rng(0), tmp_path / "run.ck", tmp_path / "answer.json"
+    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", "blocks:10", "--gamma", "0.01,0.1", "--threads"]
+    ask += ["1", "-q", "--method", "joint"]
     begin = time.monotonic()
     done = subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], capture_output=True)
     assert done.returncode in (0, 3), done.stderr
     length = time.monotonic() - begin
-    for life in range(kills):
+    for kill in (signal.SIGKILL, signal.SIGINT):
         option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
         process = subprocess.Popen([*ask, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 1.0) * length)
-        process.send_signal(sent[life % len(sent)])
-        assert process.wait() in (done.returncode, 130, -sent[life % len(sent)])
+        process.send_signal(kill)
+        assert process.wait() in (done.returncode, 130, -kill)
     option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
     assert main([*ask[len(SCRIPT) :], *option, "--json", str(out)]) == done.returncode
-    same = fields if set(sent) == {signal.SIGKILL} else claims  # Ctrl-C stores what is proved within a step, too
-    assert same(out.read_text()) == same((tmp_path / "whole.json").read_text())
+    assert claims(out.read_text()) == claims((tmp_path / "whole.json").read_text())
     left = {path.name for path in tmp_path.iterdir()} - {"run.ck", "answer.json", "whole.json"}
     assert all(name.startswith(TEMPORARY) for name in left)  # of a write that was killed
-
-
-def test_killed_and_carried_on(tmp_path: Path) -> None:
-    killed(tmp_path, 2, "joint", 0, "blocks:10", sent=(signal.SIGKILL, signal.SIGINT))
 
 
 @pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent"])

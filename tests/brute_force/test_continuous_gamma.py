@@ -63,10 +63,7 @@ def test_the_optimum_over_an_interval_is_that_of_enumeration(seed: int) -> None:
 def test_what_rounding_leaves_open_ends_and_is_said() -> None:
     """Columns of 1e150 beside others: no bound, no end without a cap, and no noise of numpy."""
     case = random_problem(2, rows=30, columns=6)
-    record = cross_validate(
-        case.data, case.folds, gammas=f"{LOW}..{HIGH}", taus=range(1, case.data.p + 1), scale=case.scale,
-        intercept=case.intercept, threads=1,
-    )  # fmt: skip
+    record = case.solve(gammas=f"{LOW}..{HIGH}", taus=range(1, case.data.p + 1))
     assert record.status == "limit" and record.lower == 0.0
     assert (
         record.warnings[-1]

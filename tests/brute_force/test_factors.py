@@ -97,10 +97,10 @@ def drawn(seed: int) -> Case:
     ends = np.cumsum([0, *(block.shape[1] for block in (*blocks, *singles))]).tolist()
     terms = [list(range(low, high)) for low, high in zip(ends, ends[1:], strict=False)]
     how = str(rng.choice(["length", "variance", "none"])), str(rng.choice(["fold", "fold", "global", "none"]))
-    return Case(data, plan, terms, asked_of(seed, rng, names, len(blocks)), how, kind)
+    return Case(data, plan, terms, asked_of(seed, rng, names), how, kind)
 
 
-def asked_of(seed: int, rng: np.random.Generator, names: list[str], blocks: int) -> dict[str, Any]:
+def asked_of(seed: int, rng: np.random.Generator, names: list[str]) -> dict[str, Any]:
     """Return what is asked of the terms beside that they are whole."""
     asked: dict[str, Any] = {"count": "factors"}
     others = [name for name in names if name.startswith("x")]
@@ -169,11 +169,8 @@ def exact_cv_error(case: Case, gamma: float, tau: int) -> tuple[float, float]:
         def supports(self, tau: int) -> list[tuple[int, ...]]:
             return largest
 
-    dealt = [(case.plan.train_rows(j).tolist(), case.plan.scored_rows(j).tolist()) for j in range(case.plan.k)]
-    weights = None if case.data.row_weights is None else case.data.row_weights.tolist()
     free = [case.data.names.index(name) for name in case.asked.get("adjust", ())]
-    columns = range(case.data.p)
-    made = Terms.of(case.data.X.tolist(), case.data.y.tolist(), weights, dealt, case.how, columns, free, free)
+    made = Terms.from_data(case.data, case.plan, case.how, range(case.data.p), free, free)
     low, high = made.cv_error(gamma, tau)
     return float(low), float(high)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engines import planned
+from exact import ExactProblem
 from judge import wrong, wrong_cells, wrong_rows
 from numpy.typing import NDArray
 from plain_ridge import ridge
@@ -182,25 +183,10 @@ def test_refit_bounds_its_error() -> None:
         problem = case(X, y, "3", (1e-3,), "none", "none")
         data = prepared(problem).context.data
         fit = refit_rows(data, np.arange(12), np.arange(3), 1e-3)
-        exact = _exact_objective(X, y, 1e-3) / data.y_unit**2
+        whole = ExactProblem.from_data(data.dataset, None, ("none", "none"), range(3))
+        exact = float(whole.of_support(1e-3, range(3))[0]) / data.y_unit**2
         assert abs(fit.objective - exact) <= fit.objective_error + 1e-15 * exact
         assert fit.objective_error <= 1e-10 * exact
-
-
-def _exact_objective(X: Matrix, y: Matrix, gamma: float) -> float:
-    """f in rational arithmetic, by elimination on the normal equations."""
-    from fractions import Fraction
-
-    s = X.shape[1]
-    rows = [[Fraction(v) for v in row] for row in np.column_stack([X, y]).tolist()]
-    T = [[sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(s + 1)] for i in range(s + 1)]
-    for i in range(s):
-        T[i][i] += Fraction(gamma) / 2
-    for k in range(s):
-        for i in range(k + 1, s + 1):
-            factor = T[i][k] / T[k][k]
-            T[i] = [a - factor * b for a, b in zip(T[i], T[k], strict=True)]
-    return float(T[s][s])
 
 
 def test_an_answer_comes_with_any_limit() -> None:
@@ -246,15 +232,12 @@ def test_a_number_outside_of_its_interval_is_never_reported(monkeypatch: pytest.
     problem = case(rng.normal(size=(15, 3)), rng.normal(size=15), "3")
     monkeypatch.setattr(PairBounds, "clipped_estimates", property(lambda self: 2.0 * self.upper + 1.0))
     with pytest.raises(Inconsistent, match="cv_error.*outside"):
-        cross_validate(problem.data, problem.folds, gammas=[0.1], taus=[1, 2], method="rounds")
+        problem.solve(method="rounds")
 
 
 def test_a_fold_of_leverage_one_is_verified_by_refits() -> None:
     problem = random_problem(3020, rows=30, columns=9)  # I - H of a fold is singular to the last bit
-    record = cross_validate(
-        problem.data, problem.folds, gammas=problem.gammas, taus=problem.taus, scale=problem.scale,
-        intercept=problem.intercept, method="algorithm1", gap=0.0, threads=1,
-    )  # fmt: skip
+    record = problem.solve(method="algorithm1", gap=0.0)
     assert [*wrong(problem, record)] == [] and verify(record, problem.data, problem.folds).ok
 
 
@@ -268,9 +251,7 @@ def test_cells_that_bounds_close(backend: str, method: str) -> None:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(20, 6))
         problem = case(X, X[:, 0] + rng.normal(size=20), "3", (10.0,), taus=[1, 2, 3])
-        asked: dict[str, Any] = {"backend": backend, "method": method, "threads": 1}
-        record = cross_validate(problem.data, problem.folds, gammas=[10.0], taus=[1, 2, 3], **asked)
-        assert [*wrong(problem, record)] == []
+        assert [*wrong(problem, problem.solve(backend=backend, method=method))] == []
 
 
 def test_rounds_of_cuts_that_move_nothing_end() -> None:
@@ -282,9 +263,7 @@ def test_rounds_of_cuts_that_move_nothing_end() -> None:
     X = rng.normal(size=(rows, p)) * 10.0 ** rng.uniform(-2, 2, p)
     y = X @ (rng.normal(size=p) * (rng.random(p) < 0.7) / 10.0 ** rng.uniform(-2, 2, p)) + rng.normal(size=rows)
     problem = case(X, y, "3", (0.0096,), taus=[2])
-    record = cross_validate(
-        problem.data, problem.folds, gammas=[0.0096], taus=[2], backend="highs", method="grid", threads=1, time_limit=60
-    )
+    record = problem.solve(backend="highs", method="grid", time_limit=60)
     assert record.status == "proved" and [*wrong(problem, record)] == []
 
 

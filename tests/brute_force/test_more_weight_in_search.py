@@ -13,7 +13,6 @@ from truth import INSIDE, OUTSIDE, Truth
 from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
 
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.trees import listing
@@ -57,10 +56,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
             )
             case = replace(case, gammas=[10.0 ** rng.uniform(-8.0, -4.0), *case.gammas], taus=list(range(7)))
             case = replace(case, taus=case.taus[: case.data.p + 1])
-            cross_validate(
-                case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-                restrictions=case.restrictions, time_limit=600.0, gap=0.0, threads=1, stop=threading.Event(),
-            )  # fmt: skip
+            case.solve(time_limit=600.0, gap=0.0, stop=threading.Event())
         except (BadInput, OutOfTime):
             continue
         raised += sum(above_none(case, *one) for one in seen)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations, count
 
 import numpy as np
 import pytest
+from exact import ExactProblem
 from zoo import RandomProblem, forced_problem, random_problem
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
@@ -38,9 +38,9 @@ class Truth:
     slack: float
 
 
-def whole_problem(seed: int, rows: int = 24, columns: int = 7) -> RandomProblem:
+def whole_problem(seed: int) -> RandomProblem:
     """A random problem whose folds hold out every row equally often; rows with weights now and then."""
-    case = forced_problem(seed, rows, columns)
+    case = forced_problem(seed, 24, 7)
     rng = np.random.default_rng([31, seed])
     data = case.data
     if rng.random() < 0.25:
@@ -85,10 +85,8 @@ def check_near(seed: int) -> int:
     by, within = str(rng.choice(["cv", "objective"])), float(rng.choice([0.0, 0.01, 0.1, 1.0, 20.0]))
     most = None if rng.random() < 0.6 else int(rng.integers(1, 12))
     gamma = case.gammas[0]
-    record = near_optimal(
-        case.data, case.folds, gamma=gamma, taus=case.taus, by=by, within=within, most=most, scale=case.scale,
-        intercept=case.intercept, restrictions=case.restrictions,
-    )  # fmt: skip
+    asked = {"gamma": gamma, "taus": case.taus, "by": by, "within": within, "most": most}
+    record = near_optimal(case.data, case.folds, **asked, **case.how)
     unsure = UNKNOWN in record.warnings
     assert record.status == ("limit" if unsure else "proved"), seed
     for size in record.sizes:
@@ -124,10 +122,7 @@ def check_common(seed: int) -> float:
     """Compare the best common subset of a problem with all supports at all gammas; the gap that was reached."""
     case = whole_problem(10_000 + seed)
     gap = float(np.random.default_rng([33, seed]).choice([0.0, 1e-4, 0.01]))
-    record = best_common_subset(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=gap, scale=case.scale,
-        intercept=case.intercept, restrictions=case.restrictions,
-    )  # fmt: skip
+    record = best_common_subset(case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=gap, **case.how)
     unsure = UNKNOWN in record.warnings
     assert record.status == "proved" or unsure, seed
     least = np.inf
@@ -153,10 +148,7 @@ def test_lists_are_those_of_enumeration() -> None:
 
 def test_lists_of_nearly_perfect_fits_pass_verify() -> None:
     one = random_problem(90007, rows=24, columns=7)  # 1e-9 of the targets' squares is left, 10 digits lost by moments
-    record = near_optimal(
-        one.data, one.folds, gamma=one.gammas[0], taus=5, by="objective", within=0.0, scale=one.scale,
-        intercept=one.intercept,
-    )  # fmt: skip
+    record = near_optimal(one.data, one.folds, gamma=one.gammas[0], taus=5, by="objective", within=0.0, **one.how)
     assert verify(record, one.data, one.folds).ok
 
 
@@ -283,20 +275,6 @@ def test_the_interval_of_the_best_value_contains_it_where_exposures_span_decades
     assert size.lower <= error <= size.best
 
 
-def exact_residual(X: np.ndarray, y: np.ndarray) -> float:
-    """Sum of squared residuals of least squares with an intercept, by elimination in fractions."""
-    rows = [
-        [Fraction(1), *map(Fraction, row), Fraction(target)] for row, target in zip(X.tolist(), y.tolist(), strict=True)
-    ]
-    width = len(rows[0])
-    gram = [[sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(width)] for i in range(width)]
-    for k in range(width - 1):
-        for i in range(k + 1, width):
-            factor = gram[i][k] / gram[k][k]
-            gram[i] = [a - factor * b for a, b in zip(gram[i], gram[k], strict=True)]
-    return float(gram[-1][-1])
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_without_a_ridge_nearly_dependent_columns_are_listed(seed: int) -> None:
     """Columns whose singular values have a ratio of 1e-11 have no fit by moments: fractions give the value."""
@@ -305,7 +283,8 @@ def test_without_a_ridge_nearly_dependent_columns_are_listed(seed: int) -> None:
     X[:, 3] = 2.0 * X[:, 0] * (1.0 + 1e-11 * rng.standard_normal(11))
     data = Dataset.from_arrays(X, X[:, 1] + 2.0 * rng.standard_normal(11), names=list("abcde"))
     record = near_optimal(data, gamma=0.0, taus=3, within=1.0, by="objective", most=None)
-    values = {s: exact_residual(X[:, list(s)], data.y) for s in combinations(range(5), 3)}
+    exact = ExactProblem.from_data(data, None, ("none", "fold"), range(5))
+    values = {support: float(exact.of_support(0.0, support)[0]) for support in exact.supports(3)}
     (size,) = record.sizes
     listed = {tuple(sorted(data.names.index(name) for name in model.support)): model.value for model in record.models}
     best = min(values.values())

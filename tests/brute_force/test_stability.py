@@ -13,7 +13,6 @@ from zoo import RandomProblem, random_problem
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, varying_columns
-from sparsecv_mio.search.api import cross_validate
 
 FloatArray = NDArray[np.float64]
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
@@ -77,10 +76,7 @@ def solved(case: RandomProblem, seed: int, weight: float) -> Record:
         {"gap": 0.0}, {"gap": 1e-4}, {"gap": 0.3}, {"method": "grid", "mio_budget": seed % 7},
         {"method": "joint", "mio_budget": seed % 5}, {"method": "algorithm1", "gap": 1e-3},
     ][seed // 5 % 6]  # fmt: skip
-    return cross_validate(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-        threads=1, stability=weight, **given,  # type: ignore[arg-type]
-    )  # fmt: skip
+    return case.solve(stability=weight, **given)
 
 
 def check(seed: int, rows: int = 14, columns: int = 5) -> tuple[bool, bool]:

@@ -1,8 +1,9 @@
-"""Columns that hardly move beside their size against CV errors in exact fractions: no end may be false."""
+"""Intervals of records against exact fractions, also of columns that hardly move compared with their size."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,10 +13,30 @@ from thin_columns import false_ends, thin_case
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem import refit
 from sparsecv_mio.search.api import cross_validate
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_contain_the_exact_numbers_to_the_last_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p, tau = int(rng.integers(6, 10)), int(rng.integers(2, 4)), int(rng.integers(1, 3))
+    X = np.round(rng.normal(size=(n, p)), 2)
+    y = np.round(X @ rng.normal(size=p) * 3.0 + rng.normal(size=n) / 4.0, 3)
+    if seed % 3 == 0:
+        X[1, -1], y[1] = 1001.0, 498.617  # a row far from the others
+    scale, gamma = ("none", "length", "variance")[seed % 3], (0.5, 1.0, 10.0)[seed // 4]
+    data = Dataset.from_arrays(X, y)
+    plan = folds_from_labels(np.arange(n) % 3 if seed % 2 else np.arange(n))
+    record = cross_validate(data, plan, gammas=[gamma], taus=[tau], scale=scale, gap=0.0, time_limit=120)
+    folds, whole = (ExactProblem.from_data(data, rows, (scale, "fold"), range(p)) for rows in (plan, None))
+    least = min(whole.of_support(gamma, support)[0] for support in whole.supports(tau))
+    assert Fraction(record.refit.lower) <= least <= Fraction(record.refit.upper)
+    low, high = folds.cv_error(gamma, tau)
+    for pair in (record, *record.table):
+        assert Fraction(pair.lower) <= low and high <= Fraction(pair.upper)
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])
@@ -52,10 +73,7 @@ def test_a_support_whose_value_rounding_hides_is_on_no_list(fractions: bool, mon
     y[[3, 17]] = -1.24099379e20
     data = Dataset.from_arrays(X, y)
     record = near_optimal(data, "loo", gamma=2e-4, taus=[2, 3], by="cv", within=1.0, scale="none")
-    exact = ExactProblem.of(
-        X.tolist(), y.tolist(), None, [([i for i in range(28) if i != j], [j]) for j in range(28)], ("none", "fold"),
-        [0, 1, 2],
-    )  # fmt: skip
+    exact = ExactProblem.from_data(data, make_folds("loo", data), ("none", "fold"), range(3))
     for model in record.models:
         true = float(exact.of_support(2e-4, [data.names.index(name) for name in model.support])[1])
         assert model.value == pytest.approx(true, rel=1e-6)

@@ -104,17 +104,6 @@ def draw_without_ridge(seed: int) -> Problem:
     return Problem(data, plan, kind, [])
 
 
-def exact_problem(problem: Problem, how: tuple[str, str], all_rows: bool = False) -> ExactProblem:
-    """Return the folds in fractions, or one that trains on all rows."""
-    data, plan, adjusted = problem.data, problem.plan, problem.adjusted
-    folds = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
-    folds = [(list(range(data.n)), [])] if all_rows else folds
-    weights = None if data.row_weights is None else data.row_weights.tolist()
-    return ExactProblem.of(
-        data.X.tolist(), data.y.tolist(), weights, folds, how, range(data.p), adjusted, free=adjusted
-    )
-
-
 def least_eigenvalue(gram: list[list[Fraction]]) -> float:
     """Of columns of length 1; 0 where one is constant."""
     length = [float(gram[j][j]) ** 0.5 for j in range(len(gram))]
@@ -153,7 +142,7 @@ def check(seed: int, adjusts: bool) -> str:
     data, plan, kind, adjusted = problem.data, problem.plan, problem.kind, problem.adjusted
     rng, free, method = np.random.default_rng([seed, 1]), len(adjusted), METHODS[seed % len(METHODS)]
     how = str(rng.choice(["length", "variance", "none"])), str(rng.choice(["fold", "fold", "global", "none"]))
-    truth = exact_problem(problem, how)
+    truth = ExactProblem.from_data(data, plan, how, range(data.p), adjusted, adjusted)
     given: dict[str, Any] = {"gammas": [0.0, 0.1] if seed % 2 else [0.0]}
     if adjusts:
         largest, least = data.p - free, least_of_adjusted(truth)
@@ -200,7 +189,9 @@ def check_lists_and_fits(seed: int, adjusts: bool) -> bool:
     data, plan, kind, adjusted = problem.data, problem.plan, problem.kind, problem.adjusted
     how = {"scale": ("length", "variance", "none")[seed % 3], "intercept": ("fold", "none")[seed // 3 % 2]}
     units, free, names = (how["scale"], how["intercept"]), len(adjusted), data.names
-    truth, whole = exact_problem(problem, units), exact_problem(problem, units, all_rows=True)
+    truth, whole = (
+        ExactProblem.from_data(data, folds, units, range(data.p), adjusted, adjusted) for folds in (plan, None)
+    )
     largest, gamma = data.p - free, 0.0 if not adjusts or kind == "plain" and seed % 7 else 0.05
     if not adjusts:
         largest = largest_size(kind, data.p, np.random.default_rng([seed, 2]))

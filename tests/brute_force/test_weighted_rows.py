@@ -42,10 +42,7 @@ def solved(case: RandomProblem, method: str, one_se: bool) -> Record:
     with pytest.MonkeyPatch.context() as patch:
         for place in ENGINES.get(method, []):
             patch.setattr(*place)
-        return sc.cross_validate(
-            case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=0.0, scale=case.scale,
-            intercept=case.intercept, threads=1, one_se=one_se, method="rounds" if method in ENGINES else method,
-        )  # fmt: skip
+        return case.solve(gap=0.0, one_se=one_se, method="rounds" if method in ENGINES else method)
 
 
 @pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 300))])

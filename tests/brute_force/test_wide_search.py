@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from draws import ON_ROWS
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
@@ -19,12 +20,10 @@ from sparsecv_mio.search.problems import support_searches
 from sparsecv_mio.search.problems.local_search import FoldPaths, LocalSearches
 
 
-def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
+def made(n: int, p: int, seed: int) -> Dataset:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) + rng.normal(size=p)
-    if copies:
-        X[:, 1], X[:, 5], X[0, 6:] = X[:, 0], 2.0, 0.0
-    return Dataset.from_arrays(X, X[:, 0] - 2.0 * X[:, p // 2] + X[:, 3] + noise * rng.normal(size=n))
+    return Dataset.from_arrays(X, X[:, 0] - 2.0 * X[:, p // 2] + X[:, 3] + 0.3 * rng.normal(size=n))
 
 
 @pytest.fixture
@@ -45,6 +44,14 @@ def test_vendors_solve_what_screening_leaves(backend: str, small: None) -> None:
     )
     verify(record, data)
     assert record.status == "proved" and f"by rows, grid on {backend}" in record.work.engine
+
+
+def test_every_column_forced_in_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ON_ROWS:
+        monkeypatch.setattr(*place)
+    data = made(12, 6, 4)
+    record = cross_validate(data, "4", gammas=[0.05], taus=[data.p], force_in=data.names, gap=0.0, threads=1)
+    assert record.status == "proved" and record.support == data.names and verify(record, data).ok
 
 
 def test_best_subsets_by_rows(small: None, monkeypatch: pytest.MonkeyPatch) -> None:

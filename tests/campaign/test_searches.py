@@ -21,22 +21,16 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search.api import cross_validate
 
 H_RTOL = 1e-6  # of numbers that two runs compute in another order
 SEEDS = st.integers(0, 2**31 - 1)
 Case = tuple[RandomProblem, dict[str, Any]]  # a problem, and words of a search
 
 
-def searched(case: RandomProblem, words: dict[str, Any]) -> Record:
-    how: dict[str, Any] = {"scale": case.scale, "intercept": case.intercept, "restrictions": case.restrictions}
-    return cross_validate(case.data, case.folds, gammas=case.gammas, taus=case.taus, **how, **words)
-
-
 def solved(what: str, case: RandomProblem, words: dict[str, Any]) -> Record | None:
     """A record that enumeration confirms; None where the request is refused in one line."""
     try:
-        record = searched(case, words)
+        record = case.solve(**words)
     except BadInput as error:
         assert str(error) and "\n" not in str(error)
         COUNTS[f"{what}: refused in one line"] += 1
@@ -166,7 +160,7 @@ def test_limits(seed: int, readings: int) -> None:
         stored = {} if words["method"] == "bounds" else {"checkpoint": store}
         try:
             with limit_after(readings) as seconds:
-                part = searched(case, {**words, **stored, "time_limit": seconds})
+                part = case.solve(**words, **stored, time_limit=seconds)
         except BadInput:  # this method has no such option
             return
         except OutOfTime:
@@ -176,7 +170,7 @@ def test_limits(seed: int, readings: int) -> None:
         agree(record, part)
         COUNTS["limits: stopped"] += part.status == "limit"
         if store.exists():
-            again = searched(case, {**words, "resume": store})
+            again = case.solve(**words, resume=store)
             agree(record, again)
             assert (again.gamma, again.tau, again.status) == (record.gamma, record.tau, record.status)
             COUNTS["limits: carried on"] += 1

@@ -88,17 +88,17 @@ def truth(case: Case, fold: int, tau: int, weight: np.ndarray) -> tuple[float, f
     return float(value.min()), float(held.min()), float(held.max())
 
 
-def some_folds(case: Case, most: int = 6) -> list[int]:
+def some_folds(case: Case) -> list[int]:
     every = np.arange(case.folds.k)
-    return every.tolist() if len(every) <= most else sorted(case.rng.choice(every, most, replace=False).tolist())
+    return every.tolist() if len(every) <= 6 else sorted(case.rng.choice(every, 6, replace=False).tolist())
 
 
-def moment_folds(case: Case, near: bool = True):
+def moment_folds(case: Case):
     """(fold, FoldBounds) as `compute_bounds` makes them: the diagonal handed from fold to fold."""
     last = None
     for fold, moments in training_moments(case.data, case.folds, some_folds(case)):
         V, r = (moments.own or case.data).rows(case.folds.scored_rows(fold))
-        here = FoldBounds(moments.problem(case.data, case.gamma), V, r, last if near else None)
+        here = FoldBounds(moments.problem(case.data, case.gamma), V, r, last)
         if here.form is not None:
             last = here.form.diagonal
         yield fold, here

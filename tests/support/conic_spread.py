@@ -65,8 +65,6 @@ def conic_spread(
         Minimise out what screening fixes; False keeps all columns.
     r : (N,) array, optional
         Targets: ends that say nothing about their sum of squares may be loose.
-    r : (N,) array, optional
-        Targets: ends that say nothing about their sum of squares may be loose.
 
     Returns
     -------

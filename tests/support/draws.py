@@ -20,7 +20,6 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search import loop, plan
-from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems import by_rows
 
@@ -77,10 +76,7 @@ class Draw:
         with pytest.MonkeyPatch.context() as patch:
             for place in WAYS[self.way]:
                 patch.setattr(*place)
-            record = cross_validate(
-                case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-                restrictions=case.restrictions, found=snapshots.append, stop=stop, progress=progress, **self.words,
-            )  # fmt: skip
+            record = case.solve(found=snapshots.append, stop=stop, progress=progress, **self.words)
         return record, snapshots[0] if snapshots else None
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+
 Row = list[Fraction]
 ZERO = Fraction(0)
 
@@ -64,6 +67,23 @@ class ExactProblem:
             target = [v - y_mean for v in target]
         made = [_fold(rows, target, w, list(train), list(scored), intercept == "fold") for train, scored in folds]
         return cls(rows, target, w, paid, made, list(columns), list(forced))
+
+    @classmethod
+    def from_data(
+        cls,
+        data: Dataset,
+        plan: FoldPlan | None,
+        how: tuple[str, str],
+        columns: Sequence[int],
+        forced: Sequence[int] = (),
+        free: Sequence[int] = (),
+    ) -> ExactProblem:
+        """Take data with the folds of a plan, or without a plan one fold that trains on all rows."""
+        folds: list[tuple[Sequence[int], Sequence[int]]] = [(range(data.n), [])]
+        if plan is not None:
+            folds = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
+        weights = None if data.row_weights is None else data.row_weights.tolist()
+        return cls.of(data.X.tolist(), data.y.tolist(), weights, folds, how, columns, forced, free)
 
     def cv_error(self, gamma: float, tau: int) -> tuple[Fraction, Fraction]:
         """Least and largest mean squared error over the optima of the folds, which differ where objectives tie."""

@@ -40,14 +40,10 @@ class ThinCase:
 
     def exact(self, all_rows: bool = False) -> ExactProblem:
         """The folds in fractions, or one that trains on all rows."""
-        how, plan = (self.words["scale"], self.words["intercept"]), self.folds
-        dealt = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
-        dealt = [(list(range(self.data.n)), [])] if all_rows else dealt
-        limits = self.words["restrictions"]
+        how, limits = (self.words["scale"], self.words["intercept"]), self.words["restrictions"]
         columns = standardize(self.data, *how, limits).columns.tolist()
         forced = [self.data.names.index(name) for name in limits.force_in]
-        weights = None if self.data.row_weights is None else self.data.row_weights.tolist()
-        return ExactProblem.of(self.data.X.tolist(), self.data.y.tolist(), weights, dealt, how, columns, forced)
+        return ExactProblem.from_data(self.data, None if all_rows else self.folds, how, columns, forced)
 
 
 def _column(rng: np.random.Generator, n: int, like: np.ndarray) -> np.ndarray:

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.model_space import NONE, AtMost, Parents, Restrictions
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.search.api import cross_validate
 
 FloatArray = NDArray[np.float64]
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -35,6 +37,16 @@ class RandomProblem:
     scale: str
     intercept: str
     restrictions: Restrictions = NONE
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Options that say what a fit is."""
+        return {"scale": self.scale, "intercept": self.intercept, "restrictions": self.restrictions}
+
+    def solve(self, **options: Any) -> Record:
+        """Search the grid, on one thread unless an option says otherwise."""
+        asked = {"gammas": self.gammas, "taus": self.taus, "threads": 1, **self.how, **options}
+        return cross_validate(self.data, self.folds, **asked)
 
 
 def random_problem(seed: int, rows: int = 60, columns: int = 10) -> RandomProblem:

@@ -13,7 +13,6 @@ from stops import SetWhenAsked
 from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.search import plan
-from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 
@@ -58,10 +57,7 @@ def test_the_answer_is_that_of_enumeration(order: str, turn: int, monkeypatch: p
     for seed in range(3):
         case, gap = case_of(100 + seed), (0.0, 1e-4, 0.05)[(seed + turn) % 3]
         found: list[object] = []
-        record = cross_validate(
-            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-            method="rounds", gap=gap, threads=1, found=found.append,
-        )  # fmt: skip
+        record = case.solve(method="rounds", gap=gap, found=found.append)
         assert record.status == "proved", seed
         assert [*wrong(case, record, found[0])] == [], seed
 
@@ -72,10 +68,7 @@ def test_the_named_path_is_taken(order: str, monkeypatch: pytest.MonkeyPatch) ->
     (source, count), done = REACHED[order], 0
     for seed in range(4):
         case = case_of(100 + seed)
-        record = cross_validate(
-            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-            method="rounds", gap=1e-4, threads=1,
-        )  # fmt: skip
+        record = case.solve(method="rounds", gap=1e-4)
         done += sum(getattr(work, count) for work in record.work.sources if work.source == source)
     assert done > 0
 
@@ -88,10 +81,8 @@ def test_stopped_at_random_turns_its_bounds_hold(order: str, monkeypatch: pytest
     rng, n_open = np.random.default_rng(len(order)), 0
     for seed in range(6):
         case, found = case_of(200 + seed), list[object]()
-        record = cross_validate(
-            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-            method="rounds", gap=0.0, threads=1, found=found.append, stop=SetWhenAsked(int(2.0 ** rng.uniform(0, 9))),
-        )  # fmt: skip
+        stop = SetWhenAsked(int(2.0 ** rng.uniform(0, 9)))
+        record = case.solve(method="rounds", gap=0.0, found=found.append, stop=stop)
         n_open += record.status == "interrupted"
         assert [*wrong(case, record, found[0] if found else None)] == [], seed
     assert n_open > 0
