@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.dates import duration_in_days, parse_duration
-from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_text_array, parse_texts, to_numpy
+from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_text_array, parse_texts
 from sparsecv_mio.data.reading_options import OPPOSITES, YES_AND_NO, Reading
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
@@ -144,7 +144,7 @@ class RawColumn:
                         f"({repr(cell)[:40]}): give one number or text in each cell, or {drop_keyword(name)}"
                     )
                 texts[row] = str(cell)
-        column = read_texts([name], texts, how)[0]
+        column = read_texts(name, texts, how)
         are_numbers = ~np.isnan(numbers)  # cells that were not texts
         column = replace(
             column, numbers=np.where(are_numbers, numbers, column.numbers), empty=column.empty & ~are_numbers
@@ -256,58 +256,6 @@ class RawColumn:
         return replace(self, numbers=self.numbers[rows], empty=self.empty[rows], texts=texts)
 
 
-def read_texts(
-    names: Sequence[str], texts: Any, how: Reading, start: int = 0, *, is_settled: bool = False
-) -> list[RawColumn]:  # fmt: skip
-    """Return the columns of texts.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the columns.
-    texts : sequence of str or pyarrow.Array
-        Texts of all columns, one column after the other; missing texts are empty cells.
-    how : Reading
-        Number format and missing-value codes.
-    start : int
-        Number of rows before these.
-    is_settled : bool
-        True if other texts show that the point is the decimal mark, so that no evidence is needed.
-    """
-    from pyarrow import compute
-
-    texts = make_text_array(texts) if isinstance(texts, Sequence) else texts
-    texts = compute.fill_null(texts, make_text_array([""])[0]) if texts.null_count else texts
-    texts = compute.utf8_trim_whitespace(texts)
-    shape = len(names), len(texts) // max(1, len(names))
-    usual, numbers = MISSING_CODES if how.keep_default_na else frozenset(), parse_texts(texts, how.number_format)
-    are_numbers = ~np.isnan(numbers.reshape(shape))
-    are_usual = are_words = np.zeros(shape, dtype=bool)
-    if not are_numbers.all():
-        lower = compute.utf8_lower(texts)
-
-        def find(words: Collection[str]) -> BoolArray:
-            is_word = compute.is_in(lower, value_set=make_text_array([*words]))
-            return np.asarray(to_numpy(is_word).astype(bool).reshape(shape))
-
-        are_usual, are_words = find({"", *usual}), find(how.missing_words) & ~are_numbers
-    numbers, empty = numbers.reshape(shape), are_usual | are_words
-    evidence = [Evidence()] * len(names)
-    if how.thousands is None and not is_settled:
-        evidence = collect_evidence(texts, are_numbers, how.decimal, start)
-
-    def take(mask: BoolArray, j: int) -> dict[int, str]:
-        return {start + row: texts[row + j * shape[1]].as_py() for row in np.flatnonzero(mask[j]).tolist()}
-
-    columns, are_texts = [], ~are_numbers & ~empty
-    for j, name in enumerate(names):
-        missing, usual_codes = take(empty, j), take(are_usual, j).values() if usual else ()
-        codes = Counter(code for code in usual_codes if code and code.lower() not in how.missing_words)
-        code = next(iter(missing.values()), "")
-        columns.append(RawColumn(name, numbers[j], empty[j], code, take(are_texts, j), evidence[j], codes))
-    return columns
-
-
 @dataclass(frozen=True, eq=False)
 class RawTable:
     """The columns of a table before any treatment: features, an optional target, and other columns as arrays by name.
@@ -339,65 +287,119 @@ class RawTable:
         return {column.name: column.evidence for column in self.columns}
 
 
-class ColumnBlocks:
-    """The columns of a table of texts, joined block by block; the numbers of the features are stored in one array.
+class TextColumns:
+    """Columns of texts that are read block by block; the numbers of the features are stored in one array.
 
     Parameters
     ----------
-    features : sequence of str
-        Names of the features.
+    names : sequence of str
+        Names of the columns.
     goal : str
-        Name of the target, which follows the features; empty without a target.
+        Name of the target, which is the last column; empty without a target.
     n_rows : int
         Upper bound on the number of rows.
+    how : Reading
+        Number format and missing-value codes.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows that have been read.
     """
 
-    def __init__(self, features: Sequence[str], goal: str, n_rows: int) -> None:
-        self.X, self.goal, self.n_rows = np.empty((n_rows, len(features))), goal, 0
-        numbers = dict(zip(features, self.X.T, strict=True)) | ({goal: np.empty(n_rows)} if goal else {})
-        self.columns = [RawColumn(name, cells, np.zeros(1, dtype=bool)) for name, cells in numbers.items()]
+    def __init__(self, names: Sequence[str], goal: str, n_rows: int, how: Reading) -> None:
+        self.names, self.goal, self.how, self.n_rows = names, goal, how, 0
+        self.X = np.empty((n_rows, len(names) - bool(goal)))
+        self.y = np.empty(n_rows if goal else 0)
+        self._empty: dict[int, BoolArray] = {}
+        self._first_code: dict[int, str] = {}
+        self._codes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._texts: defaultdict[int, dict[int, str]] = defaultdict(dict)
+        self._evidence: dict[int, Evidence] = {}
 
-    @property
-    def has_settled_column(self) -> bool:
-        """True if a number shows that the decimal mark is one."""
-        return any(column.evidence.is_settled for column in self.columns)
+    def add(self, texts: Any) -> None:
+        """Append a block of rows.
 
-    def add(self, block: Sequence[RawColumn]) -> None:
-        """Append the rows of a block, whose texts are numbered by the rows of the table."""
-        rows = slice(self.n_rows, self.n_rows + len(block[0].numbers))
-        for j, (column, more) in enumerate(zip(self.columns, block, strict=True)):
-            column.numbers[rows] = more.numbers
-            empty = column.empty
-            if more.empty.any():
-                empty = empty if len(empty) > 1 else np.zeros(len(column.numbers), dtype=bool)
-                empty[rows] = more.empty
-            column.texts.update(more.texts)
-            self.columns[j] = replace(
-                column, empty=empty, code=column.code if column.empty.any() else more.code,
-                evidence=column.evidence.add(more.evidence), codes=Counter(column.codes) + Counter(more.codes),
-            )  # fmt: skip
+        Parameters
+        ----------
+        texts : sequence of str or pyarrow.Array
+            Texts of all columns, one column after the other; missing texts are empty cells.
+        """
+        from pyarrow import compute
+
+        texts = make_text_array(texts) if isinstance(texts, Sequence) else texts
+        texts = compute.fill_null(texts, make_text_array([""])[0]) if texts.null_count else texts
+        texts = compute.utf8_trim_whitespace(texts)
+        numbers = parse_texts(texts, self.how.number_format).reshape(len(self.names), -1)
+        rows, p = slice(self.n_rows, self.n_rows + numbers.shape[1]), self.X.shape[1]
+        self.X[rows] = numbers[:p].T
+        if self.goal:
+            self.y[rows] = numbers[p]
+        are_numbers = ~np.isnan(numbers)
+        self._add_other_cells(texts, are_numbers)
+        self._add_evidence(texts, are_numbers)
         self.n_rows = rows.stop
 
-    def build_table(self, aux: dict[str, NDArray[Any]], how: Reading, find_lines: Any) -> RawTable:
+    def _add_other_cells(self, texts: Any, are_numbers: BoolArray) -> None:
+        """Store the cells of a block that are missing, and those that are texts."""
+        how, n_rows = self.how, are_numbers.shape[1]
+        usual = MISSING_CODES if how.keep_default_na else frozenset()
+        for j in np.flatnonzero(~are_numbers.all(axis=1)).tolist():
+            for place in np.flatnonzero(~are_numbers[j]).tolist():
+                row, text = self.n_rows + place, texts[j * n_rows + place].as_py()
+                word = text.lower()
+                is_requested = word in how.missing_words
+                if text and not is_requested and word not in usual:
+                    self._texts[j][row] = text
+                    continue
+                if j not in self._empty:
+                    self._empty[j], self._first_code[j] = np.zeros(len(self.X), dtype=bool), text
+                self._empty[j][row] = True
+                if text and not is_requested:
+                    self._codes[j][text] += 1
+
+    def _add_evidence(self, texts: Any, are_numbers: BoolArray) -> None:
+        """Add the evidence of the number format, unless the point is known to be the decimal mark."""
+        is_settled = self.how.decimal == "." and any(evidence.is_settled for evidence in self._evidence.values())
+        if self.how.thousands is None and not is_settled:
+            for j, evidence in collect_evidence(texts, are_numbers, self.how.decimal, self.n_rows).items():
+                self._evidence[j] = self._evidence.get(j, Evidence()).add(evidence)
+
+    def columns(self) -> list[RawColumn]:
+        """Return the columns, in which numbers may be missing-value codes, and texts durations."""
+        n, none = self.n_rows, np.broadcast_to(np.zeros(1, dtype=bool), self.n_rows)
+        cells = [*self.X[:n].T, *([self.y[:n]] if self.goal else [])]
+        return [
+            RawColumn(
+                name, numbers, self._empty[j][:n] if j in self._empty else none, self._first_code.get(j, ""),
+                self._texts.get(j, {}), self._evidence.get(j, Evidence()), self._codes.get(j, {}),
+            ) for j, (name, numbers) in enumerate(zip(self.names, cells, strict=True))
+        ]  # fmt: skip
+
+    def build_table(self, aux: dict[str, NDArray[Any]], find_lines: Any) -> RawTable:
         """Return the table of all rows.
 
         Parameters
         ----------
         aux : dict of str to (n,) array
             Group, fold and weight columns.
-        how : Reading
-            Missing-value codes.
         find_lines : callable
             Function as for `RawTable`.
         """
-        n, columns = self.n_rows, list[RawColumn]()
-        for column in self.columns:
-            empty = column.empty[:n] if len(column.empty) > 1 else np.broadcast_to(column.empty, n)
-            read = replace(column, numbers=column.numbers[:n], empty=empty).with_durations().with_number_codes(how)
-            column.numbers[:n] = read.numbers
-            columns.append(replace(read, numbers=column.numbers[:n]))
+        columns = [column.with_durations().with_number_codes(self.how) for column in self.columns()]
+        for j, column in enumerate(columns[: self.X.shape[1]]):
+            if column.numbers.base is not self.X:  # durations, or without missing-value codes
+                self.X[: self.n_rows, j] = column.numbers
+                columns[j] = replace(column, numbers=self.X[: self.n_rows, j])
         features, target = (columns[:-1], columns[-1]) if self.goal else (columns, None)
-        return RawTable(features, target, aux, find_lines, X=self.X[:n])
+        return RawTable(features, target, aux, find_lines, X=self.X[: self.n_rows])
+
+
+def read_texts(name: str, texts: Any, how: Reading) -> RawColumn:
+    """Return the column of a sequence or an Arrow array of texts."""
+    columns = TextColumns([name], "", len(texts), how)
+    columns.add(texts)
+    return columns.columns()[0]
 
 
 def build_table(

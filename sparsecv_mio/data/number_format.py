@@ -115,7 +115,7 @@ def parse_cells(cells: Sequence[Any], number_format: NumberFormat) -> tuple[list
         return list(cells), Evidence()
     numbers = parse_texts(texts, number_format)
     are_numbers = ~np.isnan(numbers)
-    (evidence,) = collect_evidence(make_text_array(texts), are_numbers[None], number_format.decimal)
+    evidence = collect_evidence(make_text_array(texts), are_numbers[None], number_format.decimal).get(0, Evidence())
     values = zip(numbers.tolist(), are_numbers.tolist(), cells, strict=True)
     return [number if is_numeric else cell for number, is_numeric, cell in values], evidence
 
@@ -162,8 +162,11 @@ class Evidence(NamedTuple):
         return Evidence(first.text, first.row, *(a or b for a, b in zip(self[2:], other[2:], strict=True)))
 
 
-def collect_evidence(texts: Any, are_numbers: BoolArray, decimal: str, start: int = 0) -> list[Evidence]:
-    """Return the evidence in the texts of several columns, one for each.
+FEW_TEXTS = 1_000  # first texts of a table, which nearly always show that the point is the decimal mark
+
+
+def collect_evidence(texts: Any, are_numbers: BoolArray, decimal: str, start: int = 0) -> dict[int, Evidence]:
+    """Return the evidence in the texts of several columns by position, without columns that have none.
 
     Parameters
     ----------
@@ -172,30 +175,37 @@ def collect_evidence(texts: Any, are_numbers: BoolArray, decimal: str, start: in
     are_numbers : (m, r) bool array
         True for texts of a column (a row of the array) that are numbers.
     decimal : str
-        Decimal mark.
+        Decimal mark. A point needs no further evidence if one of the first texts shows it to be the decimal mark.
     start : int
         Number of rows before these.
     """
     from pyarrow import compute
 
-    def matching(pattern: str) -> BoolArray:
-        is_match = to_numpy(compute.match_substring_regex(texts, pattern)).astype(bool)
-        return np.asarray(is_match.reshape(are_numbers.shape) & are_numbers)
+    def matching(pattern: str, n_texts: int = are_numbers.size) -> BoolArray:
+        is_match = to_numpy(compute.match_substring_regex(texts[:n_texts], pattern)).astype(bool)
+        return np.asarray(is_match & are_numbers.reshape(-1)[:n_texts])
 
-    mark, (columns, rows) = re.escape(decimal), are_numbers.shape
-    are_marked = matching(mark)
-    if not are_marked.any():
-        return [Evidence()] * columns
-    are_grouped = matching(rf"^[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}$")
-    is_settled = np.logical_or.reduce(are_marked & ~are_grouped, axis=1)
-    has_whole, has_large = (np.logical_or.reduce(matching(rf"^[+-]?0*[1-9]\d{{{n},}}$"), axis=1) for n in (0, 3))
-    first = [int(np.argmax(row)) if row.any() else -1 for row in are_grouped]
-    return [
-        Evidence(
-            texts[j * rows + row].as_py() if row >= 0 else "", start + row + 1 if row >= 0 else 0,
-            bool(has_whole[j]), bool(has_large[j]), bool(is_settled[j]),
-        ) for j, row in enumerate(first)
-    ]  # fmt: skip
+    mark, rows = re.escape(decimal), are_numbers.shape[1]
+    grouped = rf"^[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}$"
+    if decimal == ".":
+        few = min(FEW_TEXTS, are_numbers.size)
+        settling = np.flatnonzero(matching(mark, few) & ~matching(grouped, few))
+        if settling.size:
+            return {int(settling[0]) // rows: Evidence(is_settled=True)}
+    marked = matching(mark).reshape(are_numbers.shape)
+    if not marked.any():
+        return {}
+    in_groups, whole, large = (
+        matching(pattern).reshape(are_numbers.shape)
+        for pattern in (grouped, r"^[+-]?0*[1-9]\d*$", r"^[+-]?0*[1-9]\d{3,}$")
+    )
+    evidence = {}
+    for j in np.flatnonzero(np.any(marked | whole, axis=1)).tolist():
+        row = int(np.argmax(in_groups[j])) if in_groups[j].any() else None
+        text, place = ("", 0) if row is None else (texts[j * rows + row].as_py(), start + row + 1)
+        settled = bool(np.any(marked[j] & ~in_groups[j]))
+        evidence[j] = Evidence(text, place, bool(whole[j].any()), bool(large[j].any()), settled)
+    return evidence
 
 
 def describe_formats(text: str, now: NumberFormat) -> str:

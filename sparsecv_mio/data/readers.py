@@ -61,7 +61,7 @@ def _read_column(name: str, column: Any, how: Reading) -> RawColumn:
         return RawColumn.from_numbers(name, values, how)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = pa.concat_arrays(column.cast(pa.string()).chunks) if column.num_chunks else pa.array([], pa.string())
-        return read_texts([name], texts, how)[0].with_durations().with_number_codes(how)
+        return read_texts(name, texts, how).with_durations().with_number_codes(how)
     return RawColumn.from_cells(name, column.to_pylist(), how)
 
 

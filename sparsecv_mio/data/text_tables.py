@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS
 from sparsecv_mio.data.column_choice import Selection, Wanted
-from sparsecv_mio.data.columns import ColumnBlocks, RawTable, is_unreadable, read_texts
+from sparsecv_mio.data.columns import RawTable, TextColumns, is_unreadable
 from sparsecv_mio.data.number_format import is_number, to_numpy
 from sparsecv_mio.data.reading_options import STRICT, Reading
 from sparsecv_mio.digits import MOST_NAMED, several
@@ -345,7 +345,7 @@ def _read_columns(table: TextTable, chosen: Selection, header_lines: int) -> Raw
     n_lines, has_quotes = _count_lines(table)
     check_numbers(table.path, n_lines, len(chosen.numeric))
     names, aux_names = [header[j] for j in chosen.numeric], [header[j] for j in chosen.aux]
-    blocks, aux = ColumnBlocks(chosen.names, chosen.goal, n_lines), {name: list[NDArray[Any]]() for name in aux_names}
+    blocks, aux = TextColumns(names, chosen.goal, n_lines, how), {name: list[NDArray[Any]]() for name in aux_names}
     types = dict.fromkeys([*names, *aux_names], pa.string())
     stream = csv.open_csv(
         table.text,
@@ -362,13 +362,11 @@ def _read_columns(table: TextTable, chosen: Selection, header_lines: int) -> Raw
         for batch in stream:
             for name in aux_names:
                 aux[name].append(ids(pa.chunked_array([batch[name]])))
-            texts = pa.concat_arrays([batch[name] for name in names])
-            is_settled = how.decimal == "." and blocks.has_settled_column
-            blocks.add(read_texts(names, texts, how, blocks.n_rows, is_settled=is_settled))
+            blocks.add(pa.concat_arrays(batch.columns[: len(names)]))
     if not blocks.n_rows:
         raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
     joined = {name: np.concatenate(parts) for name, parts in aux.items()}
-    return blocks.build_table(joined, how, partial(_find_lines, table))
+    return blocks.build_table(joined, partial(_find_lines, table))
 
 
 def _count_lines(table: TextTable) -> tuple[int, bool]:
