@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.certificate.drawn import register_implementations as _draw_by
+from sparsecv_mio.implementations import register_implementations as _register
 from sparsecv_mio.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
-def _drawer_of_records(name: str) -> Any:
+def _find_implementation(name: str) -> Any:
     if name in ("predict_interval", "criteria"):
         from sparsecv_mio.fits import criteria
         from sparsecv_mio.search.answer import fold_models
@@ -66,6 +66,10 @@ def _drawer_of_records(name: str) -> Any:
         from sparsecv_mio.certificate.read_back import data_of
 
         return data_of
+    if name in ("dataset_from_frame", "table_columns"):
+        from sparsecv_mio.data import frames
+
+        return getattr(frames, name)
     if name == "read_rows":
         from sparsecv_mio.data.readers import read_rows
 
@@ -76,7 +80,7 @@ def _drawer_of_records(name: str) -> Any:
     return naming_extras()(getattr(record_report if name == "write_report" else record_plots, name))
 
 
-_draw_by(_drawer_of_records)
+_register(_find_implementation)
 
 
 def __dir__() -> list[str]:

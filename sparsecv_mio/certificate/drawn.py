@@ -1,17 +1,16 @@
 """Methods of a record that draw figures, write reports and compute prediction intervals.
 
-The classes of records do not import the modules that implement these methods. `sparsecv_mio/__init__.py` imports the
-classes and the modules and registers the implementations with `register_implementations`.
+The classes of records do not import the modules that implement these methods (`sparsecv_mio.implementations`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.implementations import find_implementation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,23 +20,10 @@ if TYPE_CHECKING:
 
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")  # formats of figure files
 
-_drawer: Callable[[str], Callable[..., Any]]
-
-
-def register_implementations(drawer: Callable[[str], Callable[..., Any]]) -> None:
-    """Register the function that returns, by name, the implementation of figures, reports and refits of folds."""
-    global _drawer
-    _drawer = drawer
-
-
-def find_implementation(name: str) -> Callable[..., Any]:
-    """Return the implementation registered under a name."""
-    return _drawer(name)
-
 
 def _read(record: Any, data: Any) -> Any:
     """Return the data of a record, read from a file or table as the record states; None without data."""
-    return None if data is None else _drawer("data_of")(record, data)
+    return None if data is None else find_implementation("data_of")(record, data)
 
 
 class DrawnModel:
@@ -59,7 +45,7 @@ class DrawnModel:
         if isinstance(data, str | os.PathLike) and Path(data).suffix.lower() in FIGURE_SUFFIXES:
             path = os.fspath(data)
             raise BadInput(f"data: {path!r} names a figure, not a data file; write it with plot().savefig({path!r})")
-        return _drawer("figure_of")(self, _read(self, data))
+        return find_implementation("figure_of")(self, _read(self, data))
 
     def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
         """Write a report, as `sparsecv report` does: answer, certificates, figures, tables, verification.
@@ -76,7 +62,7 @@ class DrawnModel:
         BadInput
             If the file cannot be written, or has another suffix.
         """
-        _drawer("write_report")(self, path, _read(self, data))
+        find_implementation("write_report")(self, path, _read(self, data))
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
         """Draw the coefficients of every tau (for a path, or with data), or of the model.
@@ -97,7 +83,7 @@ class DrawnModel:
         matplotlib Axes
             The axes.
         """
-        return _drawer("plot_coefficients")(self, ax, _read(self, data), gamma)
+        return find_implementation("plot_coefficients")(self, ax, _read(self, data), gamma)
 
 
 class DrawnSearch(DrawnModel):
@@ -105,27 +91,27 @@ class DrawnSearch(DrawnModel):
 
     def plot_cv_error(self, ax: Axes | None = None) -> Axes:
         """Draw the CV error by tau with certified intervals, one standard error to each side, and the choice."""
-        return _drawer("plot_cv_error")(self, ax)
+        return find_implementation("plot_cv_error")(self, ax)
 
     def plot_grid(self, ax: Axes | None = None) -> Axes:
         """Draw a heat map of the CV error of all pairs (tau, gamma), hatched for pairs excluded by bound."""
-        return _drawer("plot_grid")(self, ax)
+        return find_implementation("plot_grid")(self, ax)
 
     def plot_bounds(self, ax: Axes | None = None) -> Axes:
         """Draw the difference of the certified lower bounds of all pairs from the minimum CV error."""
-        return _drawer("plot_bounds")(self, ax)
+        return find_implementation("plot_bounds")(self, ax)
 
     def plot_features(self, ax: Axes | None = None) -> Axes:
         """Draw the number of folds that choose each feature at the reported pair."""
-        return _drawer("plot_features")(self, ax)
+        return find_implementation("plot_features")(self, ax)
 
     def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""
-        return _drawer("plot_roc")(self, _read(self, data), ax, folds)
+        return find_implementation("plot_roc")(self, _read(self, data), ax, folds)
 
     def plot_calibration(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the reliability curve of held-out rows of a logistic record; needs the same as `plot_roc`."""
-        return _drawer("plot_calibration")(self, _read(self, data), ax, folds)
+        return find_implementation("plot_calibration")(self, _read(self, data), ax, folds)
 
     def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
         """Return CV+ prediction intervals of new rows (Barber and others 2021), from the models of the folds.
@@ -164,5 +150,5 @@ class DrawnSearch(DrawnModel):
         >>> record.predict_interval(data.X[:2], data=data).round(2).tolist()
         [[-0.48, 2.26], [-0.63, 2.18]]
         """
-        made: FloatArray = _drawer("predict_interval")(self, X, level, data, folds)
+        made: FloatArray = find_implementation("predict_interval")(self, X, level, data, folds)
         return made

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import DrawnModel, find_implementation
+from sparsecv_mio.certificate.drawn import DrawnModel
 from sparsecv_mio.digits import format_interval, format_number, several
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 from sparsecv_mio.certificate.predicting import LinearModel
 from sparsecv_mio.certificate.records import Classes, Counts, PathRow
+from sparsecv_mio.implementations import find_implementation
 
 PATH_SCHEMA = "sparsecv-path/1"
 FIT_SCHEMA = "sparsecv-fit/1"

@@ -6,34 +6,21 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import find_implementation
+from sparsecv_mio.data.dataset import KEPT, Dataset
 from sparsecv_mio.data.frames import as_pandas, read_new_frame
-from sparsecv_mio.data.missing_and_text import KEPT, DatasetParts
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Missing
-
-if TYPE_CHECKING:
-    pass
-
-
-@runtime_checkable
-class HasRows(Protocol):
-    """Data with column names."""
-
-    X: FloatArray
-    names: tuple[str, ...]
-    aux: Mapping[str, NDArray[Any]]
-    reading: Any
 
 
 class LinearModel:
@@ -140,7 +127,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         _warn_of_dropped_rows(new.n_dropped_rows)
         return whole
-    rows: HasRows | DatasetParts | None = X if isinstance(X, HasRows) else None
+    rows: Dataset | None = X if isinstance(X, Dataset) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (
         learnt.how.na is Missing.DROP
@@ -151,7 +138,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         rows = read_new_frame(X, wanted, learnt)  # it has text values or missing cells, as the file had
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
-    if not isinstance(rows, DatasetParts) or KEPT not in rows.aux:
+    if rows is None or rows is X or KEPT not in rows.aux:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
     whole[rows.aux[KEPT]] = numbers
@@ -181,7 +168,7 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
     if isinstance(X, str | Path):
         X = _read_file(data, X, columns, (exposure,)).data
     exposures = getattr(X, "row_exposure", None)
-    if exposures is None and isinstance(X, HasRows) and exposure in X.aux:
+    if exposures is None and isinstance(X, Dataset) and exposure in X.aux:
         exposures = _read_exposures(data, exposure, X.aux[exposure])
     if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
         exposures = _read_exposures(data, exposure, X[exposure])

@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.counts import as_counts, exposure_columns
-from sparsecv_mio.data.dataset import Dataset, assemble, require_in_memory
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import read_frame
@@ -175,7 +175,7 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     words = applied is not None and info.target in applied.levels
     wanted = Wanted(info.target, columns, None, tuple(aux), two_words=words, sure=True)
     if not isinstance(path, str | Path):
-        return assemble(*read_frame(require_in_memory(path), wanted, how))
+        return read_frame(path, wanted, how)
     try:
         data = read_with_options(path, replace(wanted, index=how.index_col), how)
     except BadInput as error:

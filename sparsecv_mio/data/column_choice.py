@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -215,3 +216,14 @@ def _list_names(names: tuple[str, ...]) -> str:
         return ", ".join(map(quoted_name, names))
     first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])
     return f"{first}, ..., {last} ({len(names)} in all)"
+
+
+def drop_keyword(*names: str) -> str:
+    """Return the keyword that drops columns.
+
+    Examples
+    --------
+    >>> drop_keyword("a", "b")
+    'drop=["a", "b"]'
+    """
+    return f"drop={json.dumps(names, ensure_ascii=False)}"

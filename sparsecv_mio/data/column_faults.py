@@ -17,7 +17,8 @@ from functools import partial
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.columns import BOUND, DATE, MOST_LEVELS, RawColumn, RawTable, drop_keyword, is_unreadable
+from sparsecv_mio.data.column_choice import drop_keyword
+from sparsecv_mio.data.columns import BOUND, DATE, MOST_LEVELS, RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.number_format import POINT, NumberFormat, describe_formats, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.digits import MOST_NAMED, several

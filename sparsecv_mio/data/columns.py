@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.dates import duration_in_days, parse_duration
 from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_text_array, parse_texts
 from sparsecv_mio.data.reading_options import OPPOSITES, YES_AND_NO, Reading
@@ -433,104 +433,3 @@ def build_table(
         for column in columns if column.name in declared and column.texts
     }  # fmt: skip
     return RawTable(columns, read(goal) if goal else None, aux, None, orders, X)
-
-
-def drop_keyword(*names: str) -> str:
-    """Return the keyword that drops columns.
-
-    Examples
-    --------
-    >>> drop_keyword("a", "b")
-    'drop=["a", "b"]'
-    """
-    return f"drop={json.dumps(names, ensure_ascii=False)}"
-
-
-UNANSWERED = re.compile(
-    r"(unknown|unk|missing|refused|declined|undefined|undetermined|not (known|given|done|applicable|available)|"
-    r"no (answer|data|response)|don'?t know|dk|n\.? ?[ad]\.?|n/d|k\. ?a\.|keine angabe|unbekannt|fehlt|inconnu|-+|\?+)",
-    re.IGNORECASE,
-)  # a class that may be a missing-value code; a number may be a value of another column
-
-
-def missing_code_among_classes(classes: Sequence[str]) -> str:
-    """Return advice on the one of three classes that may be a missing-value code; empty if there is none.
-
-    Examples
-    --------
-    >>> print(missing_code_among_classes(["no", "unknown", "yes"]))
-    give na_values="unknown" and na="drop" if 'unknown' marks missing values
-    >>> missing_code_among_classes(["blue", "green", "red"])
-    ''
-    """
-    codes = [name for name in classes if UNANSWERED.fullmatch(name.strip())]
-    if len(classes) != 3 or len(codes) != 1:
-        return ""
-    return (
-        f'give na_values={json.dumps(codes[0], ensure_ascii=False)} and na="drop" if {codes[0]!r} marks missing values'
-    )
-
-
-def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
-    """Raise `BadInput` at the first row with NaN or infinity; O(np) time, memory of one block."""
-    step = max(1, (1 << 20) // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], step):
-        block, response = X[start : start + step], y[start : start + step]
-        good_rows = np.isfinite(block).all(axis=1) & np.isfinite(response)
-        if not good_rows.all():
-            i = int(np.argmin(good_rows))
-            cells = {**dict(zip(names, block[i].tolist(), strict=True)), target: float(response[i])}
-            name = next(name for name, value in cells.items() if not np.isfinite(value))
-            raise BadInput(bad_number(name, start + i + 1, cells[name]))
-
-
-def bad_number(column: str, row: int, value: float) -> str:
-    """Return the message for a number that is not finite."""
-    return f"column {column!r} holds {value} in row {row}: replace it by a finite number, or leave the row out"
-
-
-CODES = frozenset({  # numbers that may be missing-value codes
-    *(sign * nines for nines in (99.0, 999.0, 9999.0, 99999.0, 999999.0, 88.0, 888.0, 9.0) for sign in (-1.0, 1.0)),
-    -8.0, -7.0, -1.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99,
-})  # fmt: skip
-
-
-def find_code(numbers: FloatArray) -> float | None:
-    """Return a number, such as -999 or 99.9, that may be a missing-value code, because all others are far from it.
-
-    The distance must exceed the range of the other numbers; for 99, which occurs more often as a normal value, it must
-    exceed three times the range. These numbers are only named, never read as missing without a request.
-
-    Parameters
-    ----------
-    numbers : (n,) array
-        Finite numbers.
-
-    Examples
-    --------
-    >>> find_code(np.array([3.0, 5.0, -999.0, 4.0])), find_code(np.array([3.0, 99.0, 50.0, 12.0]))
-    (-999.0, None)
-    >>> find_code(np.array([1.0, 5.0, 9.0, 3.0])), find_code(np.array([-1.0, 0.0, 1.0, 1.0]))
-    (9.0, None)
-    """
-    for value in (numbers.min(), numbers.max()) if numbers.size else ():
-        if float(value) in CODES:
-            others = numbers[numbers != value]
-            width = float(np.ptp(others)) if others.size > 2 else 0.0
-            least = width * (3.0 if abs(value) == 99.0 else 1.0)
-            distance = float(np.abs(others - value).min(initial=np.inf))
-            if width > 0.0 and (distance > least or (distance == least and 9.0 <= abs(value) < 99.0)):
-                return float(value)
-    return None
-
-
-def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
-    """Return a sentence for every column that contains such a number."""
-    suspected = np.isin(np.array([X.min(axis=0), X.max(axis=0)]), tuple(CODES)).any(axis=0)
-    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected).tolist()} | {target: y}
-    return tuple(
-        f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
-        f"give --na-values {value:g} (na_values in Python)"
-        for name, value in ((name, find_code(cells)) for name, cells in columns.items())
-        if value is not None
-    )

@@ -23,16 +23,17 @@ from sparsecv_mio.arrays import (
     row_chunks,
     unmask,
 )
-from sparsecv_mio.data.column_choice import Wanted
-from sparsecv_mio.data.columns import check_finite
-from sparsecv_mio.data.frames import as_pandas, frame_numbers, read_frame
-from sparsecv_mio.data.missing_and_text import KEPT
-from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading
+from sparsecv_mio.data.reading_options import Applied
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.implementations import find_implementation
 
 if TYPE_CHECKING:
     import pandas as pd
+
+KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
+INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
+NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,12 +250,10 @@ class Dataset:
         >>> Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]).names
         ('x0',)
         """
-        X = as_pandas(require_in_memory(X))
-        columns = getattr(X, "columns", None)
-        if names is None and columns is not None:
-            names = [str(name) for name in columns]
-        if hasattr(X, "iloc") and columns is not None:
-            X = frame_numbers(X)
+        X = require_in_memory(X)
+        if hasattr(X, "columns") or hasattr(type(X), "__arrow_c_stream__"):
+            header, X = find_implementation("table_columns")(X)
+            names = header if names is None else names
         numbers, response = _as_floats(X, "X", 2), _as_floats(y, "y", 1)
         n, p = numbers.shape
         if response.shape[0] != n:
@@ -262,7 +261,8 @@ class Dataset:
         labels = tuple(f"x{j}" for j in range(p)) if names is None else tuple(str(name) for name in names)
         if len(labels) != p:
             raise BadInput(f"X has {p} columns but {len(labels)} names were given: give one name per column")
-        return assemble(numbers, response, labels, str(target), aux or {})
+        columns = {str(key): np.array(column) for key, column in (aux or {}).items()}
+        return check_dataset(cls(numbers, response, labels, str(target), columns))
 
     @classmethod
     def from_frame(
@@ -307,14 +307,10 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
-        if "weights" in reading:
-            raise BadInput("weights: not supported here; use read_dataset(frame, target, weights=...)")
-        how = Reading.from_keywords(**reading)
-        of_files = [name for name in how.changed_options() if name not in OF_CELLS]
-        if of_files:
-            raise BadInput(f"{of_files[0]}: requires a file; omit it for frames")
-        wanted = Wanted(target, features, drop, tuple(aux), two_words=two_words)
-        return assemble(*read_frame(require_in_memory(frame), wanted, how))
+        dataset: Dataset = find_implementation("dataset_from_frame")(
+            frame, target, features, drop, aux, two_words, reading
+        )
+        return dataset
 
 
 def require_in_memory(data: Any) -> Any:
@@ -351,20 +347,13 @@ def require_dataset(data: object, who: str) -> Dataset:
     return data
 
 
-def assemble(
-    X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike],
-    reading: Applied | None = None, holes: BoolArray | None = None,
-) -> Dataset:  # fmt: skip
-    """Return a data set that wraps arrays without a copy, after checking them; nobody else may hold the arrays.
+def check_dataset(data: Dataset) -> Dataset:
+    """Return a data set after checking its names and numbers.
 
     Parameters
     ----------
-    aux : mapping of str to (n,) array_like
-        Group and fold columns.
-    reading : Applied, optional
-        Preprocessing of the file.
-    holes : (n, p) bool array, optional
-        Cells that were empty and were imputed.
+    data : Dataset
+        Data set.
 
     Raises
     ------
@@ -372,37 +361,46 @@ def assemble(
         If there are no rows or columns, a name is repeated or reserved, a column has the wrong length, or a number is
         not finite.
     """
-    n, p = X.shape
-    if n == 0:
+    if data.n == 0:
         raise BadInput("the data have no rows: give at least one row for every fold")
-    if p == 0:
+    if data.p == 0:
         raise BadInput("no feature is left; keep at least one column in addition to the target")
-    if INTERCEPT in names:
+    if INTERCEPT in data.names:
         raise BadInput(
             f"feature name {INTERCEPT!r} is reserved for the constant of the model; rename the column or drop it"
         )
-    seen: set[str] = {target}
-    for name in names:
+    seen: set[str] = {data.target}
+    for name in data.names:
         if name in seen:
-            fault = "is also the target" if name == target else "is given twice"
+            fault = "is also the target" if name == data.target else "is given twice"
             raise BadInput(f"feature name {name!r} {fault}: names must be distinct")
         seen.add(name)
-    columns: dict[str, NDArray[Any]] = {}
-    for key, values in aux.items():
-        column = np.asarray(values)
-        if column.shape != (n,):
+    for name, column in data.aux.items():
+        if column.shape != (data.n,):
             raise BadInput(
-                f"column {key!r} has shape {column.shape} but the data have {n} rows; give one value per row"
+                f"column {name!r} has shape {column.shape} but the data have {data.n} rows; give one value per row"
             )
-        column = column.copy()
         column.setflags(write=False)
-        columns[str(key)] = column
-    check_finite(X, y, names, target)
-    return Dataset(X, y, names, target, columns, reading=reading, holes=holes)
+    check_finite(data.X, data.y, data.names, data.target)
+    return data
 
 
-INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
-NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
+def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
+    """Raise `BadInput` at the first row with NaN or infinity; O(np) time, memory of one block."""
+    step = max(1, (1 << 20) // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        block, response = X[start : start + step], y[start : start + step]
+        good_rows = np.isfinite(block).all(axis=1) & np.isfinite(response)
+        if not good_rows.all():
+            i = int(np.argmin(good_rows))
+            cells = {**dict(zip(names, block[i].tolist(), strict=True)), target: float(response[i])}
+            name = next(name for name, value in cells.items() if not np.isfinite(value))
+            raise BadInput(bad_number(name, start + i + 1, cells[name]))
+
+
+def bad_number(column: str, row: int, value: float) -> str:
+    """Return the message for a number that is not finite."""
+    return f"column {column!r} holds {value} in row {row}: replace it by a finite number, or leave the row out"
 
 
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, word_of_category
+from sparsecv_mio.data.dataset import Dataset, require_in_memory
 from sparsecv_mio.data.dates import duration_in_days
-from sparsecv_mio.data.missing_and_text import DatasetParts, apply_to_new_rows, impute_and_encode
+from sparsecv_mio.data.missing_and_text import apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, parse_texts
-from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
+from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.errors import BadInput, need_extra
 from sparsecv_mio.words import Encode
 
@@ -75,9 +76,24 @@ def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def read_frame(frame: Any, wanted: Wanted, how: Reading) -> DatasetParts:
-    """Return the parts of a data set from a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
-    frame = as_pandas(frame)
+def dataset_from_frame(
+    frame: Any, target: str | int, features: Sequence[str] | None, drop: Sequence[str] | None, aux: Sequence[str],
+    two_words: bool | None, reading: Mapping[str, Any],
+) -> Dataset:  # fmt: skip
+    """Return the data set of a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
+    if "weights" in reading:
+        raise BadInput("weights: not supported here; use read_dataset(frame, target, weights=...)")
+    how = Reading.from_keywords(**reading)
+    of_files = [name for name in how.changed_options() if name not in OF_CELLS]
+    if of_files:
+        raise BadInput(f"{of_files[0]}: requires a file; omit it for frames")
+    wanted = Wanted(target, features, drop, tuple(aux), two_words=two_words)
+    return read_frame(frame, wanted, how)
+
+
+def read_frame(frame: Any, wanted: Wanted, how: Reading) -> Dataset:
+    """Return the data set of a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
+    frame = as_pandas(require_in_memory(frame))
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
         lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
@@ -99,7 +115,7 @@ def _names_of_columns(frame: pd.DataFrame) -> list[str]:
     return ["" if name is None or name is pd.NA or name != name else str(name) for name in frame.columns]
 
 
-def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> DatasetParts:
+def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> Dataset:
     """Return features of new rows in a frame, with the preprocessing of the rows of the model.
 
     Parameters
@@ -169,15 +185,19 @@ def _check_texts(series: pd.Series[Any], name: str) -> None:
         raise BadInput(f"column {name!r}, row {rows[0] + 1}: the number {texts[rows[0]]!r} is stored as text; {more}")
 
 
-def frame_numbers(frame: Any) -> FloatArray:
-    """Return all columns of a frame as numbers; `BadInput` names the first cell that is not a number."""
-    X = np.empty(frame.shape)
-    for j, name in enumerate(frame.columns):
-        X[:, j] = series_numbers(frame.iloc[:, j], str(name))
-    return X
+def table_columns(table: Any) -> tuple[list[str], Any]:
+    """Return the column names of a table, and its columns as numbers; `BadInput` names the first other cell."""
+    table = as_pandas(table)
+    names = [str(name) for name in table.columns]
+    if not hasattr(table, "iloc"):
+        return names, table
+    X = np.empty(table.shape)
+    for j, name in enumerate(names):
+        X[:, j] = _series_numbers(table.iloc[:, j], name)
+    return names, X
 
 
-def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
+def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
     """Return a column of a frame as numbers; `BadInput` names the first cell that is not a number."""
     if series.dtype.kind not in "biuf":
         _check_texts(series, name)

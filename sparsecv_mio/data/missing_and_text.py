@@ -13,30 +13,30 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.column_choice import Wanted
+from sparsecv_mio.data.column_choice import Wanted, drop_keyword
 from sparsecv_mio.data.column_faults import find_faults, raise_faults
 from sparsecv_mio.data.columns import (
     MOST_LEVELS,
     RawColumn,
     RawTable,
-    drop_keyword,
     is_unreadable,
-    missing_code_among_classes,
 )
+from sparsecv_mio.data.dataset import KEPT, Dataset, check_dataset
 from sparsecv_mio.data.dates import DAYS, PARTS, date_features, example_of_form, form_of_dates, read_moment
 from sparsecv_mio.data.number_format import Evidence, check_ambiguous, describe_ambiguous
 from sparsecv_mio.data.reading_options import (
     ABSENT,
     OPPOSITES,
+    OVER_ALL_ROWS,
     Applied,
     Reading,
+    describe_imputed_cells,
     feature_names,
+    fill_value,
     indicator_name,
 )
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, several
@@ -44,28 +44,10 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing
 
 SUM_DIGITS = 1e-4  # relative difference of a rounded total from the sum of its column
-KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
 NO_TARGET = "(no target)"  # auxiliary column that marks new rows without a target, if others have one
-HELD_OUT_TOO = ", held-out ones included"
-OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # part of the note on imputed cells
 
 
-class DatasetParts(NamedTuple):
-    """The parts of a data set: features (n, p), target (n,), names, other columns, and the learned preprocessing.
-
-    `holes`, (n, p), marks the cells that were missing and are imputed; None if there are none.
-    """
-
-    X: FloatArray
-    y: FloatArray
-    names: tuple[str, ...]
-    target: str
-    aux: Mapping[str, NDArray[Any]]
-    reading: Applied | None
-    holes: BoolArray | None = None
-
-
-def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> DatasetParts:
+def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
     """Return the features of a table after the imputation and encoding that the options request.
 
     Parameters
@@ -80,8 +62,8 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> DatasetP
 
     Returns
     -------
-    DatasetParts
-        The parts of the data set; `reading` has the learned preprocessing.
+    Dataset
+        The data set; `reading` has the learned preprocessing.
 
     Raises
     ------
@@ -109,12 +91,12 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> DatasetP
     marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
     notes = (*_describe_dropped_rows(is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
     n_dropped = int(np.sum(~is_kept))
-    return _assemble_parts(
-        table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms)
-    )  # fmt: skip
+    return check_dataset(
+        _build_dataset(table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms))
+    )
 
 
-def apply_to_new_rows(table: RawTable, learnt: Applied) -> DatasetParts:
+def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
     """Return the features of new rows, with the preprocessing learned from other rows.
 
     If rows with missing cells were dropped there, such new rows are dropped as well.
@@ -151,7 +133,7 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> DatasetParts:
         table = replace(table, aux={**table.aux, NO_TARGET: target.empty})
     filled = _describe_imputation(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
-    return _assemble_parts(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
+    return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
 
 
 def number_dates(
@@ -254,6 +236,31 @@ def _check_classes(target: RawColumn) -> None:
         )
     codes = "; or give keep_default_na=False if missing-value codes are text values" if target.codes else ""
     raise BadInput(f"target {target.name!r} has {words}{f' ({variants})' if variants else ''}; {advice}{codes}")
+
+
+UNANSWERED = re.compile(
+    r"(unknown|unk|missing|refused|declined|undefined|undetermined|not (known|given|done|applicable|available)|"
+    r"no (answer|data|response)|don'?t know|dk|n\.? ?[ad]\.?|n/d|k\. ?a\.|keine angabe|unbekannt|fehlt|inconnu|-+|\?+)",
+    re.IGNORECASE,
+)  # a class that may be a missing-value code; a number may be a value of another column
+
+
+def missing_code_among_classes(classes: Sequence[str]) -> str:
+    """Return advice on the one of three classes that may be a missing-value code; empty if there is none.
+
+    Examples
+    --------
+    >>> print(missing_code_among_classes(["no", "unknown", "yes"]))
+    give na_values="unknown" and na="drop" if 'unknown' marks missing values
+    >>> missing_code_among_classes(["blue", "green", "red"])
+    ''
+    """
+    codes = [name for name in classes if UNANSWERED.fullmatch(name.strip())]
+    if len(classes) != 3 or len(codes) != 1:
+        return ""
+    return (
+        f'give na_values={json.dumps(codes[0], ensure_ascii=False)} and na="drop" if {codes[0]!r} marks missing values'
+    )
 
 
 def _check_feature(column: RawColumn, how: Reading) -> None:
@@ -393,25 +400,6 @@ def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple
     return is_kept, RawTable([column.select_rows(rows) for column in table.features], target, aux)
 
 
-def fill_value(numbers: FloatArray, na: Missing) -> float:
-    """Return the mean or the median of the numbers of a column, without its missing cells.
-
-    Parameters
-    ----------
-    numbers : (m,) array
-        Numbers of the column, NaN for missing cells; at least one number.
-    na : Missing
-        A rule that imputes.
-
-    Examples
-    --------
-    >>> column = np.array([1.0, np.nan, 3.0, 11.0])
-    >>> fill_value(column, Missing.MEAN), fill_value(column, Missing.MEDIAN)
-    (5.0, 3.0)
-    """
-    return float(np.nanmean(numbers) if na is Missing.MEAN else np.nanmedian(numbers))
-
-
 def _fill_values(table: RawTable, how: Reading) -> dict[str, float]:
     """Return the fill values of all numeric columns, since new rows may have missing cells where these have none."""
     if not how.na.uses_imputation:
@@ -449,51 +437,10 @@ def describe_absent_level(column: RawColumn) -> str:
     return f"{several(n_cells, 'empty cell')} of {column.name!r} {own}, {level}"
 
 
-def drop_fold_wording(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return notes with their wording for data without held-out rows.
-
-    Examples
-    --------
-    >>> drop_fold_wording([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
-    ("filled with the mean over all rows, in 'age'",)
-    """
-    return tuple(note.replace(OVER_ALL_ROWS, OVER_ALL_ROWS.removesuffix(HELD_OUT_TOO)) for note in notes)
-
-
 def _describe_imputation(table: RawTable, how: Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return the numbers of imputed cells with their fill values and columns; empty if no cell is imputed."""
     counts = {column.name: int(column.empty.sum()) for column in table.features if column.name in means}
-    return _describe_counts(counts, str(how.na))
-
-
-def _describe_counts(counts: Mapping[str, int], fill: str) -> list[tuple[str, str]]:
-    """Return the number of imputed cells with the name of their fill values and their columns, given it by column."""
-    names = abbreviate_list([repr(name) for name, count in counts.items() if count])
-    cells = several(sum(counts.values()), "empty cell")
-    return [(f"{cells} imputed by the {fill} of their column", names)] if names else []
-
-
-def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applied:
-    """Return the preprocessing with the note on imputed cells for rows with weights, which fill values ignore.
-
-    Parameters
-    ----------
-    reading : Applied
-        The preprocessing of all rows.
-    counts : mapping of str to int
-        Numbers of imputed cells in the rows of positive weight, by column.
-
-    Examples
-    --------
-    >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 empty cells imputed {OVER_ALL_ROWS}, in 'a'",))
-    >>> with_weights_in_notes(reading, {"a": 1}).notes
-    ("1 empty cell imputed by the unweighted mean of their column over all rows, held-out ones included, in 'a'",)
-    """
-    notes = [note for note in reading.notes if OVER_ALL_ROWS not in note]
-    place = next((place for place, note in enumerate(reading.notes) if OVER_ALL_ROWS in note), len(notes))
-    said = _describe_counts(counts, f"unweighted {reading.how.na}")
-    notes[place:place] = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in said]
-    return replace(reading, notes=tuple(notes))
+    return describe_imputed_cells(counts, str(how.na))
 
 
 def _describe_cells(
@@ -511,8 +458,8 @@ def _describe_cells(
     return notes
 
 
-def _assemble_parts(table: RawTable, learnt: Applied) -> DatasetParts:
-    """Return the parts of a data set: one array of numbers, imputed, with text values encoded."""
+def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
+    """Return the data set of a table: one array of numbers, imputed, with text values encoded."""
     levels = _levels_with_absent(table.features, learnt.levels)
     columns: list[tuple[str, FloatArray]] = []
     for feature in table.features:
@@ -533,9 +480,9 @@ def _assemble_parts(table: RawTable, learnt: Applied) -> DatasetParts:
     learnt = replace(learnt, levels=levels)
     is_plain = not (learnt.is_told or learnt.notes)
     target_name = "" if table.target is None else table.target.name
-    return DatasetParts(
-        X, _target_numbers(table, levels), names, target_name, table.aux, None if is_plain else learnt,
-        _mark_holes(X.shape, names, holes),
+    return Dataset(
+        X, _target_numbers(table, levels), names, target_name, table.aux,
+        reading=None if is_plain else learnt, holes=_mark_holes(X.shape, names, holes),
     )  # fmt: skip
 
 

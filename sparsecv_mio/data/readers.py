@@ -19,7 +19,7 @@ from sparsecv_mio.arrays import ArrowTable, BoolArray, FloatArray
 from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, read_texts
-from sparsecv_mio.data.dataset import Dataset, assemble, check_dimensions
+from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
@@ -161,7 +161,7 @@ def from_matrix(
     aux.update({chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]})
     if len(chosen.features) < X.shape[1]:
         X = X[:, list(chosen.features)]
-    return assemble(np.ascontiguousarray(X), y, chosen.names, "y", aux)
+    return check_dataset(Dataset(np.ascontiguousarray(X), y, chosen.names, "y", aux))
 
 
 def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
@@ -475,8 +475,8 @@ def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Ap
         ambiguous = describe_ambiguous(table.evidence, POINT, are_new=True)
         check_ambiguous({} if ambiguous and _has_settled_column(path, wanted, how) else ambiguous)
     if learnt is None:
-        return assemble(*impute_and_encode(table, how, wanted))
-    return assemble(*apply_to_new_rows(table, learnt))
+        return impute_and_encode(table, how, wanted)
+    return check_dataset(apply_to_new_rows(table, learnt))
 
 
 def _has_settled_column(path: str | Path, wanted: Wanted, how: Reading) -> bool:

@@ -12,8 +12,12 @@ from itertools import groupby
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dates import date_features, parse_date_parts
 from sparsecv_mio.data.number_format import NONE, SAME, WORDS, NumberFormat, parse_texts
+from sparsecv_mio.digits import abbreviate_list, several
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.words import Encode, Missing
 
@@ -432,3 +436,67 @@ def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[s
     if encode is Encode.ORDINAL or tuple(levels) in OPPOSITES:
         return (column,)
     return tuple(f"{column}={level}" for level in (levels[1:] if len(levels) == 2 else levels))
+
+
+HELD_OUT_TOO = ", held-out ones included"
+OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # part of the note on imputed cells
+
+
+def fill_value(numbers: FloatArray, na: Missing) -> float:
+    """Return the mean or the median of the numbers of a column, without its missing cells.
+
+    Parameters
+    ----------
+    numbers : (m,) array
+        Numbers of the column, NaN for missing cells; at least one number.
+    na : Missing
+        A rule that imputes.
+
+    Examples
+    --------
+    >>> column = np.array([1.0, np.nan, 3.0, 11.0])
+    >>> fill_value(column, Missing.MEAN), fill_value(column, Missing.MEDIAN)
+    (5.0, 3.0)
+    """
+    return float(np.nanmean(numbers) if na is Missing.MEAN else np.nanmedian(numbers))
+
+
+def describe_imputed_cells(counts: Mapping[str, int], fill: str) -> list[tuple[str, str]]:
+    """Return the number of imputed cells with the name of their fill values and their columns, given it by column."""
+    names = abbreviate_list([repr(name) for name, count in counts.items() if count])
+    cells = several(sum(counts.values()), "empty cell")
+    return [(f"{cells} imputed by the {fill} of their column", names)] if names else []
+
+
+def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applied:
+    """Return the preprocessing with the note on imputed cells for rows with weights, which fill values ignore.
+
+    Parameters
+    ----------
+    reading : Applied
+        The preprocessing of all rows.
+    counts : mapping of str to int
+        Numbers of imputed cells in the rows of positive weight, by column.
+
+    Examples
+    --------
+    >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 empty cells imputed {OVER_ALL_ROWS}, in 'a'",))
+    >>> with_weights_in_notes(reading, {"a": 1}).notes
+    ("1 empty cell imputed by the unweighted mean of their column over all rows, held-out ones included, in 'a'",)
+    """
+    notes = [note for note in reading.notes if OVER_ALL_ROWS not in note]
+    place = next((place for place, note in enumerate(reading.notes) if OVER_ALL_ROWS in note), len(notes))
+    said = describe_imputed_cells(counts, f"unweighted {reading.how.na}")
+    notes[place:place] = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in said]
+    return replace(reading, notes=tuple(notes))
+
+
+def drop_fold_wording(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes with their wording for data without held-out rows.
+
+    Examples
+    --------
+    >>> drop_fold_wording([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
+    ("filled with the mean over all rows, in 'age'",)
+    """
+    return tuple(note.replace(OVER_ALL_ROWS, OVER_ALL_ROWS.removesuffix(HELD_OUT_TOO)) for note in notes)

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.columns import drop_keyword
+from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.dataset import Dataset, ScalesByGroup
 from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_rows, row_lists
-from sparsecv_mio.data.missing_and_text import fill_value
+from sparsecv_mio.data.reading_options import fill_value
 from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Missing, Scale, Within

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, exact_product, row_chunks
-from sparsecv_mio.data.columns import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.errors import BadInput, parse_keyword
@@ -747,3 +746,50 @@ def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:
     if not pairs:
         return ()
     return (f"duplicate columns, which are equal up to sign and scale and interchangeable: {', '.join(pairs)}",)
+
+
+CODES = frozenset({  # numbers that may be missing-value codes
+    *(sign * nines for nines in (99.0, 999.0, 9999.0, 99999.0, 999999.0, 88.0, 888.0, 9.0) for sign in (-1.0, 1.0)),
+    -8.0, -7.0, -1.0, 9.9, 99.9, 999.9, 9.99, 99.99, 999.99,
+})  # fmt: skip
+
+
+def find_code(numbers: FloatArray) -> float | None:
+    """Return a number, such as -999 or 99.9, that may be a missing-value code, because all others are far from it.
+
+    The distance must exceed the range of the other numbers; for 99, which occurs more often as a normal value, it must
+    exceed three times the range. These numbers are only named, never read as missing without a request.
+
+    Parameters
+    ----------
+    numbers : (n,) array
+        Finite numbers.
+
+    Examples
+    --------
+    >>> find_code(np.array([3.0, 5.0, -999.0, 4.0])), find_code(np.array([3.0, 99.0, 50.0, 12.0]))
+    (-999.0, None)
+    >>> find_code(np.array([1.0, 5.0, 9.0, 3.0])), find_code(np.array([-1.0, 0.0, 1.0, 1.0]))
+    (9.0, None)
+    """
+    for value in (numbers.min(), numbers.max()) if numbers.size else ():
+        if float(value) in CODES:
+            others = numbers[numbers != value]
+            width = float(np.ptp(others)) if others.size > 2 else 0.0
+            least = width * (3.0 if abs(value) == 99.0 else 1.0)
+            distance = float(np.abs(others - value).min(initial=np.inf))
+            if width > 0.0 and (distance > least or (distance == least and 9.0 <= abs(value) < 99.0)):
+                return float(value)
+    return None
+
+
+def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
+    """Return a sentence for every column that contains such a number."""
+    suspected = np.isin(np.array([X.min(axis=0), X.max(axis=0)]), tuple(CODES)).any(axis=0)
+    columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected).tolist()} | {target: y}
+    return tuple(
+        f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
+        f"give --na-values {value:g} (na_values in Python)"
+        for name, value in ((name, find_code(cells)) for name, cells in columns.items())
+        if value is not None
+    )

@@ -24,7 +24,7 @@ from sparsecv_mio.data.column_faults import (
     numbers_rows,
     quote_names,
 )
-from sparsecv_mio.data.columns import RawColumn, RawTable, find_code, is_unreadable
+from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dates import DAYS
@@ -41,7 +41,7 @@ from sparsecv_mio.data.missing_and_text import (
 from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_formats
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import find_code, standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.columns import drop_keyword
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.column_choice import drop_keyword
+from sparsecv_mio.data.dataset import KEPT, Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.missing_and_text import KEPT, fill_value, with_weights_in_notes
 from sparsecv_mio.data.number_format import POINT, Evidence, check_ambiguous, describe_ambiguous, parse_cells
+from sparsecv_mio.data.reading_options import fill_value, with_weights_in_notes
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal

@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.missing_and_text import drop_fold_wording
+from sparsecv_mio.data.reading_options import drop_fold_wording
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput

@@ -43,9 +43,8 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
-from sparsecv_mio.data.missing_and_text import OVER_ALL_ROWS
 from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
-from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings

@@ -32,7 +32,7 @@ from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.columns import RawColumn, build_table
-from sparsecv_mio.data.dataset import Dataset, assemble
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import as_pandas
@@ -415,7 +415,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         table = build_table(
             lambda name: RawColumn.from_numbers(name, cells[name], how), tuple(columns), goal, len(rows), aux
         )
-        return assemble(*impute_and_encode(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
+        return impute_and_encode(table, how, Wanted(goal, None, None, tuple(aux), sure=True))
 
     _y_is_numeric = True  # scikit-learn checks that y is numeric
 

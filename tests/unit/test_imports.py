@@ -25,7 +25,7 @@ BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
     "arrays", "errors", "units", "digits", "files", "words", "targets", "version", "parallel", "slices", "model_space",
-    "thresholds", "declared_options", "satellites",
+    "thresholds", "declared_options", "satellites", "implementations",
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
@@ -53,14 +53,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model_space": {"digits", "errors", "targets", "units", "words"},
     "declared_options": {"errors", "targets", "units", "words", "model_space", "thresholds"},
     "satellites": set(),
+    "implementations": set(),
     "files": {"errors"},
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
     "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
     **{
-        f"certificate.{part}": GROUND
-        | {f"data.{x}" for x in ("frames", "missing_and_text", "number_format", "reading_options")}
+        f"certificate.{part}": GROUND | {f"data.{x}" for x in ("dataset", "frames", "number_format", "reading_options")}
         for part in RECORDS
     },
     "formulation": PROBLEM,
