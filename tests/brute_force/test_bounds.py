@@ -1,15 +1,27 @@
-"""Every certified bound against enumeration, and the printed one, which the same check must find wrong."""
+"""Every certified bound against enumeration, also on data made to break it, and the printed one, which is wrong."""
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 import pytest
-from bounds_problems import breaches, moment_folds, random_case, truth, wide_folds
+from bounds_problems import Case, breaches, moment_folds, random_case, truth, wide_folds
 from ellipsoids import ellipsoid_interval
 from reused_points import reused_bounds
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import printed_ends
+from sparsecv_mio.bounds.fold import FoldBounds, FoldCell
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem, unit_diagonal
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.units import TIE_RTOL
 
 QUICK, MANY = 250, 5000
 
@@ -99,3 +111,157 @@ def test_ellipsoids_relaxations_and_reused_points() -> None:
             ends = ellipsoid_interval(here.form, X, u, tau, best * (1.0 + 3e-9))
             slack = 1e-9 * (high + float(u @ u))
             assert ends.lower <= low + slack and ends.upper >= high - slack, (seed, fold, tau)
+
+
+LONG = np.longdouble
+KINDS = (
+    "collinear", "constant", "copies", "leverage", "perfect", "offset", "wide", "units", "negative copies", "mix",
+    "one-hot",
+)  # fmt: skip
+FEW, MANY_HARD = 330, 20_000
+
+
+def hard_case(seed: int) -> Case | None:
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    n, p = int(rng.integers(4, 18)), int(rng.integers(1, 8))
+    if kind == "wide":
+        n, p = int(rng.integers(3, 6)), int(rng.integers(4, 9))
+    X = rng.standard_normal((n, p))
+    if kind in ("collinear", "mix"):
+        apart = 10.0 ** -rng.integers(3, 13)
+        for j in range(1, p):
+            if rng.random() < 0.7:
+                X[:, j] = X[:, 0] * rng.choice([1, -1]) + apart * rng.standard_normal(n)
+    if kind in ("constant", "mix"):
+        X[:, 0] = rng.choice([0.0, 7.0])
+        X[rng.integers(n), 0] += 10.0 ** rng.integers(-6, 7)
+    if kind in ("copies", "mix"):
+        X[:, -1] = X[:, 0]
+    if kind == "negative copies":
+        X[:, -1] = -2.0 * X[:, 0]
+    if kind == "one-hot" and p > 2:
+        X = (rng.integers(0, p, n)[:, None] == np.arange(p)) * 1.0
+    if kind in ("leverage", "mix"):
+        X[rng.integers(n), rng.integers(p)] = 10.0 ** rng.integers(2, 9)
+    if kind == "units":
+        X *= 10.0 ** rng.integers(-9, 9, size=p)
+    beta = rng.standard_normal(p) * (np.arange(p) < rng.integers(0, p + 1))
+    noise = rng.choice([0.0, 1e-9]) if kind == "perfect" else rng.choice([1e-8, 1e-3, 1.0, 10.0])
+    y = X @ beta + noise * rng.standard_normal(n)
+    if kind == "offset":
+        y += 10.0 ** rng.integers(3, 13)
+        X += rng.choice([0.0, 10.0 ** rng.integers(3, 9)])
+    if rng.random() < 0.05:
+        y[1:] = y[1]
+    scale, intercept = rng.choice(["length", "variance", "none"]), rng.choice(["fold", "global", "none"])
+    spec = str(rng.choice(["loo", "2", "3", "blocks:2", "holdout:0.4"]))
+    gamma = float(10 ** rng.uniform(-6, 6))
+    try:
+        dataset = Dataset.from_arrays(X, y)
+        data, folds = standardize(dataset, str(scale), str(intercept)), make_folds(spec, dataset, seed=seed)
+    except BadInput:
+        return None
+    return Case(data, folds, gamma, rng)
+
+
+def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A stack of positive definite systems by elimination, in the precision they come in."""
+    A, b = A.copy(), b.copy()
+    n = A.shape[-1]
+    for k in range(n):
+        for i in range(k + 1, n):
+            share = A[:, i, k] / A[:, k, k]
+            A[:, i, :] -= share[:, None] * A[:, k, :]
+            b[:, i] -= share * b[:, k]
+    x = np.zeros_like(b)
+    for i in range(n - 1, -1, -1):
+        x[:, i] = (b[:, i] - (A[:, i, i + 1 :] * x[:, i + 1 :]).sum(axis=1)) / A[:, i, i]
+    return x
+
+
+class Truth:
+    """One fold in extended precision."""
+
+    def __init__(self, case: Case, fold: int) -> None:
+        data = case.data
+        X, y = data.dataset.X[:, data.columns].astype(LONG), data.dataset.y.astype(LONG)
+        train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
+        if data.intercept == "fold":  # any centre will do; about one far from these rows even these digits are too few
+            X, y = X - X[train].mean(0), y - y[train].mean()
+            V, r = X / data.divisor, y / LONG(data.y_unit)
+            V, r = V - V[train].mean(0), r - r[train].mean()
+        else:
+            V, r = (X - data.center) / data.divisor - data.rest, (y - data.y_center) / LONG(data.y_unit) - data.r_rest
+        self.A, self.y, self.X, self.u = V[train], r[train], V[test], r[test]
+        self.weight = (case.gamma / 2.0 * case.data.weight).astype(LONG)
+        self.M, self.c = self.A.T @ self.A + np.diag(self.weight), self.A.T @ self.y
+        # the data themselves are rounded: what the last digit of the target can do
+        self.grain = 1e-30 * float(r @ r)
+
+    def of(self, tau: int) -> tuple[LONG, LONG, LONG]:
+        """Best objective, least and largest held-out sum of squares over its ties."""
+        q = len(self.c)
+        size = min(tau, q)
+        if size == 0:
+            held = self.u @ self.u
+            return self.y @ self.y, held, held
+        chosen = np.array(list(combinations(range(q), size)), dtype=np.int64)
+        beta = solved(self.M[chosen[:, :, None], chosen[:, None, :]], self.c[chosen])
+        left = self.y - np.einsum("nsk,sk->sn", self.A[:, chosen], beta)
+        value = (left**2).sum(axis=1) + (self.weight[chosen] * beta**2).sum(axis=1)
+        if not np.isfinite(value).all():
+            return LONG(np.nan), LONG(np.nan), LONG(np.nan)
+        tied = value <= value.min() * (1.0 + LONG(TIE_RTOL))
+        out = self.u - np.einsum("nsk,sk->sn", self.X[:, chosen[tied]], beta[tied])
+        held = (out**2).sum(axis=1)
+        return value.min(), held.min(), held.max()
+
+
+def breach(truth: Truth, cell: FoldCell) -> str:
+    best, low, high = truth.of(cell.tau)
+    if not np.isfinite(best):
+        return ""  # singular even here
+    share = LONG(1e-13)
+    if cell.objective_lower > best * (1.0 + share) + truth.grain:
+        return f"objective {best} below {cell.objective_lower}"
+    if cell.objective_upper < best * (1.0 - share) - truth.grain:
+        return f"objective {best} above {cell.objective_upper}"
+    if cell.lower > low * (1.0 + share) + truth.grain:
+        return f"h {low} below {cell.lower}"
+    if cell.upper < high * (1.0 - share) - truth.grain:
+        return f"h {high} above {cell.upper}"
+    return "" if cell.lower <= cell.upper else "crossed"
+
+
+def check_hard(seeds: range) -> int:
+    count = 0
+    for seed in seeds:
+        case = hard_case(seed)
+        if case is None:
+            continue
+        rng, q = case.rng, case.data.q
+        picked = range(case.folds.k) if case.folds.k <= 3 else sorted(rng.choice(case.folds.k, 3, replace=False))
+        near = None
+        for fold, moments in training_moments(case.data, case.folds, [int(j) for j in picked]):
+            V, r = (moments.own or case.data).rows(case.folds.scored_rows(fold))
+            here = FoldBounds(moments.problem(case.data, case.gamma), V, r, near)
+            near = here.form.diagonal if here.form is not None and rng.random() < 0.7 else None
+            if rng.random() < 0.6:
+                here.search(range(1, q + 1), swap_rounds=int(rng.integers(0, 3)))
+            cells = here.cells(range(q + 2))
+            if rng.random() < 0.3:
+                train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
+                rows = WideFold(WideRows.from_data(case.data, train, test, case.gamma))
+                cells += rows.cells(range(q))
+            truth = Truth(case, fold)
+            for cell in cells:
+                wrong = breach(truth, cell)
+                assert not wrong, f"seed {seed} ({KINDS[seed % len(KINDS)]}), fold {fold}, tau {cell.tau}: {wrong}"
+            count += len(cells)
+    return count
+
+
+@pytest.mark.parametrize("seeds", [range(FEW), pytest.param(range(FEW, MANY_HARD), marks=pytest.mark.slow)])
+def test_no_certified_bound_breaks(seeds: range) -> None:
+    assert check_hard(seeds) > 5000

@@ -1,4 +1,4 @@
-"""Best subsets of logistic regression against an enumeration with its own Newton, in long double."""
+"""Best subsets of logistic and Poisson regression against an enumeration with its own Newton, in long double."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from time import process_time
 
 import numpy as np
 import pytest
-from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judged, listed, long_rows, quadratic_value
+from logistic_truth import (
+    Listed,
+    best_of_size,
+    counted,
+    drawn,
+    enumerated,
+    harder,
+    judged,
+    listed,
+    long_rows,
+    quadratic_value,
+)
+from sklearn.linear_model import PoissonRegressor
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees import glm_tree
@@ -244,3 +256,22 @@ def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> No
         times.append(process_time())
         assert best.lower <= best.upper < np.inf and max(np.diff(times)) < 0.5
         assert len(times) < looks + 40  # once it has expired, what remains is little
+
+
+@pytest.mark.parametrize("seed", [*range(16), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(16, 24))])
+def test_every_claim_about_counts(seed: int) -> None:
+    asked, proved = judged(seed, 5, counted)
+    assert proved == asked
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fits_of_all_columns_are_those_of_scikit_learn(seed: int) -> None:
+    """Its objective is the mean of half deviances, weighted, and alpha / 2 times the squares."""
+    problem = counted(8 * seed)  # plain ones: columns about 1, weights 1
+    alpha = problem.gamma / problem.v.sum()
+    model = PoissonRegressor(
+        alpha=alpha, fit_intercept=problem.intercept, solver="newton-cholesky", tol=1e-12, max_iter=1000
+    ).fit(problem.X, problem.y, sample_weight=problem.v)
+    fits = GlmSubsets(problem).refit([np.arange(problem.p)])
+    assert fits.coefficients[0] == pytest.approx(model.coef_, rel=1e-8, abs=1e-8)
+    assert fits.intercept[0] == pytest.approx(model.intercept_, rel=1e-8, abs=1e-8)

@@ -1,12 +1,20 @@
-"""Logistic searches at every moment against fits of all supports; tests/campaign has those that have ended."""
+"""Logistic searches at every moment, in few and in many folds, against fits of all supports."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
 import numpy as np
+import problems
 import pytest
-from glm_cases import two_class_case
+from glm_cases import many_folds_case, two_class_case
+from glm_claims import of_search
 from glm_referee import Unsure
 from runs import change_plan, new_run, through_earlier_orders
+from scipy.special import expit
+from stops import limit_after
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -14,9 +22,22 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.search.api import cross_validate, solve
+from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
+from sparsecv_mio.search.state import cells, fold_tables
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Grid, likely_winner
+from sparsecv_mio.search.steps import Step
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.trees import glm_tree
+from sparsecv_mio.trees import glm_left_out, glm_tree
+from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDING = 1e-7  # of a held-out loss
 
@@ -76,3 +97,250 @@ def test_columns_far_from_0_without_an_intercept(seed: int) -> None:
     found = verify(record, case.data)
     assert found.ok, found.failures[:2]
     assert record.status == "proved"
+
+
+def judged(seed: int, **how: float) -> str:
+    """Check every interval of a record, and the record; returns its status, nothing where the case is refused."""
+    try:
+        case = many_folds_case(seed)
+        record = case.solved(**how | {"time_limit": 30.0})
+    except BadInput as error:
+        assert "one class" in str(error) or "are all of class" in str(error), str(error)
+        return ""
+    with suppress(Unsure):
+        assert [*of_search(case.truth, record)] == [], seed
+    found = verify(record, case.data)
+    assert found.ok, (seed, found.failures[:2])
+    return str(record.status)
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(3, 60, 3))])
+def test_every_interval_holds_the_truth(first: int) -> None:
+    statuses = [judged(seed) for seed in range(first, first + 3)]
+    assert statuses.count("proved") >= len([status for status in statuses if status]) - 1
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 60))])
+def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
+    monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
+    monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", (7, 1 << 14)[seed % 4 // 2])
+    judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
+
+
+READINGS = (40, 80, 100, 200, 225)
+SOME = {5: (40, 100), 7: (80, 225), 10: (200,), 17: (100, 225)}
+
+
+@pytest.mark.parametrize(
+    ("seed", "limits"),
+    [*SOME.items(), *(pytest.param(seed, READINGS, marks=pytest.mark.slow) for seed in (*SOME, *range(20, 60)))],
+)
+def test_records_of_sums_that_a_limit_cuts_short_are_verified(
+    seed: int, limits: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one in twenty the standard error was left out though the folds of the pair were there."""
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
+    try:
+        case = many_folds_case(seed)
+    except BadInput:
+        return
+    for readings in limits:
+        with limit_after(readings) as seconds:
+            record = case.solved(time_limit=seconds)
+        found = verify(record, case.data)
+        assert found.ok, (readings, found.failures[:2])
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 30))])
+def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_plan(monkeypatch, choice_share=-1.0)
+    monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", 11)
+    assert judged(seed) in ("", "proved")
+
+
+def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds of a size that has one support show what it leaves out, though many objectives are the largest one."""
+    case = many_folds_case(100136, 2)
+    case.how["gap"] = 1e-3
+    plain = case.solved()
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
+    by_sums = case.solved()
+    for one, other in zip(plain.table, by_sums.table, strict=True):
+        assert other.cv_error == pytest.approx(one.cv_error, rel=1e-6), one.tau
+        assert other.standard_error == pytest.approx(one.standard_error, rel=1e-6), one.tau
+
+
+@pytest.mark.parametrize("by_pairs", [1, 1 << 19])
+def test_averages_of_pairs_with_open_folds_are_verified(by_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", by_pairs)
+    case = many_folds_case(100136, 2)
+    case.how["gap"] = 1e-3
+    record = case.solved(model="average")
+    found = verify(record, case.data)
+    assert found.ok, found.failures[:2]
+
+
+def test_a_checkpoint_of_sums_without_an_upper_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
+    table, same = (cells.CellTable.empty(1, 2, 30, by_pairs=True) for _ in range(2))
+    table.hold_sums(0, 1, np.nan, intervals=True)
+    same.check(table.archive(), 3)
+    same.fill(table.archive())
+    assert np.isinf(same.upper.sum(axis=2)).all()
+
+
+def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
+    record = many_folds_case(0).solved()
+    by_source = {work.source: work for work in record.work.sources}
+    assert by_source["held-out lists"].decided > 0.5 * len(record.chosen_folds.error)
+    assert by_source["held-out lists"].nodes > 0
+    assert np.all(record.chosen_folds.error > 0.0)
+
+
+def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
+    case = many_folds_case(0)
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    run = new_run(data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), loss="logistic", method="auto")
+    through_earlier_orders(run)
+    bounds, per_row = run.state.bounds(), run.context.cv_error_factor
+    for g, gamma in enumerate(case.gammas):
+        low, high = case.truth.h(gamma, case.taus[-1])
+        assert bounds.upper[g, -1] * per_row >= low * (1.0 - ROUNDING)
+        assert bounds.lower[g, -1] * per_row <= high * (1.0 + ROUNDING)
+        assert bounds.upper[g, -1] < np.inf and bounds.lower[g, -1] > 0.0
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        case = many_folds_case(seed)
+    except BadInput:
+        return
+    change_plan(monkeypatch, initial_share=-1.0, single_sizes=())
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
+    run = new_run(*asked, loss="logistic", method="auto")
+    through_earlier_orders(run)
+    bounds, per_row = run.state.bounds(), run.context.cv_error_factor
+    for g, t in np.ndindex(bounds.lower.shape):
+        low, high = case.truth.h(case.gammas[g], case.taus[t])
+        assert bounds.lower[g, t] * per_row <= high * (1.0 + ROUNDING), (seed, g, t)
+        assert bounds.upper[g, t] * per_row >= low * (1.0 - ROUNDING), (seed, g, t)
+
+
+def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    change_plan(monkeypatch, initial_share=-1.0)
+    data = problems.classes(1, 300, 4, {0: 1.0, 1: -1.0})
+    columns = standardize(as_two_classes(data), loss=Loss.LOGISTIC)
+    run = new_run(
+        columns, make_folds("loo", data), Grid.of([0.01, 0.1], [1, 2, 3], 4), 600.0, loss="logistic", method="auto"
+    )
+    through_earlier_orders(run)
+    now = run.state.bounds()
+    pair = likely_winner(now)
+    folds_bounded = np.isfinite(run.state.cells.upper[pair])
+    assert folds_bounded.mean() > 0.9
+    assert 0.0 < now.lower[pair] < now.nominal[pair]
+    assert run.state.cells.upper[pair][folds_bounded].sum() < 2.0 * now.nominal[pair]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_a_size_with_one_support_has_an_upper_end_before_others_are_shown(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit that is over soon leaves an interval, however many rows there are."""
+    rng, bounded = np.random.default_rng(0), list[bool]()
+    X = rng.standard_normal((60, 4))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])) if loss == "poisson" else X[:, 0] + rng.logistic(size=60) > 0
+    propose = SupportsInFolds.steps
+
+    def proposed(source: SupportsInFolds, state: GridState, plan: Plan, wanted: np.ndarray) -> Iterator[Step]:
+        for step in propose(source, state, plan, wanted):
+            bounded.append(state.is_bounded((step.gamma, -1)))
+            yield step
+
+    monkeypatch.setattr(SupportsInFolds, "steps", proposed)
+    data = Dataset.from_arrays(X, np.asarray(y, dtype=float))
+    record = solve(data, folds="loo", loss=loss, gammas=[0.1, 1.0, 10.0])
+    assert bounded and all(bounded) and record.status == "proved"
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_a_fold_of_which_nothing_is_known_leaves_the_others_as_they_are(seed: int) -> None:
+    """Counts with a fill value, whose fold had no objective: what others have at least was no number."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 1))
+    X[4, 0] = -3.6e8
+    y = rng.poisson(1.5, 24) + (np.arange(24) < 2)
+    data = Dataset.from_arrays(X, y)
+    how: dict[str, Any] = {"gammas": [4.88e-5], "scale": "none", "loss": "poisson", "gap": 0.0, "threads": 1}
+    record = cross_validate(data, make_folds("loo", data), taus=[0, 1], **how)
+    assert record.tau == 0 and verify(record, data).ok
+
+
+def drawn(n: int, p: int, seed: int, intercept: bool = True) -> GlmProblem:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1))
+    y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0.0, 1.0, -1.0)
+    return GlmProblem(X, y, rng.uniform(0.5, 2.0, size=n), np.ones(p), 0.5, intercept)
+
+
+def least(moments: tuple[np.ndarray, np.ndarray], support: list[int]) -> float:
+    """The least value of a quadratic on some columns, the first of which are those of no choice; up to a constant."""
+    H, c = moments[0][np.ix_(support, support)], moments[1][support]
+    return -float(c @ np.linalg.solve(H, c)) / 2.0 if support else 0.0
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercept: bool) -> None:
+    fits = GlmFits.from_problem(drawn(50, 7, size, intercept), np.array([6]) if size == 3 else None)
+    problem, rows, first = fits.problem, fits.rows, fits.problem.first_coefficient
+    forced = list(fits.forced)
+    support = [*forced, *range(size)]
+    point = fits.fit(support)[0]
+    margins = problem.y * (point @ rows.W)
+    share, pull = expit(-margins), problem.y * problem.v * expit(-margins)
+    weight = problem.v * share * (1.0 - share)
+    inner, chosen = np.array([*range(first), *(j + first for j in forced)]), np.arange(size)
+    worth = glm_tree._worth(fits, weight, pull, inner.astype(int), chosen, point)
+    H = (rows.W * weight) @ rows.W.T + np.diag(2.0 * rows.penalty)
+    quadratic = H, rows.W @ (pull + weight * (point @ rows.W))
+    inside = [*range(first), *(j + first for j in support)]
+    now = least(quadratic, inside)
+    for j in set(range(7)) - set(support):
+        others = [[*inside, j + first]]
+        others += [[*(i for i in inside if i != out + first), j + first] for out in chosen.tolist()]
+        assert worth[j] / 2.0 == pytest.approx(now - min(least(quadratic, other) for other in others), rel=1e-6)
+
+
+def test_few_of_many_columns_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits, found = GlmFits.from_problem(drawn(80, 200, 3), None), {}
+    for seen in (40, 1_000):
+        monkeypatch.setattr(glm_tree, "MAX_QUADRATIC_COLUMNS", seen)
+        support, _, upper = glm_tree.exchange_columns(fits, frozenset(), 4, lambda: False)
+        assert len(support) == 4
+        found[seen] = upper
+    assert found[40] <= found[1_000] * 1.02
+
+
+def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_left_out() -> None:
+    """Of noise alone nothing predicts; supports of all rows would seem to."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 80)), rng.integers(0, 2, size=60).astype(float)
+    data = as_two_classes(Dataset.from_arrays(X, y))
+    plan, grid = make_folds("5", data), Grid.of((0.01, 0.1), tuple(range(1, 11)), 80)
+    context = Context(
+        standardize(data, loss=Loss.LOGISTIC), plan, grid, SearchOptions(loss="logistic").request(grid),
+        Deadline(None, None), 1,
+    )  # fmt: skip
+    search = GridSearch(context, Signals())
+    through_earlier_orders(search)
+    estimates = search.state.cells.nominal.sum(axis=2) / 60.0
+    assert search.plan.searches_folds and np.isfinite(estimates).sum() >= 8
+    assert estimates.min() > 0.64
+    known = search.problems.full(0).hold_out(search.state.all_rows.best[0].by_size[8].support, lambda: False)[1]
+    assert known.sum() / 60.0 < 0.58

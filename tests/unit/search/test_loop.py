@@ -1,8 +1,11 @@
-"""Methods by their words, what `auto` means, and how many threads a run has."""
+"""The loop of a search and its methods: it ends, repeats itself, and loses nothing at any turn where it is stopped."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,32 @@ import numpy as np
 import pandas as pd
 import problems
 import pytest
-from drawn_search import drawn
-from runs import new_run
+import step_findings
+from drawn_search import drawn, drawn_run
+from glm_cases import GlmCase, two_class_case
+from runs import new_run, to_end
+from step_findings import CASES, write_steps
+from stops import limit_after
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput, Contradiction, OutOfTime, SparseCVError
+from sparsecv_mio.search.api import cross_validate, solve
+from sparsecv_mio.search.grid_search import GridSearch, limit_to_budget
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks
+from sparsecv_mio.search.orders.algorithm1 import first_bounds
+from sparsecv_mio.search.sources.registry import SOURCES
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.state.cells import Archive
+from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step, SubproblemBounds
+from sparsecv_mio.targets import Loss
 
 
 def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
@@ -104,3 +122,159 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
         tracemalloc.stop()
         assert record.status == "proved"
     assert (peaks[2] - peaks[1]) / 40_000 < of_row + of_cell * len(taus)
+
+
+def bounded(method: str, **words: Any) -> Any:
+    """A search whose folds are bounded, before any subproblem is solved."""
+    run = drawn_run(method, **words)
+    while steps := list(first_bounds(run.state, run.plan, []) or ()):
+        for step in steps:
+            run.executor.submit(step)
+            run.writer.take(run.executor.collect_findings())
+    return run
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05])
+def test_a_gap_of_zero_solves_every_subproblem(gap: float) -> None:
+    cells = to_end(drawn_run("joint", gap=gap)).state.cells
+    assert bool(cells.decided.all()) is (gap == 0.0)
+
+
+def test_a_budget_ends_a_grid_search() -> None:
+    run = to_end(drawn_run("grid", mio_budget=4))
+    assert run.n_trees == 4 and run.snapshot().work.engine == "grid on native" and run.name == "grid"
+
+
+def test_a_budget_counts_what_is_running_and_what_a_step_counts_as() -> None:
+    run = bounded("grid", mio_budget=5)
+    steps = [Step(SubproblemTrees.name, 0, (0,), (fold,), (1,), n_mios=fold % 2) for fold in range(8)]
+    assert len(list(limit_to_budget(steps, run.state, run.plan, []))) == 8
+    run.state.tried.n_mios[...] = 3
+    assert [step.folds for step in limit_to_budget(steps, run.state, run.plan, steps[:2])] == [(0,), (1,), (2,)]
+
+
+def test_a_budget_lasts_over_a_checkpoint() -> None:
+    first, again = drawn_run("grid", mio_budget=6), drawn_run("grid", mio_budget=6)
+    for _ in first.turns():
+        if first.n_trees >= 3:
+            break
+    again.resume(first.checkpoint())
+    assert again.n_trees == first.n_trees
+    for _ in again.turns():
+        pass
+    assert again.n_trees == 6 and again.state.tried.has_root.all()
+
+
+@pytest.mark.parametrize("method", ["grid", "joint"])
+def test_near_ties_that_a_vendor_leaves_are_listed_by_trees_of_this_package(method: str) -> None:
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    a = [-0.3671, -1.6379, 0.0258, 1.1266, -0.7264, 1.6279]
+    b = np.array([-2.3245, 0.2766, -0.1144, -0.0582, 1.1595, -0.8081])
+    c = np.array([0.5822, -0.8066, 0.6203, -0.6028, -1.3161, -0.3488])
+    y = [0.6674, -0.3188, 1.2167, -0.4563, 0.1081, -1.5969]
+    data = Dataset.from_arrays(np.column_stack([a, b, c, -c, -c, b]), y)  # three copies of one column, two of another
+    record = cross_validate(
+        data, make_folds("holdout:0.4", data, 3), gammas=[5e-6], taus=[4], scale="variance", method=method,
+        backend="highs", gap=0.0, threads=1,
+    )  # fmt: skip
+    assert record.status == "proved" and record.chosen_folds.decided.all()
+
+
+def new_search(case: GlmCase, threads: int = 1, **words: Any) -> GridSearch:
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    grid, how = Grid.of(case.gammas, case.taus, case.data.p), {"gap": 1e-4, **words}
+    search: GridSearch = new_run(data, case.folds, grid, loss="logistic", method="auto", threads=threads, **how)
+    return search
+
+
+def turns_of(search: GridSearch) -> int:
+    return sum(1 for _ in search.turns())
+
+
+def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path) -> None:
+    """A resumed search ended without a proof: trees that had excluded a pair once were not grown on."""
+    data = problems.counts(0, 90, 7, {0: 0.5, 1: -0.3})
+    how: dict[str, Any] = {"folds": "loo", "loss": "poisson", "gammas": [0.1, 1.0, 10.0], "threads": 1}
+    with limit_after(1500) as seconds:
+        solve(data, **how, time_limit=seconds, checkpoint=tmp_path / "c")
+    assert solve(data, **how, resume=tmp_path / "c").status == "proved"
+
+
+def test_findings_of_a_step_are_bitwise_equal_in_a_fresh_process(tmp_path: Path) -> None:
+    """A step carries all that it reads of the state, and no problem depends on what was computed before."""
+    steps = [tmp_path / case for case in CASES]
+    assert all(len(write_steps(path.name, path)) >= 2 for path in steps)
+    again = subprocess.run([sys.executable, step_findings.__file__, *steps], capture_output=True, text=True, check=True)
+    assert again.stdout == ""
+
+
+def test_the_writer_refuses_a_contradiction() -> None:
+    search = new_search(two_class_case(0))
+    turns_of(search)
+    solved = tuple(int(i) for i in np.argwhere(np.asarray(search.state.cells.decided))[0])
+    upper = float(search.state.cells.upper[solved])
+    known = SubproblemBounds.unknown(solved[0], solved[1:2], slice(solved[2], solved[2] + 1), 1, [np.array([0])])
+    known.lower[...], known.upper[...] = 1.9 * upper, 2.1 * upper
+    step = Step("subproblem trees", solved[0], (solved[1],), (solved[2],), (1,))
+    with pytest.raises(Contradiction):
+        search.writer.take([Findings(step, (known,))])
+
+
+def test_steps_are_described_by_their_source_sizes_and_folds() -> None:
+    assert all(source.name == name for name, source in SOURCES.items())
+    step = Step("subproblem trees", 0, (0, 1), (2,), (3, 5))
+    assert step.description == "subproblem trees: tau 3 to 5, fold 3"
+    assert replace(step, folds=(0, 4), solver="scip").description == "MIOs of scip: tau 3 to 5, 2 folds"
+    assert replace(step, folds=ALL_FOLDS, sizes=()).description == "subproblem trees"
+
+
+@pytest.mark.parametrize("seed", [4, 5])  # a search that had other fits stored, or began its orders again, differed
+def test_a_search_of_counts_carried_on_at_any_turn_repeats_itself(seed: int) -> None:
+    """What a step finds depends on the state alone, to the last bit: not on what the process has computed before."""
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.normal(size=(60, 6)).round(2), rng.uniform(0.5, 3.0, 60).round(2)
+    y = rng.poisson(exposure * np.exp(X[:, :3] @ (0.4, -0.3, 0.2)))
+    data = standardize(
+        as_counts(Dataset.from_arrays(X, y.astype(float), aux={"e": exposure}), "e"), loss=Loss.POISSON
+    )  # fmt: skip
+    grid, folds = Grid.of(np.geomspace(0.006, 6.0, 7), range(1, 6), 6), make_folds("5", data.dataset)
+
+    def begun(stored: Archive | None = None) -> GridSearch:
+        search: GridSearch = new_run(data, folds, grid, gap=1e-4, loss="poisson", method="auto")
+        if stored is not None:
+            search.resume(stored)
+        return search
+
+    def ended(search: GridSearch) -> list[np.ndarray]:
+        for _ in search.turns():
+            pass
+        cells = search.state.cells
+        return [np.array(table) for table in (cells.lower, cells.upper, cells.nominal, cells.final)]
+
+    whole, stored = begun(), list[Archive]()
+    for _ in whole.turns():
+        stored.append(whole.checkpoint())
+    expected = ended(whole)
+    for archive in stored[:: max(len(stored) // 3, 1)]:
+        for one, other in zip(ended(begun(archive)), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("loss", "n", "k", "seed"),
+    [("poisson", 60, 3, 5), ("poisson", 60, 10, 0), ("logistic", 60, 3, 0), ("logistic", 60, 3, 6)],
+)
+def test_the_model_of_the_one_standard_error_pair_is_certified(loss: str, n: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    linear = X @ [0.8, -0.5, 0.2, 0.0, 0.0]
+    if loss == "logistic":
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * linear))).astype(float)
+    else:
+        y = rng.poisson(np.exp(linear)).astype(float)
+    data = Dataset.from_arrays(X, y)
+    for limit in (None, 300.0):
+        record = solve(data, folds=k, loss=loss, one_se=True, threads=1, time_limit=limit)
+        assert record.status == "proved" and record.least is not None and record.is_settled
+        assert record.refit.proved and record.stability is not None and not record.stability.estimate
+    assert verify(record, data).ok

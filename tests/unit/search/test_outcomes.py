@@ -1,26 +1,39 @@
-"""From the outcomes of trees in a fold to bounds on its held-out losses, against all subsets."""
+"""Problems of a search, by moments, by a solver of a vendor and by rows: what they state is true."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
+from drawn_search import drawn
+from every_support import brute_force_cell
 from plain_ridge import ridge
+from runs import new_run
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.problems import by_rows
+from sparsecv_mio.search.problems.by_rows import RowBasedProblems
 from sparsecv_mio.search.problems.fold_fits import enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
-from sparsecv_mio.search.problems.protocol import Fits
+from sparsecv_mio.search.problems.protocol import Capability, Fits
+from sparsecv_mio.search.problems.restricted import RestrictedProblem
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
+from sparsecv_mio.search.problems.vendor import VendorProblem
+from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.steps import SubproblemBounds
-from sparsecv_mio.trees.subsets import BestSubset, is_never_expired
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, is_never_expired
 
-from .drawn_subproblem import TAUS, best_support, context_of, fold_of
+from .drawn_subproblem import TAUS, best_support, context_of, fold_of, held_out_error
 
 EVERY = tuple(range(len(TAUS)))
 
@@ -43,8 +56,8 @@ class OtherFits(SquaredProblem):
         )  # fmt: skip
 
 
-def problems_of(context: Context) -> SquaredProblems:
-    return SquaredProblems(context, BestOnAllRows(context.data, context.grid))
+def problems_of(context: Context, make: Any = SquaredProblem) -> SquaredProblems:
+    return SquaredProblems(context, BestOnAllRows(context.data, context.grid), make)
 
 
 def incumbent(support: tuple[int, ...]) -> BestSubset:
@@ -85,7 +98,7 @@ def test_values_that_the_fits_do_not_confirm_solve_nothing() -> None:
 
 def test_ties_widen_a_solved_subproblem() -> None:
     """Two supports of the same training objective: the interval holds the losses of both."""
-    problem = SquaredProblems(context_of(), problems_of(context_of()).full_data, OtherFits).fold(0, 0)
+    problem = problems_of(context_of(), OtherFits).fold(0, 0)
     supports = [(1, 5), (0, 1)]
     fits = problem.fit([np.array(support) for support in supports])
     assert isinstance(problem, OtherFits)
@@ -98,7 +111,7 @@ def test_ties_widen_a_solved_subproblem() -> None:
 
 
 def test_a_held_out_loss_that_is_not_known_well_solves_nothing() -> None:
-    problem = SquaredProblems(context_of(), problems_of(context_of()).full_data, OtherFits).fold(0, 0)
+    problem = problems_of(context_of(), OtherFits).fold(0, 0)
     exact = problem.fit([np.array([1, 5])]).held_out[0]
     assert isinstance(problem, OtherFits)
     vague = replace(problem, vague=0.1)
@@ -117,3 +130,122 @@ def test_without_relaxations_every_support_below_the_value_is_inside() -> None:
     assert 0.0 < found.objective_lower[0] <= fits.objective.min()
     inside = fits.held_out[fits.objective <= upper]
     assert len(inside) > 5 and found.lower[0] <= inside.min() and inside.max() <= found.upper[0]
+
+
+HIGHS = MioSettings("highs")
+
+
+def refused(*given: Any, **how: Any) -> None:
+    raise AssertionError("the solver was asked")
+
+
+def test_steps_with_a_limit_on_nodes_are_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VendorListing, "solve", refused)
+    problems = problems_of(context_of(), partial(VendorProblem, mio=HIGHS))
+    assert problems.fold(1, 0).solve([2], [], 0, is_never_expired).by_size[2].support.size == 2
+    assert problems.full(0).solve([2], [], UNLIMITED, is_never_expired).by_size[2].complete, (
+        "the model of the full data"
+    )
+
+
+def test_a_cutoff_of_the_full_data_is_one_mio_that_bounds_its_optimum() -> None:
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    problem = problems_of(context_of(), partial(VendorProblem, mio=HIGHS)).full(1)
+    subset = problem.solve([2], [np.array([0, 2])], UNLIMITED, is_never_expired, {2: 1e9}).by_size[2]
+    best = min(ridge(problem.problem, support)[1] for support in combinations(range(problem.problem.q), 2))
+    assert not subset.complete and len(subset.support) == 2
+    assert 0.999 * best <= subset.lower <= best <= subset.upper * (1 + 1e-12) <= 1.001 * best
+
+
+def test_restricted_problems_enclose_by_the_ball_and_claim_no_capability() -> None:
+    context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
+    problem = problems_of(context, partial(RestrictedProblem, constraints=constraints)).fold(2, 0)
+    support = np.array([0, 1])
+    ends = problem.enclose([2], np.array([ridge(problem.problem, (0, 1))[1]]), [support], is_never_expired)
+    error = held_out_error(context, (0, 2, 2), (0, 1))
+    assert problem.capabilities == Capability.NONE and ends.lower[0] <= error <= ends.upper[0]
+    assert problem.has_one_support(0) and not problem.has_one_support(6)
+
+
+DRAW: dict[str, Any] = {"p": 24, "n": 20, "folds": "4"}
+FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large
+
+
+def row_problems(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> RowBasedProblems:
+    """Problems of a small draw; every call makes them again."""
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
+    if few:
+        monkeypatch.setattr(by_rows, "EXACT_COLUMNS", 2)
+        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
+    problems = new_run(*drawn(**DRAW), **words).problems
+    assert isinstance(problems, RowBasedProblems)
+    return problems
+
+
+@cache
+def truth(g: int, tau: int, fold: int) -> tuple[float, float, float]:
+    """The smallest objective of a fold, or of the full data, and the ends of the held-out losses of its optima."""
+    standard, folds, grid = drawn(**DRAW)
+    data, unit = standard.dataset, standard.y_unit**2
+    rows = np.arange(data.n) if fold == ALL_ROWS else folds.train_rows(fold)
+    best = brute_force_cell(data.X, data.y, tau, float(grid.gammas[g]), rows=rows)
+    low, high = best.held_out(data.X, data.y, folds.scored_rows(fold)) if fold != ALL_ROWS else (0.0, np.inf)
+    return best.objective / unit, low / unit, high / unit
+
+
+@FEW
+@pytest.mark.parametrize("node_limit", [0, 1, 1 << 13])
+def test_outcomes_hold_the_truth(few: bool, node_limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = row_problems(few, monkeypatch)
+    starts, n_complete = [np.arange(size) for size in (1, 2, 3)], 0
+    for g, fold in np.ndindex(2, 5):
+        fold = fold if fold < 4 else ALL_ROWS
+        problem = problems.full(g) if fold == ALL_ROWS else problems.fold(fold, g)
+        solved = problem.solve([1, 2, 3], starts, node_limit, is_never_expired)
+        subsets = [solved.by_size[size] for size in (1, 2, 3)]
+        known = (
+            None
+            if fold == ALL_ROWS
+            else bound_subproblems(problem, g, (0, 1, 2), fold, subsets, False, is_never_expired)
+        )
+        for t, subset in enumerate(subsets):
+            least, low, high = truth(g, t + 1, fold)
+            assert subset.lower <= least * (1.0 + 1e-9) and subset.upper >= least * (1.0 - 1e-9)
+            assert len(subset.support) == t + 1
+            n_complete += subset.complete
+            if known is not None:
+                assert known.lower[t, 0] <= low * (1.0 + 1e-7) and known.upper[t, 0] >= high * (1.0 - 1e-7)
+                assert known.objective_lower[t, 0] <= least * (1.0 + 1e-9)
+    assert node_limit == 1 or n_complete == (30 if node_limit else 0)
+
+
+@FEW
+def test_a_search_that_stops_at_any_turn_goes_on_from_a_checkpoint(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    row_problems(few, monkeypatch)
+
+    def made() -> Any:
+        return new_run(*drawn(p=24, n=20, folds="4", noise=2.0))
+
+    whole = made()
+    n_turns = sum(1 for _ in whole.turns())
+    exact = whole.state.cells
+    assert exact.decided.all() and n_turns > 5
+    for turn in np.linspace(0, n_turns - 1, 6).astype(int).tolist():
+        first, again = made(), made()
+        for _, _ in zip(range(turn + 1), first.turns(), strict=False):
+            pass
+        cells = first.state.cells
+        assert np.all(cells.lower <= exact.upper * (1.0 + 1e-9)) and np.all(exact.lower <= cells.upper * (1.0 + 1e-9))
+        again.resume(first.checkpoint())
+        assert np.array_equal(again.state.cells.lower, cells.lower)
+        assert sum(1 for _ in again.turns()) <= n_turns + 1
+        assert again.state.cells.decided.all()
+        assert np.allclose(again.state.cells.nominal, exact.nominal, rtol=1e-9)
+
+
+def test_without_branching_sizes_are_bounded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = row_problems(False, monkeypatch, method="bounds", gap=1e-4)
+    for fold in range(4):
+        solved = problems.fold(fold, 1).solve([2], [], 1 << 13, is_never_expired)
+        least, _, _ = truth(1, 2, fold)
+        assert solved.finished and 0.0 < solved.by_size[2].lower <= least * (1.0 + 1e-9)

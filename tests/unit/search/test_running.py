@@ -1,7 +1,8 @@
-"""A record of a running search at any moment, and the state that it is made of."""
+"""A running search: its record at any moment, its signals, and the accounts of its sources."""
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +11,28 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_search import drawn, drawn_run
+from repository import INSTANCES
+from runs import new_run, record_of, to_end
 
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search import loop as module
+from sparsecv_mio.search import observers as trace_module
+from sparsecv_mio.search.accounts import OTHER_WORK
 from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import RunningSearch, drive, with_quick_answer
-from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
+from sparsecv_mio.search.observers import Checkpoint, Progress, Reporter, Signals, read_checkpoint, read_trace
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.search.sources.registry import SOURCES
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -157,3 +169,168 @@ def test_a_change_that_is_not_known_has_no_lower_end() -> None:
     found, doubt = np.array([1.0, np.inf]), np.array([0.25, np.inf])
     with np.errstate(invalid="raise"):
         assert some._interval(0, 0, full, found, doubt) == (0.75, np.inf)
+
+
+def test_the_end_is_the_record() -> None:
+    run = to_end(drawn_run())
+    shown, record = run.progress(), record_of(run)
+    assert shown.done == shown.total == 30 and shown.best == (record.gamma, record.tau)
+    assert (shown.lower, shown.upper) == pytest.approx((record.lower, record.upper), rel=1e-13)
+    assert [row.tau for row in shown.taus] == [1, 2, 3] and all(row.final == row.total for row in shown.taus)
+    assert shown.cv_error == record.cv_error and not shown.estimate
+    of_tau = [min(row.cv_error for row in record.table if row.tau == tau) for tau in (1, 2, 3)]
+    assert [row.cv_error for row in shown.taus] == of_tau and not any(row.estimate for row in shown.taus)
+
+
+def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
+    seen, made = list[Progress](), list[Progress]()
+
+    def make() -> Progress:
+        made.append(Progress(len(made), 9, 0, 0.0, 1.0, 2.0))
+        return made[-1]
+
+    reporter = Reporter(seen.append, make)
+    reporter.say("trees: tau 1")  # the first time there are not numbers yet
+    reporter.say("trees: tau 2")
+    assert len(made) == 1 and [one.done for one in seen] == [0, 0]
+    assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
+
+
+SERVO = str(INSTANCES / "servo.csv")
+ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
+ASK += ["--threads", "1"]
+
+
+@pytest.fixture
+def a_line_at_every_safe_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast the machine, the lines are those of the run."""
+    monkeypatch.setattr(trace_module, "REPORT_SHARE", 0.0)
+    monkeypatch.setattr(trace_module, "TRACE_EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+@pytest.mark.parametrize("method", ["rounds", "joint"])
+def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", method, "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert (head["method"], head["gammas"], head["taus"]) == (method, [0.1, 1.0], [1, 2, 3, 4, 5])
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["lower"] >= before["lower"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    assert (moments[-1]["lower"], moments[-1]["upper"]) == pytest.approx((record["lower"], record["upper"]), rel=1e-13)
+    assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+def test_a_descent_traces_the_row_it_solves(tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", "descent", "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert head["gammas"] is None and head["taus"] == [1, 2, 3, 4, 5]
+    assert {moment["gamma"] for moment in moments} <= {step["gamma"] for step in record["descent"]}
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["steps"] >= before["steps"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    last = moments[-1]
+    assert (last["gamma"], last["steps"]) == (record["gamma"], len(record["descent"]))
+    assert last["upper"] == pytest.approx(record["upper"], rel=1e-13)
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, "--trace", str(trace), "-q"]) == 0
+    text, (_, moments) = trace.read_text(), read_trace(trace)
+    trace.write_text(text[:-20])
+    assert len(read_trace(trace)[1]) == len(moments) - 1
+    for wrong in ("", "{}\n", "[1]\n[2]\n", text.splitlines()[0] + "\n"):
+        trace.write_text(wrong)
+        with pytest.raises(CorruptStore):
+            read_trace(trace)
+    with pytest.raises(CorruptStore, match="cannot read"):
+        read_trace(tmp_path / "none")
+
+
+COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
+METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds", "descent")
+
+
+def correlated(n: int, p: int, seed: int) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, X[:, :4] @ np.ones(4) + 2.0 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_table_adds_up(method: str) -> None:
+    run = to_end(drawn_run(method))
+    record = record_of(run)
+    sources = record.work.sources
+    assert len({work.source for work in sources}) == len(sources)
+    assert sum(work.nodes for work in sources) == record.work.nodes
+    assert all(getattr(work, name) >= 0 for work in sources for name in COUNTS)
+    assert sum(work.seconds for work in sources) <= record.work.seconds
+    if method != "descent":  # of which the table of the record has one row of several
+        assert sum(work.decided for work in sources) == sum(row.folds_decided for row in record.table)
+        gap = 1.0 - record.lower / record.upper if np.isfinite(record.upper) else 1.0
+        assert sum(work.gap_closed for work in sources) == pytest.approx(1.0 - gap, abs=1e-9)
+        assert record.work.course[-1].gap == pytest.approx(gap, abs=1e-9)
+    assert verify(record, run.context.data.dataset).ok
+
+
+@pytest.mark.parametrize(
+    ("threads", "folds", "limit"), [(1, "5", None), (3, "5", None), (1, "30", None), (2, "5", 1.0)]
+)
+def test_the_table_of_two_classes_adds_up(threads: int, folds: str, limit: float | None) -> None:
+    data = as_two_classes(two_classes(60, 40 if limit else 7))
+    record = cross_validate(
+        data, make_folds(folds, data), gammas=[0.1, 1.0, 10.0], taus=range(1, 6), loss="logistic", threads=threads,
+        time_limit=limit,
+    )  # fmt: skip
+    work, sources = record.work, record.work.sources
+    assert sum(each.nodes for each in sources) == work.nodes
+    assert sum(each.decided for each in sources) == sum(row.folds_decided for row in record.table)
+    assert sum(each.gap_closed for each in sources) == pytest.approx(record.lower / record.upper, abs=1e-9)
+    assert sum(each.ruled_out for each in sources) >= sum(
+        row.folds - row.folds_decided for row in record.table if row.status == "excluded"
+    )
+    assert all(getattr(each, name) >= 0 for each in sources for name in (*COUNTS, "seconds", "cpu_seconds"))
+    assert 0.5 * work.seconds <= sum(each.seconds for each in sources) <= work.seconds
+    assert {each.source for each in sources} <= {*SOURCES, OTHER_WORK}
+    assert all(each.problems for each in sources if each.source != OTHER_WORK)
+
+
+def two_classes(n: int, p: int) -> Dataset:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(float))
+
+
+def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None:
+    data = correlated(60, 40, 3)
+    folds, path = make_folds("4", data), tmp_path / "run.ck"
+    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(4), "threads": 1, "gap": 0.0}
+    whole = cross_validate(data, folds, checkpoint=path, **asked)
+    again = cross_validate(data, folds, resume=path, **asked)
+    before, after = ({work.source: work for work in record.work.sources} for record in (whole, again))
+    for source, work in before.items():
+        if source != OTHER_WORK:
+            assert after[source].decided == work.decided and after[source].nodes >= work.nodes
+    run = drawn_run()
+    for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
+        with pytest.raises(CorruptStore):
+            run.accounts.check({"accounts": np.array(wrong)})
+
+
+def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
+    search = new_run(*drawn(), seconds=60.0)
+    accounts = search.accounts
+    accounts.turn_to(SubproblemTrees.name)
+    search.state.counts.nodes += 11
+    assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 11
+    search.state.counts.nodes += 1
+    accounts.book(1, 0.0)
+    assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 12
