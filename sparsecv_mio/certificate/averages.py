@@ -83,11 +83,8 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     table = [(row.gamma, row.tau) for row in record.table]
     whole = design.allowed is None and design.terms > max(record.request.taus)
     table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
-    if not checks.require(
-        said == table,
-        "average.pairs",
-        "must be the pairs of the table, and after them, for each gamma, the pair with all features",
-    ):
+    words = "must be the pairs of the table, and after them, for each gamma, the pair with all features"
+    if not checks.require(said == table, "average.pairs", words):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
     if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "is negative for a pair"):
@@ -107,11 +104,8 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
 
 def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path: str, k: int, *, used: bool) -> None:
     """Check that a pair names a support for every fold and a full-data support, if it must."""
-    checks.require(
-        (pair.fit is not None) == used,
-        f"{path}fit",
-        f"must be {'given' if used else 'null'}, because the weight of the pair is {'positive' if used else '0'}",
-    )
+    words = "given, because the weight of the pair is positive" if used else "null, because the weight of the pair is 0"
+    checks.require((pair.fit is not None) == used, f"{path}fit", f"must be {words}")
     right = len(pair.folds) == k or (not used and not pair.folds)
     checks.require(right, f"{path}folds", f"has {len(pair.folds)} entries for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
@@ -137,11 +131,10 @@ def _supports(checks: Checks, average: Average, design: Design) -> bool:
     for place, names in enumerate(average.supports):
         support, path = design.positions(names), f"average.supports[{place}]"
         most = largest.get(place, -1)
-        right = support is not None and len(names) <= most
-        if not checks.require(right, path, f"is not a set of up to {most} features of the data"):
+        allowed = support if len(names) <= most else None
+        if not checks.has_value(allowed, path, f"is not a set of up to {most} features of the data"):
             return False
-        assert support is not None
-        if not check_allowed(checks, design, support, most, f"{path}."):
+        if not check_allowed(checks, design, allowed, most, f"{path}."):
             return False
     distinct = len(set(map(frozenset, average.supports))) == len(average.supports)
     checks.require(distinct, "average.supports", "has the same support twice")
@@ -250,9 +243,8 @@ def _check_projection(
     right = least <= model.tau <= max(least, most)
     checks.require(right, f"{path}tau", f"is {model.tau}, but must be from {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
-    checks.require(
-        near, "average.missed", f"exceeds average.allowed, {average.allowed!r}, although the grid has larger sizes"
-    )
+    words = f"exceeds average.allowed, {average.allowed!r}, although the grid has larger sizes"
+    checks.require(near, "average.missed", words)
     aim = approximate_by_squares(dataset, record.loss, aimed[0])
     design = RidgeDesign.from_restrictions(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
@@ -262,31 +254,25 @@ def _check_projection(
         return
     check_objective(checks, design, model, fit, AVERAGE_GAP, path)
     checks.end_part("coefficients, intercept and objective of the averaged model")
-    if level is EnumerationLevel.NEIGHBOURS:
-        check_neighbours(checks, design, model, fit, path)
-        checks.leaves("not checked: whether another subset is better", f"{path}support", f"{path}lower")
-    else:
+    if level is not EnumerationLevel.NEIGHBOURS:
         check_optimum(checks, design, model, path)
-    _fewer(checks, average, design, model, level)
-    if level is EnumerationLevel.NEIGHBOURS:
-        checks.end_part("no exchange or removal of one feature improves the averaged model; its bounds are not checked")
-    else:
+        _fewer(checks, average, design, model, level)
         checks.end_part("bounds of the averaged model and of all models with fewer features")
+        return
+    check_neighbours(checks, design, model, fit, path)
+    checks.leaves("not checked: whether another subset is better", f"{path}support", f"{path}lower")
+    _fewer(checks, average, design, model, level)
+    checks.end_part("no exchange or removal of one feature improves the averaged model; its bounds are not checked")
 
 
 def _check_fold_averages(checks: Checks, record: Record, average: Average, design: Design, known: Known) -> None:
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, plan, dataset = average.within_folds, "average.within_folds.", design.folds, design.dataset
-    requested = checks.require(
-        within is None or bool(record.request.own_error), path[:-1], "is given although it was not requested"
-    )
-    if (
-        within is None
-        or not requested
-        or not checks.require(
-            len(within.folds) == plan.k, f"{path}folds", f"has {len(within.folds)} entries for {plan.k} folds"
-        )
-    ):
+    requested = within is None or bool(record.request.own_error)
+    if not checks.require(requested, path[:-1], "is given although it was not requested") or within is None:
+        return
+    words = f"has {len(within.folds)} entries for {plan.k} folds"
+    if not checks.require(len(within.folds) == plan.k, f"{path}folds", words):
         return
     last, count = max(within.folds), len(average.supports)
     words = f"refers to support {last}, but average.supports has {count} entries"
@@ -303,21 +289,15 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
         aim = approximate_by_squares(here, record.loss, target)
         training = RidgeDesign.from_restrictions(aim, design.scale, design.intercept, record.request.restrictions)
         support, size = training.positions(average.supports[place]), training.most_columns(most)
-        if not checks.require(
-            support is not None and len(support) <= size,
-            f"{path}folds[{fold}]",
-            f"is not a set of up to {size} features that vary in the training rows",
-        ):
+        words = f"is not a set of up to {size} features that vary in the training rows"
+        right = support is not None and len(support) <= size
+        if not checks.require(right, f"{path}folds[{fold}]", words) or support is None:
             return
-        assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = (average.allowed * (1.0 + FOLLOWS_RTOL) + noise**2) * here.weight_of(slice(0, here.n))
         near = model.objective <= allowed or len(support) == size or training.allowed is not None
-        checks.require(
-            near,
-            f"{path}folds[{fold}]",
-            "has predictions that differ from the average of the fold by more than average.allowed",
-        )
+        words = "has predictions that differ from the average of the fold by more than average.allowed"
+        checks.require(near, f"{path}folds[{fold}]", words)
         losses[fold] = weighted_losses(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
     error = float(losses.sum() / heft.sum())
@@ -330,23 +310,16 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
 def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
     smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
-    if (
-        not checks.require(
-            (average.fewer is None) == smallest,
-            "average.fewer",
-            "must be null, because no smaller model is possible" if smallest else "is null, but smaller models exist",
-        )
-        or average.fewer is None
-    ):
+    words = "must be null, because no smaller model is possible" if smallest else "is null, but smaller models exist"
+    if not checks.require((average.fewer is None) == smallest, "average.fewer", words) or average.fewer is None:
         return
     if level is EnumerationLevel.NEIGHBOURS:
         support = design.positions(model.support) or ()
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
-        checks.leaves(
-            "not checked: whether the bound also holds for models with at least two features fewer", "average.fewer"
-        )
+        words = "not checked: whether the bound also holds for models with at least two features fewer"
+        checks.leaves(words, "average.fewer")
     else:
         value = design.best_fit(model.gamma, model.tau - 1).objective
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0

@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from sparsecv_mio.errors import VerificationFailed
+
+T = TypeVar("T")
 
 ENUMERATE_PAIR = 15  # varying features, up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # varying features, up to which the whole grid is enumerated
@@ -150,6 +152,23 @@ class Checks:
         if not holds:
             self.failures.append(Failure(name, message))
         return holds
+
+    def has_value(self, value: T | None, name: str, message: str) -> TypeGuard[T]:
+        """Record a failure if a value is None; return True if it is not.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field, which this check bounds.
+        message : str
+            Description of the failure.
+        """
+        return self.require(value is not None, name, message)
+
+    def require_between(self, name: str, said: float, low: float, high: float, rtol: float = 0.0) -> bool:
+        """Record a failure if a number of the record is outside its interval, up to a relative tolerance."""
+        inside = low * (1.0 - rtol) <= said <= high * (1.0 + rtol)
+        return self.require(inside, name, f"{said!r} is outside of [{low!r}, {high!r}]")
 
     def require_at_most(self, name: str, said: float, most: float, what: str, slack: float = 0.0) -> bool:
         """Record a failure if a number of the record exceeds a computed bound.

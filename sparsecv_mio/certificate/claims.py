@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +37,32 @@ from sparsecv_mio.words import Method, Model, Oracle
 MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # tolerance of bounds by squared errors, given their agreement with residuals
 MOVE_PROGRESS = 1e-8  # minimum relative decrease of an accepted move of a descent
 CERTIFIED_DESCENT = "descent, certified rows"
+
+
+@dataclass(frozen=True)
+class ReportedPair:
+    """A pair whose folds the record stores: that of the answer, or that with the minimum CV error if it differs.
+
+    `name` is the field of the folds; `path` is the prefix of the fields of the pair in messages.
+    """
+
+    known: Record | Least
+    folds: ChosenFolds
+    name: str = "chosen_folds"
+    path: str = ""
+
+    @property
+    def words(self) -> str:
+        """Name of the pair if it is not the answer."""
+        return " of the pair with the minimum CV error" if self.path else ""
+
+
+def reported_pairs(record: Record) -> list[ReportedPair]:
+    """Return the pairs whose folds a record stores; the last one has the minimum CV error found."""
+    pairs = [ReportedPair(record, record.chosen_folds)]
+    if record.least is not None and record.least_folds is not None:
+        pairs.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
+    return pairs
 
 
 def find_row(claim: Record | Least | Region | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
@@ -83,24 +110,18 @@ def check_grid(checks: Checks, request: GridRequest, rows: Sequence[TableRow] | 
     """
     checks.require(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     pairs = {(row.gamma, row.tau) for row in rows}
-    grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
-    checks.require(
-        pairs == grid and len(pairs) == len(rows),
-        name,
-        "must contain each (gamma, tau) pair of the requested grid once",
-    )
+    is_grid = pairs == {(gamma, tau) for gamma in request.gammas for tau in request.taus} and len(pairs) == len(rows)
+    checks.require(is_grid, name, "must contain each (gamma, tau) pair of the requested grid once")
     checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
 def check_requested_grid(checks: Checks, request: GridRequest, p: int) -> None:
     """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
-        checks.require(
-            0 < len(values) == len(set(values)), f"request.{name}", "must have at least one value, and each value once"
-        )
-    checks.require(
-        all(tau <= p for tau in request.taus), "request.taus", f"has a size above the number of features, {p}"
-    )
+        is_set = 0 < len(values) == len(set(values))
+        checks.require(is_set, f"request.{name}", "must have at least one value, and each value once")
+    fits = all(tau <= p for tau in request.taus)
+    checks.require(fits, "request.taus", f"has a size above the number of features, {p}")
 
 
 def rows_in_region(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
@@ -206,17 +227,11 @@ def _table(checks: Checks, record: Record) -> None:
     check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
-        checks.require(
-            row.lower <= row.upper,
-            f"{place}lower",
-            f"{row.lower!r} exceeds the upper bound {row.upper!r} of the same row",
-        )
-        checks.require(
-            row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, but the record has {record.folds.k} folds"
-        )
+        checks.require_at_most(f"{place}lower", row.lower, row.upper, f"the upper bound {row.upper!r} of the same row")
+        words = f"is {row.folds}, but the record has {record.folds.k} folds"
+        checks.require(row.folds == record.folds.k, f"{place}folds", words)
         checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
-        inside = row.lower * (1.0 - SAME) <= row.cv_error <= row.upper * (1.0 + SAME)
-        checks.require(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
+        checks.require_between(f"{place}cv_error", row.cv_error, row.lower, row.upper, SAME)
         open_folds = row.folds_decided < row.folds
         words = f"is {_true_or_false(row.estimate)} although {row.folds_decided} of {row.folds} folds are solved"
         checks.require(row.estimate == open_folds, f"{place}estimate", words)
@@ -225,50 +240,39 @@ def _table(checks: Checks, record: Record) -> None:
 
 
 def _check_headline(checks: Checks, record: Record) -> None:
-    own = find_row(record, record.table)
-    if (
-        not checks.require(
-            own is not None,
-            "gamma",
-            f"the reported pair (gamma {record.gamma!r}, tau {record.tau}) is not in the table",
-        )
-        or own is None
-    ):
-        return
-    _check_against_row(checks, record, own, record.chosen_folds, "")
-    closed = own.folds_decided == own.folds
-    checks.require(
-        record.training_gap is None or not closed,
-        "training_gap",
-        "is given although every fold of the reported pair is solved",
-    )
-    if record.least is not None:
-        check_against_table(checks, record, own, ("lower", "upper"))
-        check_gap(checks, record)
-        _check_widths(checks, record, own)
-        row = find_row(record.least, record.table)
-        if not checks.require(row is not None, "least.gamma", "the pair `least` is not in the table") or row is None:
+    """Check the reported pairs against their rows, and the certificate of the grid."""
+    own, path = None, ""
+    for pair in reported_pairs(record):
+        claim, path = pair.known, pair.path
+        words = "the pair `least`" if pair.path else f"the reported pair (gamma {claim.gamma!r}, tau {claim.tau})"
+        own = find_row(claim, record.table)
+        if not checks.has_value(own, f"{path}gamma", f"{words} is not in the table"):
             return
-        _check_against_row(checks, record.least, row, record.least_folds, "least.")
-        own = row
-    _certificate(checks, record, own, "" if record.least is None else "least.")
+        _check_against_row(checks, pair, own)
+        if claim is record:
+            unsolved = record.training_gap is None or own.folds_decided < own.folds
+            words = "is given although every fold of the reported pair is solved"
+            checks.require(unsolved, "training_gap", words)
+        if claim is not record.certificate:
+            check_against_table(checks, claim, own, ("lower", "upper"))
+            check_gap(checks, claim)
+            _check_widths(checks, claim, own)
+    assert own is not None
+    _certificate(checks, record, own, path)
     if record.loosest is not None:
         right = record.loosest == find_loosest_pair(record.table)
         checks.require(right, "loosest", "must be the first pair of the table with the smallest lower bound")
         checks.mark_bounded_fields("loosest.gamma", "loosest.tau")
 
 
-def _check_against_row(
-    checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenFolds | None, path: str
-) -> None:
+def _check_against_row(checks: Checks, pair: ReportedPair, row: TableRow) -> None:
     """Check the claims about a pair and its folds against its row."""
+    claim, path, decided = pair.known, pair.path, int(np.count_nonzero(pair.folds.decided))
     check_against_table(checks, claim, row, ("cv_error",), path)
     checks.require_equal(f"{path}estimate", claim.estimate, row.estimate)
-    name = "least_folds" if path else "chosen_folds"
-    decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
     words = f"is true in {decided} folds, but the table has {row.folds_decided} solved folds"
-    checks.require(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
-    checks.mark_bounded_fields(f"{name}[].decided", f"{path}tau")
+    checks.require(decided == row.folds_decided, f"{pair.name}.decided", words)
+    checks.mark_bounded_fields(f"{pair.name}[].decided", f"{path}tau")
     checks.require(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
     checks.require(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
 
@@ -324,9 +328,7 @@ def _check_statuses(checks: Checks, record: Record) -> None:
 
 def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
     """Check the standard errors of pairs with stored folds; others must be nonnegative, and None for a single fold."""
-    stored = {(record.gamma, record.tau): record.chosen_folds}
-    if record.least is not None and record.least_folds is not None:
-        stored[record.least.gamma, record.least.tau] = record.least_folds
+    stored = {(pair.known.gamma, pair.known.tau): pair.folds for pair in reported_pairs(record)}
     told = any(row.standard_error is not None for row in record.table)  # missing in older records
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
@@ -360,16 +362,10 @@ def _region(checks: Checks, record: Record, region: Region, gap: float, path: st
     checks.require(in_grid, f"{path}from_gamma", f"{from_gamma!r} is not a requested gamma")
     inside = rows_in_region(region, record.table)
     checks.mark_bounded_fields(f"{path}tau")
-    checks.require(
-        top is not None or from_gamma is not None,
-        f"{path}up_to_tau",
-        "is null and from_gamma is null, but one of the two must be given",
-    )
+    words = "is null and from_gamma is null, but one of the two must be given"
+    checks.require(top is not None or from_gamma is not None, f"{path}up_to_tau", words)
     own = find_row(region, inside)
-    if (
-        not checks.require(own is not None, f"{path}gamma", "the best pair of the region is not in the table")
-        or own is None
-    ):
+    if not checks.has_value(own, f"{path}gamma", "the best pair of the region is not in the table"):
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
@@ -386,9 +382,7 @@ def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableR
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
         checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a finite number of at least 0")
-        checks.require(
-            said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the smallest lower bound"
-        )
+        checks.require_at_most(path + name, said, room, "upper - lower of the pair with the smallest lower bound")
 
 
 def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
@@ -403,21 +397,14 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
         return
     limit = best.cv_error + error
     within = row.upper <= limit * (1.0 + SAME) or best is record
-    checks.require(
-        within,
-        "tau",
-        f"the upper bound {row.upper!r} exceeds the minimum CV error plus one standard error, {limit!r}",
-    )
+    words = f"the upper bound {row.upper!r} exceeds the minimum CV error plus one standard error, {limit!r}"
+    checks.require(within, "tau", words)
     for near in record.table:
         in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
         inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
         if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
-            checks.require(
-                False,
-                "tau",
-                f"is not the smallest: tau {near.tau} at gamma {near.gamma!r} is simpler, and also within one "
-                "standard error",
-            )
+            simpler = f"tau {near.tau} at gamma {near.gamma!r} is simpler, and also within one standard error"
+            checks.require(False, "tau", f"is not the smallest: {simpler}")
             break
     _sure_of_one_se(checks, record, one, limit)
 
@@ -443,11 +430,8 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
 def _check_descent(checks: Checks, record: Record) -> None:
     """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
-    checks.require(
-        record.work.engine.startswith("descent"),
-        "descent",
-        f"is given although the engine {record.work.engine!r} is not a descent",
-    )
+    words = f"is given although the engine {record.work.engine!r} is not a descent"
+    checks.require(record.work.engine.startswith("descent"), "descent", words)
     if not steps:  # the limit may come before the first row of the grid
         checks.require(record.status != "proved", "descent", "is empty although the engine is a descent")
         return
@@ -469,19 +453,14 @@ def _check_move(checks: Checks, i: int, step: DescentStep, before: DescentStep |
     value = step.upper if certified else step.cv_error
     best = math.inf if before is None else before.upper if certified else before.cv_error
     goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
-    checks.require(
-        goes or not step.accepted,
-        f"{place}accepted",
-        "is true although the move does not lower the CV error",
-    )
+    words = "is true although the move does not lower the CV error"
+    checks.require(goes or not step.accepted, f"{place}accepted", words)
     if step.move == "gamma":
         stays = not value < best * (1.0 - MOVE_PROGRESS)
         checks.require(stays or step.accepted, f"{place}accepted", "is false although the move lowers the CV error")
     if certified:
-        inside = step.cv_error <= step.upper * (1.0 + SAME)
-        checks.require(
-            inside, f"{place}cv_error", f"{step.cv_error!r} exceeds the upper bound {step.upper!r} of the same move"
-        )
+        words = f"the upper bound {step.upper!r} of the same move"
+        checks.require_at_most(f"{place}cv_error", step.cv_error, step.upper * (1.0 + SAME), words)
 
 
 def _end_of_descent(checks: Checks, record: Record, at: int) -> None:

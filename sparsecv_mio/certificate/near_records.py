@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, SAME, Checks
 from sparsecv_mio.certificate.design import Design, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.glm_design import GlmDesign, TooManyFits
@@ -335,11 +335,8 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
     checks.require(taus == wanted_sizes, "sizes", f"has the sizes {taus}, but {wanted_sizes} were requested")
-    checks.require(
-        record.request.gammas == (record.gamma,),
-        "gamma",
-        f"is {record.gamma!r}, but {record.request.gammas} was requested",
-    )
+    words = f"is {record.gamma!r}, but {record.request.gammas} was requested"
+    checks.require(record.request.gammas == (record.gamma,), "gamma", words)
     checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     limited = (size for size in record.sizes if record.most is None or size.models < record.most)
     open_size = next((size.tau for size in limited if not size.complete), None)
@@ -377,14 +374,12 @@ def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: Su
     for i, model in enumerate(record.models):
         if model.tau != tau:
             continue
-        support = design.positions(model.support)
-        if (
-            support is None
-            or design.count(support) != tau
-            or not check_allowed(checks, design, support, tau, f"models[{i}].")
-        ):
-            checks.require(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
+        support, place = design.positions(model.support), f"models[{i}]."
+        right = support is not None and design.count(support) == tau
+        right = right and check_allowed(checks, design, support or (), tau, place)
+        if not checks.require(right, f"{place}support", f"is not a set of {tau} features of the data"):
             return None
+        assert support is not None
         checks.require(support not in listed, f"models[{i}].support", "is also the support of an earlier model")
         last = max(listed.values(), default=-math.inf)
         checks.require(model.value >= last, f"models[{i}].value", "is smaller than the value of the previous model")
@@ -409,21 +404,12 @@ def _check_size(
     least, most = min(listed.values()), max(listed.values())
     room = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau)
     checks.close(f"{path}best", size.best, least, room)
-    checks.require(
-        size.lower <= size.best + room, f"{path}lower", f"{size.lower!r} exceeds the best value {size.best!r}"
-    )
+    checks.require_at_most(f"{path}lower", size.lower, size.best, f"the best value {size.best!r}", room)
     checks.close(f"{path}threshold", size.threshold, (1.0 + record.within) * least, 2.0 * (1.0 + record.within) * room)
     wide = (1.0 + record.within) * room
-    checks.require(
-        most <= size.threshold + 2.0 * wide,
-        f"{path}models",
-        f"the list has the value {most!r}, which exceeds the threshold {size.threshold!r}",
-    )
-    checks.require(
-        size.complete_to <= size.threshold + wide,
-        f"{path}complete_to",
-        f"{size.complete_to!r} exceeds the threshold {size.threshold!r}",
-    )
+    words = f"the list has the value {most!r}, which exceeds the threshold {size.threshold!r}"
+    checks.require(most <= size.threshold + 2.0 * wide, f"{path}models", words)
+    checks.require_at_most(f"{path}complete_to", size.complete_to, size.threshold, words.partition("exceeds ")[2], wide)
     few = record.most is None or size.models <= record.most
     checks.require(few, f"{path}models", f"is {size.models}, but at most {record.most} were requested")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
@@ -431,11 +417,8 @@ def _check_size(
     for field, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
         said = [name for name in getattr(size, field) if name not in adjusted]
-        checks.require(
-            set(said) == right and len(said) == len(right),
-            path + field,
-            "differs from the features that the listed models imply",
-        )
+        words = "differs from the features that the listed models imply"
+        checks.require(set(said) == right and len(said) == len(right), path + field, words)
     terms = () if design.allowed is None else design.allowed.terms
     first_of = {j: term.columns[0] for term in terms for j in term.columns}
     _replacements(checks, size, path, names, (listed, first_of))
@@ -494,9 +477,7 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
             break
         room = CROSSING_RTOL * least + values.slack(least, row.tau)
         checks.require(row.lower <= least + room, f"table[{i}].lower", f"exceeds the recomputed minimum {least!r}")
-        checks.require(
-            record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}, the minimum of table row {i}"
-        )
+        checks.require_at_most("lower", record.lower, least, f"{least!r}, the minimum of table row {i}", room)
     if every:
         checks.end_part(f"lower bounds of every pair, by {own.design.how} all supports")
 
@@ -505,29 +486,17 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     """Check that the grid is the requested one, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
-    checks.require(
-        grid == wanted_grid or record.status != "proved",
-        "table",
-        "must contain each (gamma, tau) pair of the requested grid once",
-    )
+    words = "must contain each (gamma, tau) pair of the requested grid once"
+    checks.require(grid == wanted_grid or record.status != "proved", "table", words)
     lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
-    checks.require(
-        record.lower <= lower * (1.0 + 1e-12),
-        "lower",
-        f"{record.lower!r} exceeds the smallest lower bound of the table, {lower!r}",
-    )
-    checks.require(
-        record.lower <= record.cv_error <= record.upper,
-        "cv_error",
-        f"{record.cv_error!r} is outside of [{record.lower!r}, {record.upper!r}]",
-    )
+    words = f"the smallest lower bound of the table, {lower!r}"
+    checks.require_at_most("lower", record.lower, lower * (1.0 + SAME), words)
+    checks.require_between("cv_error", record.cv_error, record.lower, record.upper)
     width = max(record.request.gap, CROSSING_RTOL) * record.upper
     if math.isfinite(record.upper):
         width += 2.0 * values.slack(record.upper, record.tau)
-    closed = record.upper - record.lower <= width
-    checks.require(
-        closed or record.status != "proved", "status", "is proved, but upper - lower exceeds the requested gap"
-    )
+    is_right = record.upper - record.lower <= width or record.status != "proved"
+    checks.require(is_right, "status", "is proved, but upper - lower exceeds the requested gap")
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
     checks.mark_bounded_fields("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
@@ -540,8 +509,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
 def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
     """Check the CV error of a row of the table, and of the answer if it is that row."""
     row, design = record.table[i], values.design
-    most, adjusted = design.most_columns(row.tau), design.adjusted_names
-    support = checked_support(checks, row.support, design.index, most, f"table[{i}].support", adjusted=adjusted)
+    support = checked_support(checks, design, row.support, row.tau, f"table[{i}].support")
     if support is None:
         return
     if design.count(support) != row.tau:

@@ -40,23 +40,20 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if nested is None:
         return
     outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
-    right = _are_ordered_folds(nested.folds, nested.outer.k)
-    if outer is None or not checks.require(
-        right, "nested.folds", f"must be the outer folds 0 to {nested.outer.k - 1}, in this order"
-    ):
+    words = f"must be the outer folds 0 to {nested.outer.k - 1}, in this order"
+    right = outer is None or _are_ordered_folds(nested.folds, nested.outer.k)
+    if not checks.require(right, "nested.folds", words) or outer is None:
         return
     for i, outer_fold in enumerate(nested.folds):
-        checks.require(
-            outer_fold.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}"
-        )
+        words = f"must be one of {', '.join(STATUSES)}"
+        checks.require(outer_fold.status in STATUSES, f"nested.folds[{i}].status", words)
     errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
     checks.close("nested.error", nested.error, error, SAME * error)
     spread = standard_error(errors * weights, weights) if len(errors) > 1 else None
-    if checks.require(
-        (spread is None) == (nested.standard_error is None), "nested.standard_error", _must_be_given(spread is not None)
-    ):
-        checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
-    _optimism(checks, record, nested, error)
+    _check_optional_number(checks, "nested.standard_error", nested.standard_error, spread, SAME * error)
+    optimism = 100.0 * (error / record.cv_error - 1.0) if 0.0 < record.cv_error < math.inf else None
+    room = 1e-10 * (abs(optimism or 0.0) + 100.0)
+    _check_optional_number(checks, "nested.optimism", nested.optimism, optimism, room)
     _outer_classes(checks, record, (dataset, outer), nested)
     checks.mark_bounded_fields("nested.folds[].fold")
     checks.leaves("not checked: whether the status is right", "nested.folds[].status")
@@ -65,27 +62,21 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
     """Check the claims about probabilities on outer folds, each row by the model without its fold."""
-    quality, of_classes = nested.classes, record.classes is not None
-    if (
-        not checks.require(
-            (quality is not None) == of_classes,
-            "nested.classes",
-            "must be given with logistic loss, and must be null with other losses",
-        )
-        or quality is None
-    ):
+    quality, (dataset, outer) = nested.classes, rows
+    words = "must be given with logistic loss, and must be null with other losses"
+    right = (quality is None) == (record.classes is None)
+    if not checks.require(right, "nested.classes", words) or quality is None:
         return
-    dataset, outer = rows
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
     chances = []
     for outer_fold in nested.folds:
+        X = dataset.X[outer.scored_rows(outer_fold.fold)]
         if outer_fold.average is not None:
-            X = dataset.X[outer.scored_rows(outer_fold.fold)]
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
             continue
         design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)))
         model = design.refit(design.positions(outer_fold.support) or (), outer_fold.gamma, None)
-        chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
+        chances.append(probabilities(model.predictors(X)))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
     check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
     inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)
@@ -157,21 +148,16 @@ def check_outer_model(
     """
     (dataset, outer), request = rows, record.request
     test, design = outer.scored_rows(one.fold), make_design(record, dataset.take(outer.train_rows(one.fold)))
-    support = checked_support(
-        checks, one.support, design.index, design.most_columns(one.tau), f"{path}support",
-        what="that vary on the training rows", adjusted=design.adjusted_names,
-    )  # fmt: skip
+    what = "that vary on the training rows"
+    support = checked_support(checks, design, one.support, one.tau, f"{path}support", what=what)
     if support is None:
         return
     check_allowed(checks, design, support, one.tau, path)
     default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
     if not record.descent and not default_gammas:
         checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} is not a requested gamma")
-    checks.leaves(
-        "not checked: whether the pair is the best choice with the outer fold held out",
-        f"{path}gamma",
-        f"{path}support",
-    )
+    words = "not checked: whether the pair is the best choice with the outer fold held out"
+    checks.leaves(words, f"{path}gamma", f"{path}support")
     checks.mark_bounded_fields(f"{path}tau")
     checks.leaves("not checked: whether a smaller size satisfies the rule that chose this size", f"{path}tau")
     if isinstance(one, NestedFold) and one.average is not None:
@@ -189,14 +175,8 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     adjusted = adjustment_columns(record)
     columns = positions(model.support, {name: j for j, name in enumerate(test.names)}, adjusted)
     right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
-    if (
-        not checks.require(
-            right,
-            f"{path}average",
-            "must have a coefficient for each feature of its support, and only features of the data",
-        )
-        or columns is None
-    ):
+    words = "must have a coefficient for each feature of its support, and only features of the data"
+    if not checks.require(right, f"{path}average", words) or columns is None:
         return
     predictors = _averaged_predictors(model, test.X, test.names)
     error = float(weighted_losses(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
@@ -204,24 +184,15 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
     checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.mark_bounded_fields(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
-    checks.leaves(
-        "not checked: whether averaging with the outer fold held out gives this model", f"{path}average.coefficients"
-    )
+    words = "not checked: whether averaging with the outer fold held out gives this model"
+    checks.leaves(words, f"{path}average.coefficients")
 
 
-def _must_be_given(needed: bool) -> str:
-    return "is null, but must be given" if needed else "is given, but must be null"
-
-
-def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
-    chosen = record.cv_error
-    comparable = 0.0 < chosen < math.inf
-    if (
-        checks.require(comparable == (nested.optimism is not None), "nested.optimism", _must_be_given(comparable))
-        and comparable
-    ):
-        optimism = 100.0 * (error / chosen - 1.0)
-        checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
+def _check_optional_number(checks: Checks, name: str, said: float | None, found: float | None, room: float) -> None:
+    """Check that a number is given if it can be computed, and that it is close to the computed one."""
+    words = "is given, but must be null" if found is None else "is null, but must be given"
+    if checks.require((said is None) == (found is None), name, words) and said is not None and found is not None:
+        checks.close(name, said, found, room)
 
 
 def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -236,11 +207,9 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     if chosen is None or (chosen.outer is None and not chosen.tried):
         return
     path = "stability.chosen."
-    compared = chosen.outer is not None and len(chosen.tried) > 0
-    if (
-        not checks.require(compared, f"{path}outer", "must be given together with stability.chosen.tried")
-        or chosen.outer is None
-    ):
+    right = chosen.outer is not None and len(chosen.tried) > 0
+    words = "must be given together with stability.chosen.tried"
+    if not checks.require(right, f"{path}outer", words) or chosen.outer is None:
         return
     outer = rebuild_outer_folds(checks, chosen.outer, dataset, plan, f"{path}outer.")
     if outer is None:

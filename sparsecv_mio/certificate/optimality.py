@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import check_against_table, find_row, rows_in_region
+from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
+from sparsecv_mio.certificate.claims import ReportedPair, check_against_table, find_row, reported_pairs, rows_in_region
 from sparsecv_mio.certificate.design import Design, FoldOptima, Pair, Support
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface, SurfacePiece
-from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Least, Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
@@ -37,32 +35,6 @@ class TruePair(NamedTuple):
     loose_low: float
     loose_high: float
     optima: FoldOptima
-
-
-@dataclass(frozen=True)
-class ReportedPair:
-    """A pair whose folds the record stores: that of the answer, or that with the minimum CV error if it differs.
-
-    `name` is the field of the folds; `path` is the prefix of the fields of the pair in messages.
-    """
-
-    known: Record | Least
-    folds: ChosenFolds
-    name: str = "chosen_folds"
-    path: str = ""
-
-    @property
-    def words(self) -> str:
-        """Return the name of the pair if it is not the answer."""
-        return " of the pair with the minimum CV error" if self.path else ""
-
-
-def reported_pairs(record: Record) -> list[ReportedPair]:
-    """Return the pairs whose folds a record stores."""
-    pairs = [ReportedPair(record, record.chosen_folds)]
-    if record.least is not None and record.least_folds is not None:
-        pairs.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
-    return pairs
 
 
 class Optimality:
@@ -141,17 +113,15 @@ class Optimality:
     def _all_widths(self, least: TableRow | None, level: EnumerationLevel) -> None:
         """Check ties and rounding of the certificate, of the reported pair and of regions."""
         record = self.record
-        if least is not None:
-            self._widths(record.certificate, least, "" if record.least is None else "least.")
-        own = record.own_row
-        if record.least is not None and own is not None:
-            self._widths(record, own)
+        for pair in reported_pairs(record):
+            row = least if pair.known is record.certificate else record.own_row
+            if row is not None:
+                self._widths(pair.known, row, pair.path)
         so_far = None if record.so_far is None else record.so_far.region
         for path, region in (("region.", record.region), ("so_far.region.", so_far)):
-            if level is EnumerationLevel.GRID and region is not None:
-                covered = rows_in_region(region, record.table)
-                if covered:
-                    self._widths(region, min(covered, key=lambda row: row.lower), path)
+            covered = [] if region is None else rows_in_region(region, record.table)
+            if level is EnumerationLevel.GRID and region is not None and covered:
+                self._widths(region, min(covered, key=lambda row: row.lower), path)
 
     def _row(self, i: int, row: TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
@@ -198,13 +168,10 @@ class Optimality:
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
         words = (
-            f"exceeds {ties!r}, the difference between the CV errors of tied supports of the pair with the minimum "
-            "lower bound"
+            f"{ties!r}, the difference between the CV errors of tied supports of the pair with the minimum lower bound"
         )
-        self.checks.require(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r} {words}")
-        self.checks.require_at_most(
-            f"{path}allowance", claim.allowance, room, f"the bound on the rounding error of the CV error, {room!r}"
-        )
+        self.checks.require_at_most(f"{path}tie_width", claim.tie_width, ties, words, room)
+        self._allowance(claim, room, path)
 
     def _supports(self) -> None:
         for pair, supports in self.reported.values():
@@ -269,21 +236,23 @@ class Optimality:
 
     def neighbours(self) -> None:
         """Check that one-column exchanges and other supports of the record improve no more supports than are open."""
-        record, claim = self.record, self.record.certificate
-        path = "" if record.least is None else "least."
-        if not isinstance(self.design, RidgeDesign):
+        record, design = self.record, self.design
+        if not isinstance(design, RidgeDesign):
             self._only_read("of the table")
             return
-        self._allowance(claim, self._least_lower, path)
-        if record.least is not None:
-            self._allowance(record, record.own_row, "")
+        for pair in reported_pairs(record):
+            claim = pair.known
+            row = self._least_lower if claim is record.certificate else record.own_row
+            if row is not None and math.isfinite(claim.cv_error):
+                h = max(claim.cv_error, row.lower)
+                self._allowance(claim, design.slack(h, row.gamma, row.tau, FOLLOWS_RTOL), pair.path)
         self.checks.end_part("allowance: does not exceed the bound on the rounding error of the CV error")
         self._only_read("of the table")
-        if self.design.allowed is not None:
+        if design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
             return
         for pair, supports in self.reported.values():
-            self._exchanges(self.design, pair, supports)
+            self._exchanges(design, pair, supports)
 
     def _only_read(self, which: str) -> None:
         """Record which parts of the rows of the table nothing bounds."""
@@ -292,13 +261,10 @@ class Optimality:
             f"not checked: how far the stored values of pairs {which} are from recomputed values", *names
         )
 
-    def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
-        """Check the rounding allowance of a certificate, which is that of the pair of a row."""
-        if row is not None and math.isfinite(claim.cv_error):
-            room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
-            self.checks.require_at_most(
-                f"{path}allowance", claim.allowance, room, f"the bound on the rounding error of the CV error, {room!r}"
-            )
+    def _allowance(self, claim: Record | Least | Region, room: float, path: str) -> None:
+        """Check the rounding allowance of a certificate."""
+        words = f"the bound on the rounding error of the CV error, {room!r}"
+        self.checks.require_at_most(f"{path}allowance", claim.allowance, room, words)
 
     def _exchanges(self, design: RidgeDesign, pair: ReportedPair, supports: list[Support]) -> None:
         """Compare the supports of the solved folds of a pair with their neighbours."""
@@ -333,9 +299,7 @@ def check_refined_pair(checks: Checks, record: Record) -> None:
         return
     checks.mark_bounded_fields("refined.lower")
     checks.require(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, but the answer has {record.tau}")
-    inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
-    words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
-    checks.require(inside, "refined.cv_error", words)
+    checks.require_between("refined.cv_error", refined.cv_error, refined.lower, refined.upper, SAME)
     own = find_row(record, record.table)
     if own is not None:
         worse = f"{refined.upper!r} exceeds the upper bound of the answer, {own.upper!r}"
@@ -358,48 +322,43 @@ def check_partition(checks: Checks, record: Record) -> None:
         return
     request = record.request
     checks.require(continuous.low < continuous.high, "continuous.low", "is not below high")
-    checks.require(
-        continuous.low <= record.gamma <= continuous.high,
-        "gamma",
-        f"is outside of the interval from {continuous.low!r} to {continuous.high!r}",
-    )
-    checks.require(
-        request.gammas == (record.gamma,), "request.gammas", f"must be the reported gamma alone, {record.gamma!r}"
-    )
-    checks.require(
-        continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, but {request.gap!r} was requested"
-    )
-    features = set(record.data.names)
-    right = all(features.issuperset(support) for support in continuous.supports)
-    checks.require(right, "continuous.supports", "contains features that are not in the data")
+    words = f"is outside of the interval from {continuous.low!r} to {continuous.high!r}"
+    checks.require(continuous.low <= record.gamma <= continuous.high, "gamma", words)
+    words = f"must be the reported gamma alone, {record.gamma!r}"
+    checks.require(request.gammas == (record.gamma,), "request.gammas", words)
+    words = f"is {continuous.gap!r}, but {request.gap!r} was requested"
+    checks.require(continuous.gap == request.gap, "continuous.gap", words)
     for i, piece in enumerate(continuous.pieces):
-        _check_piece(checks, continuous, piece, f"continuous.pieces[{i}].")
-    _check_cover(checks, continuous, request.taus, "continuous.pieces")
+        _check_piece(checks, piece, f"continuous.pieces[{i}].")
+    _check_cover(checks, record, continuous, "continuous.")
     curve = continuous.curve_gammas
     right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
-    checks.require(
-        right and len(curve) == len(continuous.curve_errors),
-        "continuous.curve_gammas",
-        "must be ascending gammas of the interval, one for each curve error",
-    )
+    words = "must be ascending gammas of the interval, one for each curve error"
+    checks.require(right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", words)
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
     checks.require(above, "continuous.curve_errors", f"has a value below the lower bound {record.lower!r}")
     checks.end_part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
-def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
+def _check_cover(checks: Checks, record: Record | PathRecord, found: Continuous | Surface, path: str) -> bool:
+    """Check that pieces cover the interval for every tau; return True if their supports are of features of the data."""
+    every: Sequence[GammaPiece | SurfacePiece] = found.pieces
     by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
-    for piece in found.pieces:
+    for i, piece in enumerate(every):
         by_tau.setdefault(piece.tau, []).append(piece)
-    section = name.partition(".")[0]
-    checks.mark_bounded_fields(
-        f"{section}.low", f"{section}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high"))
-    )
-    words = "must cover the interval of gamma once for every tau"
-    checks.require(tuple(by_tau) == tuple(taus), name, words)
+        named = all(number < len(found.supports) for number in piece.supports or ())
+        words = f"has an index above the {len(found.supports)} entries of {path}supports"
+        checks.require(named, f"{path}pieces[{i}].supports", words)
+    name, words = f"{path}pieces", "must cover the interval of gamma once for every tau"
+    fields = ("low", "high", *(f"pieces[].{field}" for field in ("tau", "low", "high")))
+    checks.mark_bounded_fields(*(f"{path}{field}" for field in fields))
+    checks.require(tuple(by_tau) == tuple(record.request.taus), name, words)
     for pieces in by_tau.values():
         ends = pieces[0].low == found.low and pieces[-1].high == found.high
         checks.require(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
+    features = set(record.data.names)
+    right = all(features.issuperset(support) for support in found.supports)
+    return checks.require(right, f"{path}supports", "contains features that are not in the data")
 
 
 def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enumerated: bool) -> None:
@@ -415,28 +374,16 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
     surface = record.surface
     if surface is None:
         return
-    features = set(record.data.names)
-    right = all(features.issuperset(support) for support in surface.supports)
-    checks.require(right, "surface.supports", "contains features that are not in the data")
-    _check_cover(checks, surface, record.request.taus, "surface.pieces")
+    right = _check_cover(checks, record, surface, "surface.")
     for i, piece in enumerate(surface.pieces):
-        place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
-        checks.require(
-            piece.proved == (len(piece.supports) > 0),
-            f"{place}proved",
-            "must be true if, and only if, supports is not empty",
-        )
-        if (
-            not checks.require(
-                named, f"{place}supports", f"has an index above the {len(surface.supports)} entries of surface.supports"
-            )
-            or not right
-        ):
+        place, words = f"surface.pieces[{i}].", "must be true if, and only if, supports is not empty"
+        checks.require(piece.proved == (len(piece.supports) > 0), f"{place}proved", words)
+        if not right or any(number >= len(surface.supports) for number in piece.supports):
             continue
-        size = min(piece.tau, design.q)
-        sized = all(len(set(surface.supports[number])) == size for number in piece.supports)
+        supports, size = [surface.supports[number] for number in piece.supports], min(piece.tau, design.q)
+        sized = all(len(set(support)) == size for support in supports)
         if checks.require(sized, f"{place}supports", f"must have {size} features") and enumerated:
-            _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
+            _check_best(checks, design, piece, supports, place)
     if not enumerated:
         checks.leaves("not checked: whether these supports are optimal", "surface.pieces[].supports")
     how = ", each with the minimum objective of all supports at its middle" if enumerated else ""
@@ -455,25 +402,15 @@ def _check_best(
         checks.require(right, f"{place}supports", words)
 
 
-def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
+def _check_piece(checks: Checks, piece: GammaPiece, place: str) -> None:
     checks.require(piece.low < piece.high, f"{place}low", f"{piece.low!r} is not below high, {piece.high!r}")
     least = min(piece.at_low, piece.at_high)
-    checks.require(
-        0.0 <= piece.lower <= least,
-        f"{place}lower",
-        f"{piece.lower!r} exceeds {least!r}, the smaller of the CV errors at the ends of the interval of gamma",
-    )
+    words = f"{least!r}, the smaller of the CV errors at the ends of the interval of gamma"
+    checks.require(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {words}")
     checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
-    checks.require(
-        unknown == (piece.supports is None),
-        f"{place}supports",
-        "must be null, because the CV error is unknown" if unknown else "is null, but the CV error is known",
-    )
-    named = all(number < len(found.supports) for number in piece.supports or ())
-    checks.require(
-        named, f"{place}supports", f"has an index above the {len(found.supports)} entries of continuous.supports"
-    )
+    words = "must be null, because the CV error is unknown" if unknown else "is null, but the CV error is known"
+    checks.require(unknown == (piece.supports is None), f"{place}supports", words)
 
 
 def check_by_enumeration(
@@ -497,12 +434,8 @@ def check_by_enumeration(
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
             low, high = truth(gamma, piece.tau)[:2]
-            checks.require_at_most(
-                f"{place}lower",
-                piece.lower,
-                low * (1.0 + CROSSING_RTOL),
-                f"the recomputed minimum {low!r} at gamma {gamma!r}",
-            )
+            words = f"the recomputed minimum {low!r} at gamma {gamma!r}"
+            checks.require_at_most(f"{place}lower", piece.lower, low * (1.0 + CROSSING_RTOL), words)
             words = f"{upper!r} is below the recomputed CV error {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
             checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
@@ -522,12 +455,8 @@ def check_by_enumeration(
     for at, (gamma, error) in enumerate(curve):
         low, high = truth(gamma, record.tau)[:2]
         room = design.slack(high, gamma, record.tau, CROSSING_RTOL)
-        right = low - room <= error <= high + room
-        checks.require(
-            right,
-            f"continuous.curve_errors[{at}]",
-            f"is {error!r}, but the recomputed CV error at gamma {gamma!r} is {low!r}",
-        )
+        words = f"is {error!r}, but the recomputed CV error at gamma {gamma!r} is {low!r}"
+        checks.require(low - room <= error <= high + room, f"continuous.curve_errors[{at}]", words)
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
     checks.end_part(words)

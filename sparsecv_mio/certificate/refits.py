@@ -11,7 +11,7 @@ G and the penalty, and c the products of the columns with the target. For the su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.design import Design, Model, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
-from sparsecv_mio.certificate.restrictions import positions
 from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
 from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION, penalties
 from sparsecv_mio.units import OUTWARD, TIE_RTOL
@@ -133,10 +132,8 @@ def improvable_folds(
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
         if better is not None and exchanges.has_better_fit(train, better, support):
             new, old = set(better) - set(support), set(support) - set(better)
-            yield (
-                fold,
-                (f"the support with {names[new.pop()]} instead of {names[old.pop()]} has a smaller training objective"),
-            )
+            exchange = f"{names[new.pop()]} instead of {names[old.pop()]}"
+            yield fold, f"the support with {exchange} has a smaller training objective"
             continue
         rival = least.get(fold)
         if rival is not None and rival != support and exchanges.has_better_fit(train, rival, support):
@@ -159,31 +156,29 @@ def _best_other_supports(
 
 
 def checked_support(
-    checks: Checks, names: Iterable[str], index: Mapping[str, int], size: int, path: str, exact: bool = False,
-    what: str = "of the data", adjusted: Sequence[str] = (),
+    checks: Checks, design: Design, names: Iterable[str], tau: int, path: str, exact: bool = False,
+    what: str = "of the data",
 ) -> Support | None:  # fmt: skip
     """Return the positions of the columns of a model; None, with a failure, if they are invalid.
 
     Parameters
     ----------
+    design : Design
+        Design of the columns that may be in a support.
     names : iterable of str
         The features that a record states.
-    index : mapping of str to int
-        Positions by name.
-    size : int
-        Maximum number of columns, with the adjusted columns.
+    tau : int
+        Maximum number of features.
     path : str
         Path of the field.
     exact : bool
         True if smaller supports are invalid.
     what : str
         Description of the allowed features.
-    adjusted : sequence of str
-        Names of the adjusted columns.
     """
-    support = positions(names, index, adjusted)
+    support, size = design.positions(names), design.most_columns(tau)
     if support is None or len(support) > size or (exact and len(support) < size):
-        n_features = size - len(adjusted)
+        n_features = size - len(design.adjusted_names)
         checks.require(False, path, f"is not a set of {'' if exact else 'up to '}{n_features} features {what}")
         return None
     return support
@@ -205,9 +200,8 @@ def check_allowed(checks: Checks, design: Design, support: Support, tau: int, pa
         right = design.allowed.holds(support, tau)
         return checks.require(right, f"{path}support", "does not satisfy the restrictions")
     lacking = [j for j in design.forced if j not in support]
-    return checks.require(
-        not lacking, f"{path}support", f"does not contain {design.join_names(lacking)}, which is forced in"
-    )
+    words = f"does not contain {design.join_names(lacking)}, which is forced in"
+    return checks.require(not lacking, f"{path}support", words)
 
 
 def check_signs(checks: Checks, design: Design, support: Support, model: Model, path: str) -> bool:
@@ -246,18 +240,15 @@ def check_fit(
     RidgeFit, GlmModel or None
         The refit; None if the support is invalid.
     """
-    exact, size = design.allowed is None, design.most_columns(row.tau)  # otherwise a smaller support may be optimal
-    support = checked_support(
-        checks, said.support, design.index, size, f"{path}support", exact, adjusted=design.adjusted_names
-    )
+    exact = design.allowed is None  # otherwise a smaller support may be optimal
+    support = checked_support(checks, design, said.support, row.tau, f"{path}support", exact)
     if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
     model: Model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)
     names = [design.names[j] for j in support]
-    if not checks.require(
-        set(said.coefficients) == set(names), f"{path}coefficients", "do not belong to the features of the support"
-    ):
+    words = "do not belong to the features of the support"
+    if not checks.require(set(said.coefficients) == set(names), f"{path}coefficients", words):
         return model
     rooms = design.coefficient_rooms(support, row.gamma, model)
     for name, value, room in zip(names, model.beta.tolist(), rooms.tolist(), strict=True):
@@ -287,9 +278,8 @@ def check_objective(checks: Checks, design: Design, row: Refit | PathRow, model:
     is_between = row.lower <= row.objective * (1.0 + OUTWARD) and row.objective <= row.upper * (1.0 + OUTWARD)
     checks.require(is_between, f"{path}objective", "is not between lower and upper")
     closed = math.isfinite(row.upper) and row.upper - row.lower <= wanted * row.upper + 2.0 * slack
-    checks.require(
-        closed or not row.proved, f"{path}proved", "is true although upper - lower exceeds the requested gap"
-    )
+    words = "is true although upper - lower exceeds the requested gap"
+    checks.require(closed or not row.proved, f"{path}proved", words)
     wide = row.upper == math.inf or row.upper - row.lower > wanted * row.upper * (1.0 - 1e-9)
     checks.require(row.proved or wide, f"{path}proved", "is false although upper - lower is within the requested gap")
 
@@ -306,8 +296,7 @@ def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model
     """
     if not isinstance(design, RidgeDesign) or design.allowed is not None:  # a neighbour may violate the restrictions
         return False
-    support = tuple(np.searchsorted(design.columns, model.support).tolist())
-    better = Exchanges(design, row.gamma).best(NO_ROWS, support)
+    better = Exchanges(design, row.gamma).best(NO_ROWS, design.places(model))
     if better is not None:
         value = design.refit(better, row.gamma, None).objective
         words = f"{value!r}, the objective of {design.join_names(better)}"

@@ -33,12 +33,10 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     with every model that satisfies them, or with every model within an assumed box. Older records lack the side
     constraints; neither the optimality of the support nor the lower bound can be proved again for them.
     """
-    checks.require(
-        0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range; the data have {dataset.p} features"
-    )
+    words = f"{record.tau} is out of range; the data have {dataset.p} features"
+    checks.require(0 <= record.tau <= dataset.p, "tau", words)
     side, design = record.side, make_design(record, dataset)
-    size, adjusted = design.most_columns(record.tau), design.adjusted_names
-    support = checked_support(checks, record.support, design.index, size, "support", adjusted=adjusted)
+    support = checked_support(checks, design, record.support, record.tau, "support")
     if support is None or (side is not None and not _check_side(checks, record, side, dataset)):
         return False
     if not check_target(checks, record, dataset, np.arange(dataset.n)):
@@ -97,11 +95,8 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     checks.caveat, compared = _describe_comparison(record, reason)
     if end is not None:
         beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
-        checks.require(
-            not beyond,
-            "assumed_box",
-            f"is {end!r}, but the absolute value of the coefficient of {', '.join(beyond)} is larger",
-        )
+        words = f"is {end!r}, but the absolute value of the coefficient of {', '.join(beyond)} is larger"
+        checks.require(not beyond, "assumed_box", words)
     if reason or not compared:
         return
     if end is None and not (side and side.box):
@@ -109,9 +104,8 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     else:
         least = _least_in_boxes(design, record, math.inf if end is None else end * (1.0 - ACCURATE_RTOL))
     slack = design.objective_slack(least) if math.isfinite(least) else 0.0
-    checks.require_at_most(
-        "lower", record.lower, least, f"the objective {least!r} of a model that satisfies the side constraints", slack
-    )
+    words = f"the objective {least!r} of a model that satisfies the side constraints"
+    checks.require_at_most("lower", record.lower, least, words, slack)
     checks.end_part(f"lower, by enumeration of all {compared}")
 
 
@@ -126,9 +120,8 @@ def _describe_comparison(record: FitRecord, reason: str) -> tuple[str, str]:
     side, end = record.side, record.assumed_box
     if end is not None:
         caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
-        caveat += (
-            "; whether all coefficients satisfy this bound is not verified (too many supports to try)" if reason else ""
-        )
+        if reason:
+            caveat += "; whether all coefficients satisfy this bound is not verified (too many supports to try)"
         return caveat, "supports whose coefficients are within the assumed box"
     if side is None:
         return "optimality not verified (the record does not contain the side constraints)", ""
@@ -157,10 +150,8 @@ def _least_in_boxes(design: RidgeDesign, record: FitRecord, end: float) -> float
 def _check_coefficients(checks: Checks, record: FitRecord, design: RidgeDesign, support: Support) -> None:
     """Check objective and intercept at the stored coefficients, which side constraints may have moved."""
     dataset, columns = design.dataset, design.columns[list(support)].tolist()
-    names = [dataset.names[j] for j in columns]
-    if not checks.require(
-        set(record.coefficients) == set(names), "coefficients", "do not belong to the features of the support"
-    ):
+    names, words = [dataset.names[j] for j in columns], "do not belong to the features of the support"
+    if not checks.require(set(record.coefficients) == set(names), "coefficients", words):
         return
     beta = np.array([record.coefficients[name] for name in names])
     ridge = ridge_weights(columns, design.free, record.gamma)
@@ -190,9 +181,8 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.require(right, "upper", f"{record.upper!r} differs from the objective {record.objective!r}")
     room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
-    checks.require(
-        0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} exceeds the bound on the rounding error"
-    )
+    words = f"{record.allowance!r} exceeds the bound on the rounding error"
+    checks.require(0.0 <= record.allowance <= room, "allowance", words)
     checks.leaves("checked only for its range", "requested_gap", "allowance")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance
@@ -229,20 +219,11 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
             slack = NO_EFFECT * y / reach if reach > 0.0 else 0.0
-            inside = (
-                low - slack - ACCURATE_RTOL * _size_of_end(low)
-                <= value
-                <= high + slack + ACCURATE_RTOL * _size_of_end(high)
-            )
-            checks.require(
-                inside, f"coefficients.{name}", f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
-            )
+            below, above = (slack + ACCURATE_RTOL * abs(end) if math.isfinite(end) else 0.0 for end in (low, high))
+            words = f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
+            checks.require(low - below <= value <= high + above, f"coefficients.{name}", words)
     checks.mark_bounded_fields("side.")
     return checks.end_part("side constraints: name features of the data; the model satisfies them")
-
-
-def _size_of_end(end: float) -> float:
-    return abs(end) if math.isfinite(end) else 0.0
 
 
 def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:

@@ -19,6 +19,8 @@ from sparsecv_mio.units import FOLLOWS_RTOL, TIE_RTOL
 
 STABILITY_NUMBERS = 5e8  # size of the refits of one pair, beyond which its instability is only read
 LAST = 1e-11  # relative outward rounding of sums
+BOUNDS = "stability.instability_lower", "stability.instability_upper"
+BOUNDS_READ = "not checked: how far the stored bounds are from the recomputed instability"
 INTERVAL_BOUNDS = "stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper"
 
 
@@ -44,19 +46,17 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
     needed = requested and record.status == "proved"
     checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
-    inside = stable.instability_lower <= stable.instability <= stable.instability_upper
-    checks.require(inside, "stability.instability", f"{stable.instability!r} is outside of its interval")
+    ends = stable.instability_lower, stable.instability_upper
+    checks.require_between("stability.instability", stable.instability, *ends)
     decided = row.folds_decided == row.folds
-    checks.require(
-        decided or stable.estimate, "stability.estimate", "is false although a fold of the pair is not solved"
-    )
+    words = "is false although a fold of the pair is not solved"
+    checks.require(decided or stable.estimate, "stability.estimate", words)
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS
-    ends = ("stability.instability_lower", "stability.instability_upper")
-    checks.mark_bounded_fields(*ends, "request.stability")
+    checks.mark_bounded_fields(*BOUNDS, "request.stability")
     if not tried:
-        checks.leaves("not checked: how far the stored bounds are from the recomputed instability", *ends)
+        checks.leaves(BOUNDS_READ, *BOUNDS)
     if not checks.end_part("stability and the weighted choice agree with the table"):
         return
     n_compared = 0
@@ -72,22 +72,15 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
-    checks.require(
-        weight in weights[:1] and weight >= 0.0, f"{path}weight", f"is {weight!r}, but {weights[:1]} was requested"
-    )
-    if not checks.require(
-        len(chosen.intervals) == len(record.table),
-        f"{path}intervals",
-        "must have one interval for each row of the table",
-    ):
+    words = f"is {weight!r}, but {weights[:1]} was requested"
+    checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", words)
+    words = "must have one interval for each row of the table"
+    if not checks.require(len(chosen.intervals) == len(record.table), f"{path}intervals", words):
         return
     lower, upper = _criterion_bounds(record, chosen, weight)
-    for i, interval_said in enumerate(chosen.intervals):
-        checks.require(
-            0.0 <= interval_said.lower <= interval_said.upper,
-            f"{path}intervals[{i}]",
-            "has a lower bound below 0 or above its upper bound",
-        )
+    for i, interval in enumerate(chosen.intervals):
+        words = "has a lower bound below 0 or above its upper bound"
+        checks.require(0.0 <= interval.lower <= interval.upper, f"{path}intervals[{i}]", words)
     checks.mark_bounded_fields(*INTERVAL_BOUNDS)
     checks.mark_bounded_fields(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
@@ -149,11 +142,7 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
     """Check that the model of a weight is at a pair of the grid and has features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
-    checks.require(
-        (one.gamma, one.tau) in pairs,
-        f"{path}gamma",
-        f"is not in the table together with tau {one.tau}",
-    )
+    checks.require((one.gamma, one.tau) in pairs, f"{path}gamma", f"is not in the table together with tau {one.tau}")
     size = (record.request.restrictions or NONE).features(one.support)
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
     allowed &= set(one.support) <= set(record.data.names)
@@ -188,10 +177,9 @@ def _check_refitted_changes(
                 checks.only_read(f"stability.instability{name}", words)
         worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
-    right = stable.fold < plan.k and by_fold[stable.fold] >= by_fold.max() - slack
-    checks.require(
-        bool(right), "stability.fold", f"is {stable.fold}, but fold {int(by_fold.argmax())} changes the model more"
-    )
+    right = stable.fold < plan.k and bool(by_fold[stable.fold] >= by_fold.max() - slack)
+    words = f"is {stable.fold}, but fold {int(by_fold.argmax())} changes the model more"
+    checks.require(right, "stability.fold", words)
     return checks.end_part("instability of the model at the supports of the record, by refits")
 
 
@@ -220,16 +208,9 @@ def _compare_instability_intervals(
     for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
         ends = interval.lower, interval.upper
         if not _check_true_interval(checks, record, design, (gamma, tau), ends, path, None if i else stable):
-            checks.leaves(
-                "not checked: how far the stored bounds are from the recomputed instability",
-                "stability.instability_lower",
-            )
-            checks.leaves(
-                "not checked: how far the stored bounds are from the recomputed instability",
-                "stability.instability_upper",
-            )
+            checks.leaves(BOUNDS_READ, *BOUNDS)
             return i
-    checks.mark_bounded_fields("stability.instability_lower", "stability.instability_upper")
+    checks.mark_bounded_fields(*BOUNDS)
     if len(claimed) > 1 and most > 1:
         checks.mark_bounded_fields(*INTERVAL_BOUNDS)
     which = "the pair" if len(claimed) == 1 else f"{min(most, len(claimed))} of {len(claimed)} pairs"
@@ -258,11 +239,8 @@ def _check_true_interval(
         largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)
         room = slack + design.change_room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
-        checks.require(
-            near,
-            path,
-            f"is not the interval [{loose_low!r}, {loose_high!r}] that the optimal supports of the pair give",
-        )
+        words = f"is not the interval [{loose_low!r}, {loose_high!r}] that the optimal supports of the pair give"
+        checks.require(near, path, words)
     return True
 
 

@@ -17,7 +17,14 @@ import numpy as np
 from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
-from sparsecv_mio.certificate.claims import check_claims, check_grid, check_requested_grid, find_row
+from sparsecv_mio.certificate.claims import (
+    ReportedPair,
+    check_claims,
+    check_grid,
+    check_requested_grid,
+    find_row,
+    reported_pairs,
+)
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
@@ -25,12 +32,10 @@ from sparsecv_mio.certificate.near_records import check_common, check_near_list,
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.optimality import (
     Optimality,
-    ReportedPair,
     check_by_enumeration,
     check_partition,
     check_refined_pair,
     check_surface,
-    reported_pairs,
 )
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, checked_rows, fold_preprocessing
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, GridRequest, JsonRecord, Side, reading_info
@@ -53,6 +58,7 @@ from sparsecv_mio.certificate.refits import (
     check_objective,
     check_optimum,
     check_signs,
+    checked_support,
 )
 from sparsecv_mio.certificate.restrictions import check_supports, reference_levels
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
@@ -129,9 +135,10 @@ def verify(
 
 def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:
     """Check the claims of a record about its data; return True if every check could be completed."""
+    asked = record.side if isinstance(record, FitRecord) else record.request
+    if asked is not None and asked.reference:
+        _check_reference(checks, "side" if isinstance(record, FitRecord) else "request", asked, dataset)
     if isinstance(record, FitRecord):
-        if record.side is not None:
-            _check_reference(checks, "side", record.side, dataset)
         return verify_fit(checks, record, dataset)
     if not _check_restrictions(checks, record, dataset):
         return False
@@ -173,32 +180,35 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     check_claims(checks, record, dataset, plan)
     check_partition(checks, record)
     check_refined_pair(checks, record)
-    own = checked_rows(checks, record, dataset, plan) if fold_preprocessing(record) else None
-    if fold_preprocessing(record) and own is None:
-        return False
-    whole = make_design(record, dataset, plan)
-    design = whole if own is None else make_design(adapt_to_expanded_table(record), own.dataset, own.folds)
-    supports = [(pair, _fold_supports(checks, pair, design)) for pair in reported_pairs(record)]
-    placed = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
-    if len(placed) < len(supports):
-        return False
+    design = whole = make_design(record, dataset, plan)
+    if fold_preprocessing(record):
+        own = checked_rows(checks, record, dataset, plan)
+        if own is None:
+            return False
+        design = make_design(adapt_to_expanded_table(record), own.dataset, own.folds)
+    placed = []
+    for pair in reported_pairs(record):
+        supports = _fold_supports(checks, pair, design)
+        if supports is None:
+            return False
+        placed.append((pair, supports))
     afresh = Optimality(checks, record, design, placed)
     level, reason = afresh.choose_level()
-    for pair, of_folds in placed:
-        _check_fold_losses(checks, record, pair, design, of_folds, level)
+    for pair, supports in placed:
+        _check_fold_losses(checks, record, pair, design, supports, level)
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
-    _check_optima(checks, record, whole, afresh, (level, reason))
+    _check_optima(checks, record, whole, afresh, level, reason)
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)
     return True
 
 
 def _check_optima(
-    checks: Checks, record: Record, whole: Design, afresh: Optimality, reached: tuple[EnumerationLevel, str]
+    checks: Checks, record: Record, whole: Design, afresh: Optimality, level: EnumerationLevel, reason: str
 ) -> None:
-    """Check the optimality in folds and on all rows; `reached` is the extent of the comparisons and its reason."""
-    model, (level, reason) = _refit(checks, record, whole), reached
+    """Check the optimality in folds and on all rows; `reason` states why the comparisons are not complete."""
+    model = _refit(checks, record, whole)
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
@@ -206,9 +216,8 @@ def _check_optima(
             checks.end_part("no exchange of one column gives an objective below `lower` of the fit on all rows")
         return
     if level is EnumerationLevel.PAIR:
-        checks.caveat = (
-            f"optimality over the grid not verified ({reason}); the optimality of the reported pair is verified"
-        )
+        words = "the optimality of the reported pair is verified"
+        checks.caveat = f"optimality over the grid not verified ({reason}); {words}"
     if check_optimum(checks, whole, record.refit, "refit.", whole.positions(record.support) or ()):
         checks.end_part(f"lower and upper of the fit on all rows, by {whole.how} all supports")
     else:
@@ -224,17 +233,14 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     checks.mark_recomputed_fields("data.fingerprint")
     said, computed = data.fingerprint, dataset.fingerprint
     digests = f"record {said[:19]}..., data {computed[:19]}..."
-    why = (
-        f"the data are not those of the record ({digests}); pandas 2 rounds some numbers of a file, so a record of a "
-        "frame needs the same frame"
-    )
-    checks.require(said == computed, "data.fingerprint", why)
+    advice = "pandas 2 rounds some numbers of a file, so a record of a frame needs the same frame"
+    words = f"the data are not those of the record ({digests}); {advice}"
+    checks.require(said == computed, "data.fingerprint", words)
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
     checks.require_equal("data.reading", data.reading, reading_info(dataset.reading))
-    words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
-    for name, allowed in words.items():
+    for name, allowed in (("scale", ("length", "variance", "none")), ("intercept", ("fold", "global", "none"))):
         checks.require(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.mark_bounded_fields("schema")
     return checks.end_part("data: size, names and fingerprint")
@@ -245,7 +251,6 @@ def _check_restrictions(
 ) -> bool:
     """Check that restrictions concern varying features of the data and allow a model of every size."""
     restrictions, place, request = record.request.restrictions, "request.restrictions", record.request
-    _check_reference(checks, "request", request, dataset)
     if restrictions is None:
         return True
     rows: Sequence[Any] = ()
@@ -253,15 +258,15 @@ def _check_restrictions(
         rows = record.path
     elif isinstance(record, Record):
         rows = [pair for pair in (record.refit, record.refined, *record.table, *record.descent) if pair is not None]
+    constant = set(dataset.names) - {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
     try:
         by_name = restrictions.resolve_names(dataset.names)
         by_name.check_sizes((*request.taus, *(row.tau for row in rows)), dataset.p)
     except BadInput as error:
         return checks.require(False, place, str(error))
-    vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
     checks.require(by_name == restrictions, place, "must use the feature names of the data, in the order of the data")
     try:
-        by_name.check_vary(set(dataset.names) - vary)
+        by_name.check_vary(constant)
     except BadInput as error:
         checks.require(False, place, str(error))
     checks.mark_bounded_fields(f"{place}.")
@@ -270,10 +275,8 @@ def _check_restrictions(
 
 def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, dataset: Dataset) -> None:
     """Check that the reference levels are levels of factors, one for each factor."""
-    if not asked.reference:
-        return
     try:
-        reference_levels(asked.reference, dataset, asked.restrictions or NONE)
+        reference_levels(asked.reference or (), dataset, asked.restrictions or NONE)
     except BadInput as error:
         checks.require(False, f"{place}.reference", str(error).removeprefix("reference: "))
     checks.mark_bounded_fields(f"{place}.reference")
@@ -287,21 +290,15 @@ def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
 
 
 def _fold_supports(checks: Checks, pair: ReportedPair, design: Design) -> list[Support] | None:
-    size = design.most_columns(pair.known.tau)
-    translated = [design.positions(names) for names in pair.folds.supports]
-    supports: list[Support] = []
-    allowed = set[int]()  # few supports occur in many folds
-    for fold, which in enumerate(pair.folds.which.tolist()):
-        support, path = translated[which], f"{pair.name}[{fold}]."
-        if support is None or len(support) > size:
-            words = f"is not a set of up to {size - len(design.adjusted_columns)} features of the data"
-            checks.require(False, f"{path}support", words)
+    """Return the supports of the folds of a pair as positions; None, with a failure, if one is invalid."""
+    which, tau, supports = pair.folds.which.tolist(), pair.known.tau, dict[int, Support]()
+    for number in dict.fromkeys(which):  # few supports occur in many folds
+        path = f"{pair.name}[{which.index(number)}]."
+        support = checked_support(checks, design, pair.folds.supports[number], tau, f"{path}support")
+        if support is None or not check_allowed(checks, design, support, tau, path):
             return None
-        if which not in allowed and not check_allowed(checks, design, support, pair.known.tau, path):
-            return None
-        allowed.add(which)
-        supports.append(support)
-    return supports
+        supports[number] = support
+    return [supports[number] for number in which]
 
 
 def _check_fold_losses(
@@ -390,11 +387,8 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
     check_requested_grid(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
-    checks.require(
-        every == (record.status == "proved"),
-        "status",
-        f"is {record.status}, but {'all rows are' if every else 'not every row is'} proved",
-    )
+    words = f"is {record.status}, but {'all rows are' if every else 'not every row is'} proved"
+    checks.require(every == (record.status == "proved"), "status", words)
     checks.end_part("requested grid and status")
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
