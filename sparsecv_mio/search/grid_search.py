@@ -35,13 +35,11 @@ from sparsecv_mio.search.goals import (
     is_scored,
 )
 from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line, measure_progress
-from sparsecv_mio.search.orders.algorithm1 import algorithm1
+from sparsecv_mio.search.orders.algorithm1 import algorithm1, grid
 from sparsecv_mio.search.orders.by_size import by_size
-from sparsecv_mio.search.orders.estimates import estimates
 from sparsecv_mio.search.orders.first_answers import first_answers
 from sparsecv_mio.search.orders.first_supports import first_supports
-from sparsecv_mio.search.orders.given_pairs import given_pairs
-from sparsecv_mio.search.orders.grid import grid
+from sparsecv_mio.search.orders.given_pairs import estimates, given_pairs
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.plan import Plan

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,26 @@ class StepClock:
 def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:
     """Yield the steps whose targets no running step works on."""
     return (step for step in steps if not any(step.has_common_target(running_step) for running_step in running))
+
+
+def first_phase(phases: Iterable[Iterable[Step]], running: Sequence[Step]) -> Iterator[Step]:
+    """Yield the idle steps of the first phase that has a step; while any step runs, no later phase begins.
+
+    Each phase, and each of its steps, is built when it is needed.
+
+    Parameters
+    ----------
+    phases : iterable of iterables of Step
+        Steps that are left of each phase, in the order of the phases.
+    running : sequence of Step
+        Steps that are running.
+    """
+    for phase in phases:
+        steps = iter(phase)
+        first = next(steps, None)
+        if first is not None or running:
+            yield from idle_steps(chain([] if first is None else [first], steps), running)
+            return
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
 
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.trees import listing
 from sparsecv_mio.trees.subsets import is_never_expired
 

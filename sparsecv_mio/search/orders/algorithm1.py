@@ -1,7 +1,8 @@
-"""Algorithm 1 of the paper (docs/papers.md): bounds of all folds, then subproblems of the most promising pair.
+"""The orders of the papers (docs/papers.md): Algorithm 1, and grid search, their baseline.
 
-The bounds of all folds are computed without branching. Each later step solves one subproblem: in the pair (tau, gamma)
-with the smallest lower bound, the fold with the widest interval.
+Both orders compute the bounds of all folds first, without branching. Each later step of Algorithm 1 solves one
+subproblem: in the pair (tau, gamma) with the smallest lower bound, the fold with the widest interval. Grid search
+solves all subproblems, sorted by gamma, size and fold.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from itertools import chain, islice
 import numpy as np
 
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
-from sparsecv_mio.search.sources.fold_roots import FoldRoots
+from sparsecv_mio.search.sources.fold_bounds import FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -81,3 +81,28 @@ def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> 
             steps = SubproblemTrees().steps_of_folds(state, plan, pair, widest, 0)
             yield from islice(idle_steps(steps, running), max(plan.n_threads - len(running), 0))
             return
+
+
+def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield supports of all folds first, then every subproblem in order.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Goal whose pairs are solved.
+    state : GridState
+        State of the search.
+    plan : Plan
+        Plan of the search.
+    running : sequence of Step
+        Steps that are running.
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    first = first_bounds(state, plan, running)
+    if first is not None:
+        yield from first
+        return
+    for g, t in np.argwhere(goal.pairs(state) & (state.tried.lowest_tries < plan.max_tries)).tolist():
+        folds = state.open_folds((g, t), 0).tolist()
+        yield from idle_steps(SubproblemTrees().steps_of_folds(state, plan, (g, t), folds, 0), running)

@@ -16,14 +16,13 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
-from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
+from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportFits, SupportsInFolds
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_LISTED
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Aim, Pair, likely_winner
-from sparsecv_mio.search.steps import Step, idle_steps
+from sparsecv_mio.search.steps import Step, first_phase
 
 
 def first_answers(
@@ -48,20 +47,13 @@ def first_answers(
     middle = np.zeros_like(every)
     middle[-1 - len(every) // 2] = True
     is_late = share > plan.initial_share and bool(state.has_supports.any())
-    for wanted in (middle, every):
-        for phase in (
-            _searches_of_all_folds, _full_data_supports, _single_supports, _left_out_bounds, _supports_in_folds,
-            _fold_supports, _bounds_of_likely_winner,
-        ):  # fmt: skip
-            steps = list(phase(state, plan, wanted, is_late))
-            if steps or running:
-                yield from idle_steps(steps, running)
-                return
-    for phase in (_relaxations, _single_support_trees):
-        steps = list(phase(state, plan, every, is_late))
-        if steps or running:
-            yield from idle_steps(steps, running)
-            return
+    first = (
+        _searches_of_all_folds, _full_data_supports, _single_supports, _left_out_bounds, _supports_in_folds,
+        _fold_supports, _bounds_of_likely_winner,
+    )  # fmt: skip
+    phases = [(phase, middle) for phase in first] + [(phase, every) for phase in first]
+    phases += [(_relaxations, every), (_single_support_trees, every)]
+    yield from first_phase((phase(state, plan, wanted, is_late) for phase, wanted in phases), running)
 
 
 def _searches_of_all_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.enclosures import Enclosures
+from sparsecv_mio.search.sources.fold_bounds import Enclosures
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Pair, likely_winner
-from sparsecv_mio.search.steps import Step, idle_steps
+from sparsecv_mio.search.steps import Step, first_phase
 
 
 def first_supports(
@@ -42,7 +42,7 @@ def first_supports(
     """
     every = np.ones(state.context.shape[:2], dtype=bool)
     passes = list(FoldSearches().steps(state, plan, every))
-    for steps in (
+    phases = (
         passes if passes and state.tried.fold_passes == 0 else InitialSupports().steps(state, plan, every),
         _small_sizes(state, plan),
         passes,
@@ -50,11 +50,8 @@ def first_supports(
         FullDataRelaxations().steps(state, plan, every) if plan.relaxes_full_data else (),
         Enclosures().steps(state, plan, every),
         WeightedTrees().relaxations(state, plan, np.asarray(state.subproblems_in_question().any(axis=2))),
-    ):
-        phase = list(steps)
-        if phase or running:
-            yield from idle_steps(phase, running)
-            return
+    )
+    yield from first_phase(phases, running)
 
 
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:

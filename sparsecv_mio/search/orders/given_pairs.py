@@ -1,6 +1,7 @@
-"""The order that solves the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds.
+"""Orders for the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds: proofs, or estimates.
 
-The pair with the fewest tries comes first, so that easy pairs do not wait for hard ones.
+For proofs, the pair with the fewest tries comes first, so that easy pairs do not wait for hard ones. For estimates,
+every fold searches for good supports of the open pairs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
@@ -48,3 +50,24 @@ def given_pairs(
         for step in SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), tries, plan.n_threads):
             if (g, t, step.folds) not in busy:
                 yield step
+
+
+def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the next pass over all folds.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Goal whose pairs need estimates.
+    state : GridState
+        State of the search.
+    plan : Plan
+        Plan of the search.
+    running : sequence of Step
+        Steps that are running.
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    if not running:
+        yield from FoldSearches().steps(state, plan, goal.pairs(state), are_estimates=True)
+        yield from FoldSamples().steps(state, plan, goal.pairs(state))

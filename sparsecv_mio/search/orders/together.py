@@ -10,7 +10,7 @@ the order uses the last part of the time to raise the smallest lower bounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.initial_supports import SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.state.attempts import BOUNDED, LOOK, SOLVED
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import likely_winner
-from sparsecv_mio.search.steps import Step, idle_steps
+from sparsecv_mio.search.steps import Step, first_phase
 
 
 def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
@@ -59,13 +59,8 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
         (True, _left_out_trees(state, plan, wanted, leaves_out)),
         (True, _fold_trees(state, plan, wanted)),
     )
-    for steps in (steps for applies, steps in phases if applies):
-        first = next(steps, None)
-        if first is not None or running:
-            phase = () if first is None else chain([first], steps)
-            # the order reads the state after each step if it omits pairs
-            yield from islice(idle_steps(phase, running), plan.n_threads if leaves_out else None)
-            return
+    steps = first_phase((phase for applies, phase in phases if applies), running)
+    yield from islice(steps, plan.n_threads if leaves_out else None)  # to omit pairs, the state is read after each step
 
 
 def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:

@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Step

@@ -77,9 +77,9 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
 def _make_of_backend(context: Context, mio: MioSettings) -> Callable[..., SquaredProblem]:
     """Return the class of restricted problems, or of the problems of a backend, with its settings."""
     if context.data.restrictions.side_constraints:
-        from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_side_constraints
+        from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, check_side_constraints
 
         return partial(RestrictedProblem, constraints=check_side_constraints(context, mio), mio=mio)
-    from sparsecv_mio.search.problems.vendor import VendorProblem
+    from sparsecv_mio.search.problems.size_by_size import VendorProblem
 
     return partial(VendorProblem, mio=mio)

@@ -11,18 +11,14 @@ from typing import ClassVar, Protocol
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.enclosures import Enclosures
-from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
-from sparsecv_mio.search.sources.fold_roots import FoldRoots
+from sparsecv_mio.search.sources.fold_bounds import Enclosures, FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
-from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
+from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportFits, SupportsInFolds
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.sources.support_fits import SupportFits
-from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations, WeightedTrees
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, Step
 

@@ -22,10 +22,10 @@ from sparsecv_mio.search.grid_search import Executor, GridSearch
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.initial_supports import SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
-from sparsecv_mio.search.sources.support_fits import SupportFits
-from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Step

@@ -25,9 +25,8 @@ from sparsecv_mio.search.problems.by_rows import RowBasedProblems
 from sparsecv_mio.search.problems.fold_fits import enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Capability, Fits
-from sparsecv_mio.search.problems.restricted import RestrictedProblem
+from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, VendorProblem
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
-from sparsecv_mio.search.problems.vendor import VendorProblem
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.steps import SubproblemBounds

@@ -1,0 +1,171 @@
+"""Problems with squared-error loss whose sizes are solved one by one: by the solver of a vendor, or under restrictions.
+
+Restrictions are those on groups, parents or signs, or with all levels of each factor. Bounds that hold only for the
+best unrestricted support are not used. Neither relaxations after screening with an unrestricted support nor supports
+found without the restrictions enter the bounds. Three bounds hold for any family of supports and any set of
+coefficients: the training-loss bound with the restricted minimum of the full data, the ridge ball around every b with
+`f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing, SolverClock, VendorListing, joined_lists
+from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
+from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
+from sparsecv_mio.problem.refit import find_wrong_signs
+from sparsecv_mio.search.problems.all_rows import check_restrictions
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
+from sparsecv_mio.search.problems.squared import SquaredProblem
+from sparsecv_mio.search.state.cells import ALL_ROWS
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.trees.restricted_tree import solve_with_constraints
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubsets
+
+
+def _join_sizes(sizes: Sequence[int], solved: Sequence[BestSubsets]) -> BestSubsets:
+    """Return the results of some sizes together."""
+    by_size = {size: one.by_size[size] for size, one in zip(sizes, solved, strict=True)}
+    return BestSubsets(by_size, sum(one.nodes for one in solved), all(one.finished for one in solved))
+
+
+def _complete_list(
+    listing: BestSubsets, size: int, warm_starts: Sequence[IntArray], grow_trees: Callable[..., BestSubsets]
+) -> BestSubsets:
+    """Return the near ties of a size that a solver listed; trees of this package complete a list that stays open."""
+    subset = listing.by_size[size]
+    if subset.complete or not listing.finished:
+        return listing
+    own = grow_trees([size], [subset.support, *warm_starts], MOST_NODES)
+    return BestSubsets({size: joined_lists(subset, own.by_size[size])}, listing.nodes + own.nodes, own.finished)
+
+
+@dataclass(frozen=True, eq=False)
+class VendorProblem(SquaredProblem):
+    """A fold or the full data, solved by MIOs of a backend if a step sets no limit on nodes.
+
+    A step with a node limit uses a tree of this package, since nodes of solvers are not comparable. On the full data, a
+    finite cutoff requests a bound, which is one MIO. The model of the full data is found by trees of this package.
+
+    Attributes
+    ----------
+    mio : MioSettings
+        Settings of the backend.
+    """
+
+    mio: MioSettings = MioSettings()
+
+    @property
+    def capabilities(self) -> Capability:
+        """Capabilities of the squared-error problem without shared trees, since each size is a separate MIO."""
+        return super().capabilities & ~Capability.SHARED_TREE
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve some sizes in a fold, or solve or bound sizes of the full data."""
+        is_full = self.fold == ALL_ROWS
+        asks_bound = any(map(isfinite, (cutoffs or {}).values()))
+        if node_limit < UNLIMITED or (is_full and not asks_bound):
+            return super().solve(sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
+        if not is_full:
+            return _join_sizes(sizes, [self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
+        return _join_sizes(sizes, [self._solve_reduced_problem(size, warm_starts, is_expired, True) for size in sizes])
+
+    def _solve_reduced_problem(
+        self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired, is_bound: bool
+    ) -> BestSubsets:
+        """List near ties of a size, or bound its optimum, without the forced columns."""
+        reduced = eliminate_forced_columns(self.problem)
+        listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
+        run = listing.bound if is_bound else listing.solve
+        solution = run(
+            reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts))
+        )
+        return solution.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size])
+
+    def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """List near ties of a size by the solver; trees of this package complete the list if it stays open."""
+        listing = self._solve_reduced_problem(size, warm_starts, is_expired, False)
+        return _complete_list(listing, size, warm_starts, partial(super().solve, is_expired=is_expired))
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedProblem(SquaredProblem):
+    """A fold or the full data under restrictions, solved by restricted trees or by MIOs of a backend.
+
+    Attributes
+    ----------
+    constraints : SideConstraints
+        Restrictions on supports and coefficients.
+    mio : MioSettings
+        Settings of the backend for folds, used if a step sets no limit on nodes.
+    """
+
+    constraints: SideConstraints = FREE
+    mio: MioSettings = MioSettings()
+
+    @property
+    def capabilities(self) -> Capability:
+        """No capability: a full-data support may violate a sign in a fold, and relaxations ignore the restrictions."""
+        return Capability.NONE
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve each size by a separate tree, which visits at least one node, or by the backend."""
+        if self.mio.uses_native_backend or node_limit < UNLIMITED or self.fold == ALL_ROWS:
+            return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
+        return _join_sizes(sizes, [self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
+
+    def _grow_trees(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
+    ) -> BestSubsets:
+        data, folds = self.store.context.data, self.store.context.folds
+        rows = slice(0, data.n) if self.fold == ALL_ROWS else folds.train_rows(self.fold)
+        signs = find_wrong_signs(data, rows, 2.0 * self.problem.lam, self.constraints.interval(data.q))
+        return solve_with_constraints(
+            self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired,
+            wrong_signs=signs,
+        )  # fmt: skip
+
+    def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
+        clock = SolverClock(self.store.context.deadline, is_expired)
+        listing = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
+        return _complete_list(listing, size, warm_starts, partial(self._grow_trees, is_expired=is_expired))
+
+    def enclose(
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = False,
+    ) -> Enclosed:  # fmt: skip
+        """Bound held-out losses by the ridge ball of the fold alone."""
+        return super().enclose(sizes, objective_upper, supports, is_expired, relaxes=False)
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True for size 0, whose only support is the empty one."""
+        return size == 0
+
+
+def check_side_constraints(context: Context, mio: MioSettings) -> SideConstraints:
+    """Return the restrictions of a question; raise `BadInput` if they cannot be searched under.
+
+    Parameters
+    ----------
+    context : Context
+        Data, grid and folds of the search.
+    mio : MioSettings
+        Settings of the backend, which has to support the restrictions.
+    """
+    check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
+    constraints = constraints_of(context.data)
+    get_backend(mio.backend).check_takes(mio.formulation, constraints)
+    return constraints
