@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio import kernels
-from sparsecv_mio.bounds.cv_error import KnownBefore, compute_bounds
+from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS, WideRows
@@ -118,7 +118,7 @@ def run_bounds() -> None:
     """Run `bounds`, from the Gram matrix and from rows, and the relaxation separately."""
     data = standardize(make_tiny_data(20, 12))
     for spec in ("loo", "4"):
-        compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, known=KnownBefore(reusing=True))
+        compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS)
     wide = standardize(make_tiny_data(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2])

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import training_loss_bound
-from sparsecv_mio.bounds.fold import TIE, UNKNOWN, FoldBounds, Origin, Points, make_masks, relax_full_data, reuse
+from sparsecv_mio.bounds.fold import FoldBounds, Origin
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
@@ -297,32 +297,7 @@ def _scaled_ends(lower: float, upper: float, estimate: float, unit: float = 1.0)
     return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
 
 
-Support = NDArray[np.integer]
 Put = Callable[[int, int, FoldBounds | WideFold], None]  # writes the bounds of a fold at a gamma into the table
-
-
-@dataclass(frozen=True, eq=False)
-class KnownBefore:
-    """Results known in advance, and the requested subproblems.
-
-    Attributes
-    ----------
-    supports : iterable of int arrays
-        Supports to try as incumbents in every fold (columns in standard coordinates).
-    wanted : (G, T, K) bool array, optional
-        Subproblems to bound; the others keep the interval [0, inf). All by default.
-    moments : iterable, optional
-        `(fold, training moments)` of every fold, if the caller computes them.
-    reusing : bool
-        True to test the relaxation of all rows in a fold before a relaxation is solved there (`safe`;
-        :mod:`sparsecv_mio.bounds.fold`). The test saves time if a relaxation costs more than about 20 us, that is with
-        more than a few dozen columns.
-    """
-
-    supports: Iterable[Support] = ()
-    wanted: BoolArray | None = None
-    moments: Iterable[tuple[int, TrainingMoments]] | None = None
-    reusing: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,17 +312,11 @@ class BoundsHooks:
         Function that returns True when time is over; the remaining folds then keep the interval [0, inf).
     begun : callable, optional
         Function called with the table before it is filled.
-    found : callable, optional
-        Function called with `(index of gamma, fold, best support of every tau)`, from any thread.
-    reused : callable, optional
-        Function called for each fold and gamma with (subproblems tested by reuse, relaxations saved, seconds taken).
     """
 
     progress: Callable[[int, int], None] | None = None
     expired: Callable[[], bool] = lambda: False
     begun: Callable[[BoundsTable], None] | None = None
-    found: Callable[[int, int, list[IntArray | None]], None] | None = None
-    reused: Callable[[int, int, float], None] | None = None
 
 
 class AllFolds:
@@ -361,8 +330,6 @@ class AllFolds:
         Folds.
     gammas, taus : sequences
         Grid, which is checked here.
-    known : KnownBefore
-        Results known in advance.
     hooks : BoundsHooks
         Functions that follow the progress.
     """
@@ -373,23 +340,19 @@ class AllFolds:
         folds: FoldPlan,
         gammas: Sequence[float],
         taus: Sequence[int],
-        known: KnownBefore,
         hooks: BoundsHooks,
     ) -> None:
         _check_grid(data, gammas, taus)
         check_independent(data, gammas, most_columns(data, max(taus)), folds)
-        self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
+        self.data, self.folds, self.hooks = data, folds, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
-        self.given = [np.asarray(support) for support in known.supports]
         self.table = BoundsTable.empty(data, folds, self.gammas, self.taus)
         if hooks.begun is not None:
             hooks.begun(self.table)
         self.wide = is_wide(data)
-        self.shared: list[list[Support]] = []
-        self.masks: list[BoolArray] = []
+        self.shared: list[list[IntArray]] = []
         self.near: list[FloatArray | None] = []
         self.lower_on_all_rows: list[FloatArray] = []
-        self.points: list[Points | None] = []
 
     def make_bounds_table(self, threads: int | None) -> BoundsTable:
         """Return the table of certified intervals."""
@@ -406,9 +369,7 @@ class AllFolds:
         """Process all rows together, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, TrainingMoments | None]] = (
-            ((j, None) for j in range(self.folds.k))
-            if self.wide
-            else self.known.moments or training_moments(self.data, self.folds)
+            ((j, None) for j in range(self.folds.k)) if self.wide else training_moments(self.data, self.folds)
         )
 
         def work(fold: int, moments: TrainingMoments | None) -> None:
@@ -437,7 +398,7 @@ class AllFolds:
         """Compute incumbents, a diagonal and lower bounds on all rows for each gamma."""
         rows = np.arange(self.data.n)
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
-        supports: list[Support] = list(self.given)
+        supports: list[IntArray] = []
         for g, gamma in enumerate(self.gammas):
             if self.hooks.expired():
                 break
@@ -447,15 +408,9 @@ class AllFolds:
             full.search(self.taus, swap_rounds=SWAP_ROUNDS)
             cells = full.cells(self.taus)
             self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
-            self.shared.append([*self.given, *full.incumbents()])
-            near, points = None, None
-            if isinstance(full, FoldBounds) and full.form is not None:
-                near = full.form.diagonal
-                points = relax_full_data(full.form, full.choice.sizes(self.taus)) if self.known.reusing else None
-            self.points.append(points)
-            self.near.append(near)
-            supports = self.shared[-1]
-            self.masks.append(make_masks(supports, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
+            self.shared.append(supports := full.incumbents())
+            form = full.form if isinstance(full, FoldBounds) else None
+            self.near.append(None if form is None else form.diagonal)
             self.table.seconds[g] += time.perf_counter() - begin
 
     def _fold(self, fold: int, moments: TrainingMoments | None, put: Put) -> None:
@@ -465,10 +420,7 @@ class AllFolds:
                 break
             begin = time.perf_counter()
             here = self._make(rows, fold, moments, gamma, g)
-            if isinstance(here, FoldBounds):
-                here.try_masks(self.masks[g])
-            else:
-                here.try_supports(self.shared[g])
+            here.try_supports(self.shared[g])
             here.search(self.taus, swap_rounds=SWAP_ROUNDS if self.folds.k <= FEW_FOLDS else 0)
             put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
@@ -479,33 +431,7 @@ class AllFolds:
             column[g, :, fold] = ends[:, place]
 
     def _bound_fold(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
-        """Bound the requested taus of a fold; no relaxation is solved if the points on all rows leave one support."""
-        wanted = np.ones(len(self.taus), dtype=np.bool_) if self.known.wanted is None else self.known.wanted[g, :, fold]
-        numbers = np.tile(UNKNOWN, (len(self.taus), 1))
-        numbers[:, -1] = self.data.q
-        missing = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
-        if len(missing):
-            numbers[missing] = here.numbers([self.taus[t] for t in missing])
-        self.table.put(g, fold, numbers)
-        if self.hooks.found is not None:
-            self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
-
-    def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
-        """Fill the rows of taus for which the points on all rows leave only the incumbent; return their mask."""
-        reused = np.zeros(len(self.taus), dtype=np.bool_)
-        if not self.known.reusing or not isinstance(here, FoldBounds):
-            return reused
-        begin = time.perf_counter()
-        sizes = np.array(here.choice.sizes(self.taus))
-        tested = reuse(here, self.points[g], sizes[wanted], TIE)
-        if tested is None:
-            return reused
-        at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)
-        reused = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
-        numbers[reused] = tested.numbers[at[reused]]
-        if self.hooks.reused is not None:
-            self.hooks.reused(len(tested.sizes), int(reused.sum()), time.perf_counter() - begin)
-        return reused
+        self.table.put(g, fold, here.numbers(self.taus))
 
     def _training_loss(self) -> None:
         """Raise lower bounds by the training-loss bound, from bounds on all rows and the incumbents of the folds."""
@@ -564,7 +490,7 @@ def _printed_interval(
     return float(near @ near), float(far @ far), float(middle @ middle)
 
 
-NOTHING_KNOWN, NO_HOOKS = KnownBefore(), BoundsHooks()
+NO_HOOKS = BoundsHooks()
 
 
 def compute_bounds(
@@ -574,7 +500,6 @@ def compute_bounds(
     taus: Sequence[int],
     *,
     threads: int | None = 1,
-    known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable:
     """Return certified intervals of every h_j(gamma, tau) by convex relaxations.
@@ -589,8 +514,6 @@ def compute_bounds(
         Grid.
     threads : int or None
         Number of threads over which folds are distributed; None takes all cores.
-    known : KnownBefore, optional
-        Results that a search knows in advance, and the subproblems that it requests.
     hooks : BoundsHooks, optional
         Functions that follow the progress and can end the work early.
 
@@ -623,7 +546,7 @@ def compute_bounds(
     >>> table.cv_interval(0, 1).lower <= table.cv_estimate(0, 1) * 1.5
     True
     """
-    return AllFolds(data, folds, gammas, taus, known, hooks).make_bounds_table(threads)
+    return AllFolds(data, folds, gammas, taus, hooks).make_bounds_table(threads)
 
 
 def printed_bounds(
@@ -652,7 +575,7 @@ def printed_bounds(
     """
     if 0.0 in gammas:
         raise BadInput("gamma 0: the formula as printed divides by gamma; give gammas above 0, or --bounds safe")
-    return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).make_printed_table(threads)
+    return AllFolds(data, folds, gammas, taus, hooks).make_printed_table(threads)
 
 
 def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:

@@ -1,13 +1,4 @@
-"""Intervals without branching for the held-out error of one fold, at one gamma and for every tau.
-
-`FoldBounds` solves relaxations on the training rows of the fold. `reuse` makes these relaxations unnecessary in some
-folds. It uses GLRU for best subsets (docs/oracles/glru.md): it evaluates the dual problem of the fold at a point of the
-relaxation of the full data. Let b be the solution of the latter relaxation. Restrict the residual of b on all rows to
-the training rows of the fold, and centre it there. The result is the residual of b for the centred training data of the
-fold. Every residual is feasible in the dual problem. Its dual value is therefore a certified lower bound on the minimum
-of the fold, for any diagonal w that is valid in the fold. If screening by this bound leaves one support, the fold needs
-neither a relaxation nor a tree.
-"""
+"""Intervals without branching for the held-out error of one fold, at one gamma and for every tau."""
 
 from __future__ import annotations
 
@@ -19,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, relax_form, unit_diagonal
+from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, unit_diagonal
 from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_sums as kernel
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Incumbents, Rounding, size_of_candidates
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Incumbents, Rounding, size_of_candidates
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.kernels.starts import eliminate
@@ -156,14 +147,8 @@ class FoldBounds:
         """Try given supports (columns of the problem) as incumbents. O(s^3) for each support of s columns."""
         if self.form is None:
             return
-        self._try(make_masks(strip_forced_columns(self.choice, list(supports)), self.m))
-
-    def try_masks(self, masks: BoolArray) -> None:
-        """Try supports given as a (k, q) bool array as incumbents."""
-        self._try(masks[:, self.choice.others] if len(self.choice.forced) else masks)
-
-    def _try(self, masks: BoolArray) -> None:
-        if self.form is not None and len(masks):
+        masks = make_masks(strip_forced_columns(self.choice, list(supports)), self.m)
+        if len(masks):
             starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
 
     def search(self, taus: Sequence[int], swap_rounds: int = 0) -> None:
@@ -352,133 +337,3 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     R = np.asarray(np.linalg.qr(np.column_stack([X, u]), mode="r"))
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
-
-
-WILDEST = 4.0  # maximum of b'Gb / y'y; beyond, the dual value is a difference of large numbers
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Solutions of the relaxation on all rows at one gamma, in the units of the problem.
-
-    Attributes
-    ----------
-    sizes : (T,) int array
-        Rising sizes, each in 1..q-1.
-    beta : (T, q) array
-        Solutions.
-    diagonal : (q,) array
-        Diagonal that is valid on all rows, from which the search for the diagonal of a fold starts.
-    """
-
-    sizes: IntArray
-    beta: FloatArray
-    diagonal: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Reused:
-    """Results of testing the points of T sizes in a fold.
-
-    Attributes
-    ----------
-    sizes : (T,) int array
-        Sizes.
-    dual : (T,) array
-        Dual values D minus the allowance, at least 0.
-    status : (T, q) int8 array
-        Status of columns: INSIDE, DROPPED or FREE.
-    decided : (T,) bool array
-        True if the incumbent is the only support left.
-    numbers : (T, FIELDS) array
-        Bounds, if decided.
-    """
-
-    sizes: IntArray
-    dual: FloatArray
-    status: NDArray[np.int8]
-    decided: BoolArray
-    numbers: FloatArray
-
-
-def relax_full_data(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
-    """Return the solutions of the relaxation on all rows; None if the form is unusable or no size leaves a choice.
-
-    Examples
-    --------
-    >>> from sparsecv_mio.bounds.relaxation import unit_diagonal
-    >>> from sparsecv_mio.problem.problem import SparseProblem
-    >>> problem = SparseProblem(np.eye(2), np.array([3.0, 0.1]), 9.01, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> relax_full_data(unit_diagonal(problem), [0, 1, 2]).beta.round(3).tolist()
-    [[1.5, 0.0]]
-    """
-    if form is None or not form.yy > 0.0 or form.dead.any():
-        return None
-    sizes = np.unique(np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64))
-    if not len(sizes):
-        return None
-    solved = relax_form(form, sizes.tolist())
-    return Points(sizes, np.array([point.beta for point in solved]), form.diagonal)
-
-
-def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float) -> Reused | None:
-    """Return the dual bounds of given points in a fold with known incumbents, and the columns that they fix.
-
-        D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
-
-    A column is in no support with `f <= level` if `d_(k) - d_j > level - D`, and in every one if
-    `d_j - d_(k+1) > level - D`.
-
-    Parameters
-    ----------
-    fold : FoldBounds
-        Fold with incumbents and with a valid diagonal.
-    points : Points or None
-        Points to test.
-    taus : sequence of int
-        Sizes to test; those without a point are skipped.
-    tie : float
-        Relative tolerance: supports up to `best (1 + tie)` must survive the screening.
-
-    Returns
-    -------
-    Reused or None
-        Results; None if nothing can be proved.
-
-    Notes
-    -----
-    O(q (s + log q)) for each size, with s the size of the point's support: given the moments of the fold, the training
-    rows are not read. Rounding: docs/theory/bounds.md, section 7.
-    """
-    form = fold.form
-    if form is None or points is None or form.dead.any() or not form.yy > 0.0 or form.m != points.beta.shape[1]:
-        return None
-    rows = np.flatnonzero(np.isin(points.sizes, taus))
-    if not len(rows):
-        return None
-    sizes, at = points.sizes[rows], np.arange(len(rows))
-    best, incumbents = fold.best[sizes], fold.supports[sizes]
-    b = points.beta[rows] / form.scale
-    Gb = b @ form.M - form.w * b
-    d, quad = (form.c - Gb) ** 2 / form.w, np.einsum("ij,ij->i", b, Gb)
-    falling = -np.sort(-d, axis=1)
-    prior = np.array([size_of_candidates(form.yy, 1.0 / form.w, size) for size in sizes])
-    value = form.yy - quad - np.cumsum(falling, axis=1)[at, sizes - 1]
-    slip = form.rounding * (prior + np.abs(b).sum(axis=1)) ** 2
-    room = best * (1.0 + tie) + 2.0 * slip - value
-    usable = (quad <= WILDEST * form.yy) & (room >= 0.0) & (room < np.inf)
-    room = np.where(usable, room, np.inf)[:, None]
-    dropped = falling[at, sizes - 1, None] - d > room
-    status = np.where(dropped, DROPPED, np.where(d - falling[at, sizes, None] > room, INSIDE, FREE)).astype(np.int8)
-    decided = usable & (status == np.where(incumbents, INSIDE, DROPPED)).all(axis=1)
-    dual, numbers = np.maximum(value - slip, 0.0), np.full((len(rows), FIELDS), np.nan)
-    for t in np.flatnonzero(decided).tolist():
-        alone = fold.bound_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))
-        decided[t] = alone is not None
-        if alone is not None:
-            blur = form.rounding * prior[t] ** 2
-            low = max(min(dual[t], best[t]), best[t] - blur, 0.0)
-            numbers[t] = [low, best[t] * (1.0 + tie) + blur, *alone]
-    numbers[:, 2] *= 1.0 - OUTWARD
-    numbers[:, 3] *= 1.0 + OUTWARD
-    return Reused(sizes, dual, status, decided, numbers)

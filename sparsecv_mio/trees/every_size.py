@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import comb
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import path_tree, starts
+from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept_supports, scan_supports
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
@@ -23,16 +25,19 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WHOLE, Candidates, PerspectiveTree
-from sparsecv_mio.trees.normal_form import ClusterRelaxation, Root, make_box, solve_root
-from sparsecv_mio.trees.size_results import SizeResults
+from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, make_box, normal_form, solve_root
 from sparsecv_mio.trees.subsets import (
     FIRST_LOOK,
+    MAX_SCANNED_SUPPORTS,
     MOST_REFITTED,
+    MOST_TRIED,
     SWAP_ROUNDS,
     UNLIMITED,
+    BestSubset,
     BestSubsets,
     is_never_expired,
 )
+from sparsecv_mio.units import KEEP_RTOL, ROUNDING, TINY
 
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep: a base number, and an additional number for each size
 MOST_PATH_TREE_COLUMNS = 400  # maximum columns of a path tree, whose memory grows as m^3 / 3
@@ -41,6 +46,215 @@ SMALL_NODES = 200_000  # nodes of the path tree of a small problem, which runs f
 PATH_PART = 8  # divisor of the effort for path trees: 1 to 4 were slower on all of ten problems
 WIDE_BY = 2  # columns per row beyond which trees branch on columns instead of clusters
 STORED_TREES = "trees"  # key of the stored trees of one gamma
+SCAN_ROOM = 8  # supports stored during the scan of all supports, as a multiple of the number kept in the end
+SCAN_SLACK = 1e-13  # minimum rounding error of a value, as a share of the size of objectives
+SCAN_ROUNDING = 50.0 * ROUNDING  # relative error of a value per unit of the condition number of its support
+
+
+class SizeResults:
+    """Incumbents, bounds and candidates by size, in the columns of the normal form.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Problem of one training set without forced columns.
+    taus : sequence of int
+        Requested numbers of features.
+    expired : callable
+        Function that returns True when time is over.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Sizes to solve.
+    best, support : (m + 1,) array, (m + 1, m) bool array
+        Value and columns of the incumbents; inf if there is none.
+    lower, enough : (m + 1,) arrays
+        Lower bounds, and their targets.
+    kept : dict of int to Candidates
+        Supports of a closed size that can be optimal.
+    done : dict of int to bool
+        Closed sizes; True if the candidates are complete.
+    branched : set of int
+        Sizes whose trees branched.
+    """
+
+    def __init__(self, problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool]) -> None:
+        self.problem, self.expired = problem, expired
+        self.form: NormalForm = normal_form(problem)
+        self.taus = sorted(set(taus))
+        m = self.form.m
+        self.padding = problem.q - m
+        self.sizes = sorted({size for t in self.taus for size in self.needed_sizes(t)})
+        self.best = np.full(m + 1, np.inf)
+        self.best[0] = self.form.yy
+        self.support = np.zeros((m + 1, m), dtype=np.bool_)
+        self.lower, self.enough = np.zeros(m + 1), np.full(m + 1, np.inf)
+        self.kept: dict[int, Candidates] = {}
+        self.done: dict[int, bool] = {}
+        self.branched: set[int] = set()
+
+    def offer(self, size: int, value: float, support: BoolArray) -> None:
+        """Replace the incumbent of a size if a support is better."""
+        if value < self.best[size]:
+            self.best[size], self.support[size] = value, support
+
+    def raise_lower(self, size: int, bound: float) -> None:
+        """Raise the lower bound of a size, at most to the value of its incumbent."""
+        self.lower[size] = max(self.lower[size], min(bound, self.best[size]))
+
+    def needed_sizes(self, tau: int) -> tuple[int, ...]:
+        """Return the sizes needed for tau: tau, and tau - 1 if a column constant in training can fill a support."""
+        size = min(tau, self.form.m)
+        return (size - 1, size) if size > 0 and self.least_size(tau) < size else (size,)
+
+    def least_size(self, tau: int) -> int:
+        """Return the minimum number of varying columns in a support of tau columns."""
+        return max(min(tau, self.form.m + self.padding) - self.padding, 0)
+
+    def close_all_at_zero(self) -> None:
+        """Solve all sizes if the target is constant in training: f and every coefficient are zero for every support."""
+        for size in self.sizes:
+            mask = np.arange(self.form.m) < size
+            self.close(size, [(mask, 0.0)])
+            self.best[size], self.support[size] = 0.0, mask
+
+    def make_masks(self, first: Iterable[IntArray]) -> BoolArray:
+        """Return supports in columns of the problem as masks, without columns that are constant in training."""
+        supports = list(first)
+        masks = np.zeros((len(supports), self.form.m), dtype=np.bool_)
+        if not supports:
+            return masks
+        place = np.full(self.form.m + self.padding, -1, dtype=np.int64)  # -1: constant in training
+        place[self.form.columns] = np.arange(self.form.m)
+        rows = np.repeat(np.arange(len(supports)), [len(support) for support in supports])
+        columns = place[np.concatenate(supports).astype(np.int64)]
+        masks[rows[columns >= 0], columns[columns >= 0]] = True
+        return masks
+
+    def open_sizes(self, sizes: list[int]) -> list[int]:
+        """Return the sizes that are not closed and whose lower bound is below its target."""
+        return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
+
+    def cutoff(self, size: int) -> float:
+        """Return the cutoff up to which supports of a size are kept."""
+        return self.form.raise_cutoff(float(self.best[size]))
+
+    def make_mask(self, columns: IntArray) -> BoolArray:
+        """Return columns of the normal form as a mask."""
+        mask = np.zeros(self.form.m, dtype=np.bool_)
+        mask[columns] = True
+        return mask
+
+    def close(self, size: int, candidates: Candidates, complete: bool = True) -> None:
+        """Close a size, with its candidates; if these are not complete, try all its supports if they are few.
+
+        Parameters
+        ----------
+        size : int
+            Size to close.
+        candidates : list of (mask, float)
+            Supports that can be optimal, with their values.
+        complete : bool
+            True if there are no others.
+        """
+        if not complete and self.form.is_trusted:
+            self.try_all(size, MOST_TRIED)
+            return
+        self.done[size] = complete and bool(candidates)
+        self.kept[size] = candidates
+        if candidates:
+            low = min(value for _, value in candidates)
+            if low <= self.best[size]:
+                self.best[size] = low
+                self.support[size] = min(candidates, key=lambda item: item[1])[0]
+
+    def try_all(self, size: int, most: int) -> None:
+        """Close a size by the values of all its supports if these are few, each with a bound on its rounding.
+
+        Parameters
+        ----------
+        size : int
+            Size to close.
+        most : int
+            Maximum number of candidates.
+        """
+        form, m = self.form, self.form.m
+        self.done[size] = False
+        if size == 0:  # the null model is the only one, and its value needs no computation
+            self.lower[0] = max(form.yy - KEEP_RTOL * form.yy - SCAN_SLACK * self.problem.size, 0.0)
+            self.close(0, [(np.zeros(m, dtype=np.bool_), form.yy)])
+            return
+        if comb(m, size) > (most if form.is_trusted else MAX_SCANNED_SUPPORTS):
+            return
+        M = form.matrix()
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(M), TINY))
+        scanned = ScannedProblem(
+            M * unit[:, None] * unit, form.c * unit, form.yy, self.problem.size, KEEP_RTOL, SCAN_SLACK,
+            SCAN_ROUNDING * self.problem.shrinkage,
+        )  # fmt: skip
+        room = new_kept_supports(size, SCAN_ROOM * most, np.inf)
+        for first in range(m - size + 1):
+            if not scan_supports(scanned, size, first, room) or self.expired():
+                return
+        near = np.flatnonzero(room.lower[: int(room.filled[0])] <= room.level[0])
+        masks = np.zeros((len(near), m), dtype=np.bool_)
+        np.put_along_axis(masks, room.supports[near], True, axis=1)
+        later = np.flatnonzero(form.copy_prev >= 0)
+        is_first = ~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)
+        if np.count_nonzero(is_first) <= most:
+            self.lower[size] = max(float(room.lower[near].min()), 0.0)
+            self.close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(is_first)])
+
+    def cell(self, tau: int) -> BestSubset:
+        """Return the best support of tau features and its bounds."""
+        form = self.form
+        size = min(tau, form.m)
+        upper = float(self.best[size])
+        candidates, complete, _ = self.candidates(tau)
+        if form.is_trusted:
+            margin = self.margin(size)
+            lower = max((upper if complete else float(self.lower[size])) - margin, 0.0)
+        else:  # no bound, or the bound of the scan of all supports, which includes rounding
+            lower = float(self.lower[size]) if complete and size == tau else 0.0
+            margin = upper - lower if lower > 0.0 else np.inf
+        return BestSubset(
+            tau=tau,
+            support=form.columns[self.support[size]],
+            lower=lower,
+            upper=upper,
+            candidates=tuple(form.columns[mask] for mask, _ in candidates),
+            values=tuple(value for _, value in candidates),
+            margin=margin,
+            complete=complete,
+            branched=size in self.branched,
+        )
+
+    def margin(self, size: int) -> float:
+        """Return the margin of a size, within which supports are kept and by which its lower bound is lowered."""
+        form = self.form
+        return float(self.best[size]) * form.keep + form.slack if form.is_trusted else np.inf
+
+    def candidates(self, tau: int) -> tuple[Candidates, bool, int | None]:
+        """Return the supports of tau columns that can be optimal, whether they are complete, and a size still to solve.
+
+        Columns that are constant in training pad smaller supports to tau columns; supports are listed without the
+        padding.
+        """
+        size = min(tau, self.form.m)
+        bar = float(self.best[size]) + self.margin(size)
+        supports, complete = list(self.kept.get(size, [])), self.done.get(size, False)
+        if not complete or not self.form.yy > 0.0:
+            return supports, complete, None
+        for smaller in range(size - 1, self.least_size(tau) - 1, -1):
+            if not self.done.get(smaller, False):
+                sure = self.lower[smaller] > bar
+                return supports, bool(sure), None if sure else smaller
+            near = [item for item in self.kept[smaller] if item[1] <= bar]
+            if not near:
+                break
+            supports += near
+        return supports, True, None
 
 
 class PathTrees:
@@ -50,8 +264,8 @@ class PathTrees:
     ----------
     results : SizeResults
         Incumbents and bounds, which the trees improve.
-    inverse : tuple
-        Result of `NormalForm.solve_all_columns`: V, beta and f of all columns.
+    inverse : tuple or None
+        Result of `NormalForm.solve_all_columns`: V, beta and f of all columns; None to have no path trees.
 
     Attributes
     ----------
@@ -59,11 +273,12 @@ class PathTrees:
         Number of nodes of the collected trees.
     """
 
-    def __init__(self, results: SizeResults, inverse: tuple[FloatArray, FloatArray, float]) -> None:
+    def __init__(self, results: SizeResults, inverse: tuple[FloatArray, FloatArray, float] | None) -> None:
         self.results, self.inverse, self.nodes = results, inverse, 0
         self._trees: list[path_tree.PathState] | None = None
 
     def _new_tree(self, sizes: list[int]) -> path_tree.PathState:
+        assert self.inverse is not None
         V, beta, value = self.inverse
         best = np.full(self.results.form.m + 1, -np.inf)
         best[sizes] = np.minimum(self.results.best[sizes], self.results.enough[sizes])
@@ -75,7 +290,7 @@ class PathTrees:
 
         Closed sizes leave the trees. A tree that runs out of memory for supports is replaced by one tree for each size.
         """
-        if not sizes or self.results.expired():
+        if self.inverse is None or not sizes or self.results.expired():
             return sizes
         trees, self._trees = [self._new_tree(sizes)] if self._trees is None else self._trees, []
         for state in trees:
@@ -300,9 +515,9 @@ class _PathSolver:
         small = self.form.m <= SMALL
         if self.form.m > MANY and self.form.curved:
             sizes = self._solve_remaining_columns(sizes)
-        paths = None if self._inverse is None else PathTrees(self.results, self._inverse)
+        paths = PathTrees(self.results, self._inverse)
         if small:
-            sizes = self._along_paths(paths, sizes, min(self.effort, SMALL_NODES))
+            sizes = paths.advance(sizes, min(self.effort, SMALL_NODES))
         if not self.effort:  # only the roots are bounded
             self._each_in_perspective(sizes, 0)
         budget, spent = FIRST_LOOK, 0
@@ -311,18 +526,13 @@ class _PathSolver:
             self._each_in_perspective(sizes, budget)
             sizes = self.results.open_sizes(sizes)
             if spent or small:
-                sizes = self._along_paths(paths, sizes, budget * len(sizes) // PATH_PART)
+                sizes = paths.advance(sizes, budget * len(sizes) // PATH_PART)
             elif self.effort <= FIRST_LOOK:
-                sizes = self._along_paths(paths, sizes, self.effort)
+                sizes = paths.advance(sizes, self.effort)
             spent += budget
             budget *= 4
-        if paths is not None:
-            paths.collect_all()
-            self.nodes += paths.nodes
-
-    @staticmethod
-    def _along_paths(paths: PathTrees | None, sizes: list[int], nodes: int) -> list[int]:
-        return sizes if paths is None else paths.advance(sizes, nodes)
+        paths.collect_all()
+        self.nodes += paths.nodes
 
     def _each_in_perspective(self, sizes: list[int], budget: int) -> None:
         for size in sizes:

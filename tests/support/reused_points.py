@@ -1,4 +1,4 @@
-"""Dual points of a neighbouring problem, evaluated in a fold: the definition behind `bounds.reused`."""
+"""Dual points of a neighbouring problem, evaluated in a fold."""
 
 from __future__ import annotations
 

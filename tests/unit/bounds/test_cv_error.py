@@ -10,7 +10,6 @@ import pytest
 from sparsecv_mio.bounds.cv_error import (
     BoundsHooks,
     BoundsTable,
-    KnownBefore,
     PrintedTable,
     compute_bounds,
     printed_bounds,
@@ -23,7 +22,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import training_moments
 
 from .drawn import random_data, random_problem
 
@@ -76,23 +74,10 @@ def test_stop_leaves_valid_intervals() -> None:
 
 
 def test_hooks_are_told() -> None:
-    data, seen = random_data(5), []
-    standard, folds = standardize(data), make_folds("4", data)
-    found: dict[tuple[int, int], list[np.ndarray | None]] = {}
-    reused: list[tuple[int, int, float]] = []
-    hooks = BoundsHooks(
-        progress=lambda done, of: seen.append((done, of)),
-        found=lambda g, fold, best: found.update({(g, fold): best}),
-        reused=lambda asked, spared, seconds: reused.append((asked, spared, seconds)),
-    )
-    moments = list(training_moments(standard, folds))
-    known = KnownBefore(reusing=True, moments=moments)
-    table = compute_bounds(standard, folds, [0.1, 1.0], [1, 3], known=known, hooks=hooks)
-    plain = compute_bounds(standard, folds, [0.1, 1.0], [1, 3])
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)] and len(found) == 8
-    assert all(best is not None and len(best) == tau for best, tau in zip(found[1, 2], [1, 3], strict=True))
-    assert len(reused) == 8 and all(0 <= spared <= asked == 2 for asked, spared, _ in reused)
-    assert np.all(table.lower <= plain.upper) and np.all(plain.lower <= table.upper)
+    data, seen, begun = random_data(5), [], []
+    hooks = BoundsHooks(lambda done, of: seen.append((done, of)), begun=begun.append)
+    table = compute_bounds(standardize(data), make_folds("4", data), [0.1, 1.0], [1, 3], hooks=hooks)
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)] and begun == [table]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
 from conic_program import conic_minimum  # noqa: E402
 from conic_spread import conic_spread
-from plain_ridge import ridge
-from reused_points import reused_bounds
 from scipy.optimize import minimize_scalar
 
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, relax_full_data, reuse
+from sparsecv_mio.bounds.fold import FoldBounds, Origin
 from sparsecv_mio.bounds.relaxation import unit_diagonal
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
 
 from .drawn import best_support, random_problem
@@ -78,64 +74,3 @@ def test_what_is_singular_to_rounding_says_nothing() -> None:
     fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1))
     cell = fold.cells([1])[0]
     assert fold.form is None and (cell.lower, cell.upper) == (0.0, np.inf) and cell.objective_upper == np.inf
-
-
-def objective(problem: SparseProblem, support: list[int]) -> float:
-    c = problem.c[support]
-    return problem.yy - float(c @ np.linalg.solve(problem.M[np.ix_(support, support)], c))
-
-
-def problem_of(X: np.ndarray, y: np.ndarray, lam: float) -> SparseProblem:
-    q = X.shape[1]
-    return SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), lam, len(y), np.zeros(q), 0.0)
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("how", ["solution", "nearby", "anywhere", "wild"])
-def test_screening_by_any_point_loses_no_support(seed: int, how: str) -> None:
-    rng, sizes = np.random.default_rng(seed), np.array([1, 2, 3, 4])
-    X = rng.standard_normal((12, 5)) if seed % 3 else np.diag([3.0, 2.0, 1.0, 0.5, 0.1])
-    y = X[:, 0] - 2.0 * X[:, 3] + 0.3 * rng.standard_normal(len(X))
-    problem = problem_of(X, y, (0.05, 5.0)[seed % 2])
-    points = relax_full_data(unit_diagonal(problem), sizes)
-    assert points is not None
-    moved = {"nearby": 0.01, "anywhere": 1.0, "wild": 1e4}.get(how, 0.0) * rng.standard_normal((4, 5))
-    points = replace(points, beta=points.beta + moved)
-    V, r = rng.standard_normal((2, 5)), rng.standard_normal(2)
-    fold = FoldBounds(problem, V, r)
-    fold.search(sizes, swap_rounds=9)
-    tested, form = reuse(fold, points, sizes, TIE), fold.form
-    assert tested is not None and form is not None
-    for t, k in enumerate(sizes.tolist()):
-        value, support = best_support(problem, k)
-        fold.improve(k, np.array(support), value)
-        twin = reused_bounds(form, points.beta[t], [k])[0]
-        assert tested.dual[t] == pytest.approx(max(twin, 0.0), abs=1e-9 * problem.yy + 1e-6 * max(-twin, 0.0))
-        b = points.beta[t] / form.scale
-        d = (form.c - form.M @ b + form.w * b) ** 2 / form.w
-        falling, room = np.sort(d)[::-1], value - twin
-        usable, close = b @ (form.M @ b - form.w * b) <= 4.0 * problem.yy, 1e-8 * problem.yy
-        out, into = falling[k - 1] - d - room, d - falling[k] - room
-        status = tested.status[t]
-        assert not (status == DROPPED)[(out < -close) | (not usable)].any()
-        assert not (status == INSIDE)[(into < -close) | (not usable)].any()
-        assert not usable or (status == DROPPED)[out > close].all()
-        assert not usable or (status == INSIDE)[(into > close) & (out < -close)].all()
-        for held in combinations(range(5), k):
-            at = list(held)
-            if objective(problem, at) <= value * (1.0 + 1e-9):
-                assert np.isin(np.flatnonzero(status == INSIDE), at).all() and not (status[at] == DROPPED).any()
-        assert tested.decided[t] == (np.count_nonzero(status == INSIDE) == k and FREE not in status)
-        assert tested.decided[t] != np.isnan(tested.numbers[t]).all()
-        if tested.decided[t]:
-            error = float(np.sum((r - V[:, support] @ ridge(problem, support)[0]) ** 2))
-            low, high = tested.numbers[t, 2:4]
-            assert low <= error * (1 + 1e-9) and error <= high * (1 + 1e-9) and high - low < 1e-6
-            assert tested.numbers[t, 0] <= value * (1 + 1e-9) and value <= tested.numbers[t, 1]
-
-
-def test_nothing_to_test() -> None:
-    problem = problem_of(np.eye(3), np.ones(3), 1.0)
-    form, fold = unit_diagonal(problem), FoldBounds(problem, np.ones((1, 3)), np.ones(1))
-    assert relax_full_data(form, [0, 3]) is None and relax_full_data(None, [1]) is None
-    assert reuse(fold, None, [1], TIE) is None and reuse(fold, relax_full_data(form, [1]), [2], TIE) is None
