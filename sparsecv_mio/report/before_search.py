@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from sparsecv_mio.words import Within
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
+IMPUTED_WITHIN = f"--na-within {Within.FOLDS}"
 COLUMNS_SHOWN = 40  # maximum number of columns shown by default
 HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
 MANY_LONE_FOLDS = 20  # folds with columns of their own, logistic loss; 70 took eight times as long as shared columns
@@ -53,16 +53,14 @@ def print_inspection(console: Console, inspection: Inspection, path: str | Path,
     say(console, f"{inspection.rows:,} rows, {len(inspection.columns):,} columns", style="bold")
     listed = list(inspection.columns)
     if not full and len(listed) > COLUMNS_SHOWN:
-        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == inspection.target))[
-            :COLUMNS_SHOWN
-        ]
-    rows = [_row(column, column.name == inspection.target) for column in listed]
+        listed.sort(key=lambda one: not (one.missing or one.notes or one.name == inspection.target))
+        listed = listed[:COLUMNS_SHOWN]
     names = ("column", "type", "missing", "min", "mean", "max", "sd", "notes")
+    rows = [_row(column, column.name == inspection.target) for column in listed]
     print_table(console, names, rows, {"column", "type", "notes"})
-    if len(listed) < len(inspection.columns):
-        say(console, f"{several(len(inspection.columns) - len(listed), 'more column')}: --full lists all", style="dim")
-    for line in _findings(inspection):
-        say(console, line)
+    if hidden := len(inspection.columns) - len(listed):
+        say(console, f"{several(hidden, 'more column')}: --full lists all", style="dim")
+    say(console, *_findings(inspection))
     console.print()
     if not inspection.target:
         say(console, "give the column to predict (--target T) to see the proposed `solve` command")
@@ -72,69 +70,49 @@ def print_inspection(console: Console, inspection: Inspection, path: str | Path,
 
 
 def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
-    sizes = [
-        "" if value is None else format_number(value, 5) for value in (one.least, one.mean, one.largest, one.spread)
-    ]
-    notes = (["the target"] if target else []) + list(one.notes)
-    return one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)
+    """Return the facts about a column as text."""
+    sizes = one.least, one.mean, one.largest, one.spread
+    notes = "; ".join([*(["the target"] if target else []), *one.notes])
+    missing = f"{one.missing:,}" if one.missing else ""
+    return one.name, one.kind, missing, *("" if value is None else format_number(value, 5) for value in sizes), notes
 
 
 def _findings(inspection: Inspection) -> list[str]:
-    lines = _describe_missing_rows(inspection) + _describe_unread_columns(inspection)
-    if inspection.duplicates:
-        rows = "row repeats" if inspection.duplicates == 1 else "rows repeat"
-        lines.append(
-            f"{inspection.duplicates:,} {rows} an earlier row; remove copies of one observation, because random folds "
-            "would predict a copy from its twin, and the CV error would be too low"
-        )
+    """Return lines on missing values, unreadable columns, repeated rows and scales; empty ones do not apply."""
+    n_incomplete, n_repeated = inspection.incomplete, inspection.duplicates
+    unread = [quoted_name(one.name) for one in inspection.columns if one.drop and one.kind == UNREADABLE]
     spreads = [column.spread for column in inspection.columns if column.spread and column.name != inspection.target]
-    if spreads and max(spreads) > 1e6 * min(spreads):
-        lines.append(
-            "standard deviations of columns differ by a factor of more than a million; keep the default --scale length"
-        )
-    if len(inspection.columns) > MOST_CORRELATED:
-        lines.append(f"correlations were not computed, because there are more than {MOST_CORRELATED:,} columns")
-    return lines
-
-
-def _describe_missing_rows(inspection: Inspection) -> list[str]:
-    """Return lines on rows with missing values, and on the rows from which these are imputed."""
-    lines = []
-    if inspection.incomplete:
-        rows = "row has" if inspection.incomplete == 1 else "rows have"
-        lines.append(f"{inspection.incomplete:,} {rows} a missing value in a column that `solve` would use")
-    if f"--na-within {Within.FOLDS}" in inspection.options:
-        lines.append(
-            "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-            "rows; leave this option out to use --nested or `predict --interval`"
-        )
-    return lines
-
-
-def _describe_unread_columns(inspection: Inspection) -> list[str]:
-    """Return a line on columns that the proposed command leaves out because some cells are not numbers."""
-    unread = [column.name for column in inspection.columns if column.drop and column.kind == UNREADABLE]
-    if not unread:
-        return []
-    return [
-        f"{abbreviate_list([quoted_name(name) for name in unread])}: dropped in the command below (--drop), "
-        "because some values are not numbers; to keep a column, correct these values as its notes say"
-    ]
+    findings = {
+        f"{n_incomplete:,} {'row has' if n_incomplete == 1 else 'rows have'} a missing value in a column that `solve` "
+        "would use": n_incomplete,
+        "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
+        "rows; leave this option out to use --nested or `predict --interval`": IMPUTED_WITHIN in inspection.options,
+        f"{abbreviate_list(unread)}: dropped in the command below (--drop), because some values are not numbers; to "
+        "keep a column, correct these values as its notes say": unread,
+        f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "
+        "observation, because random folds would predict a copy from its twin, and the CV error would be too "
+        "low": n_repeated,
+        "standard deviations of columns differ by a factor of more than a million; keep the default --scale "
+        "length": spreads and max(spreads) > 1e6 * min(spreads),
+        "correlations were not computed, because there are more than "
+        f"{MOST_CORRELATED:,} columns": len(inspection.columns) > MOST_CORRELATED,
+    }  # fmt: skip
+    return [words for words, holds in findings.items() if holds]
 
 
 def _plan(inspection: Inspection, path: str) -> list[str]:
+    """Return the proposed command with the size of its search, or the reason why there is none."""
     if inspection.doubts:
         column, said = next(iter(inspection.doubts.items()))
         return [f"column {column!r}: {said}, and run `inspect` again"]
     if inspection.refused:
         return [f"`solve` cannot use this file yet: {inspection.refused}"]
     if inspection.n < 4 or inspection.p < 1:
-        return [
-            f"{several(inspection.n, 'row')} and {several(inspection.p, 'feature')} remain: too few to cross-validate"
-        ]
-    about = [inspection.about_target] if inspection.about_target else []
-    lines = [*about, _proposed_command(inspection, path), *_size_and_hope(inspection, inspection.loss)]
-    return lines if not inspection.counts else [*lines, *_as_counts(inspection, path)]
+        left = f"{several(inspection.n, 'row')} and {several(inspection.p, 'feature')} remain"
+        return [f"{left}: too few to cross-validate"]
+    command, lines = _proposed_command(inspection, path), [*filter(None, [inspection.about_target])]
+    lines += [command, *_size_and_hope(inspection, inspection.loss)]
+    return [*lines, *_as_counts(inspection, path)] if inspection.counts else lines
 
 
 def _proposed_command(inspection: Inspection, path: str) -> str:
@@ -149,30 +127,24 @@ def _size_and_hope(inspection: Inspection, loss: Loss) -> tuple[str, str]:
     """Return lines on the number of subproblems of a search, and on the proof that can be expected."""
     shape = inspection.p, inspection.least_training or inspection.n - -(-inspection.n // inspection.folds)
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
-    cells, squares = len(gammas) * len(sizes) * inspection.folds, loss.is_quadratic
     size = f"{several(inspection.n, 'row')}, {several(inspection.p, 'feature')}; {inspection.folds} folds, "
     size += f"{len(gammas)} gammas from {gammas[0]:g} to {gammas[-1]:g}, tau from {sizes[0]} to {sizes[-1]}: "
-    size += f"{cells:,} subproblems"
-    alone = f"--na-within {Within.FOLDS}" in inspection.options
-    if alone and not squares and inspection.folds > MANY_LONE_FOLDS:
+    size += f"{len(gammas) * len(sizes) * inspection.folds:,} subproblems"
+    squares = loss.is_quadratic
+    if IMPUTED_WITHIN in inspection.options and not squares and inspection.folds > MANY_LONE_FOLDS:
         hope = (
             f"the time is not forecast: with --na-within folds, each of the {inspection.folds} folds is searched "
             "alone; fewer folds (such as groups:COLUMN:10), or imputation from all rows, shorten the run"
         )
     elif inspection.p <= (SMALL if squares else SURE_OF_CLASSES):
-        compiled = (
-            "expect a certified choice within a minute (later for the first run on a machine, which also compiles "
-            "kernels)"
-        )
-        hope = "expect a certified choice in seconds" if squares else compiled
+        first_run = " (later for the first run on a machine, which also compiles kernels)"
+        hope = f"expect a certified choice {'in seconds' if squares else f'within a minute{first_run}'}"
     elif inspection.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 shortens" if sizes[-1] > 10 else "--time-limit 60 shortens"
         hope = f"expect an answer in seconds and a certified choice for small tau; {short} the run"
     else:
-        hope = (
-            "expect an estimate in seconds; with --time-limit 60 the answer states which part of the grid is "
-            "certified after 60 s"
-        )
+        answer = "the answer states which part of the grid is certified after 60 s"
+        hope = f"expect an estimate in seconds; with --time-limit 60 {answer}"
     return size, hope
 
 
@@ -185,12 +157,8 @@ def _as_counts(inspection: Inspection, path: str) -> list[str]:
         rates = replace(inspection, options=(*options, f"--loss {loss}"), p=inspection.levels_alone or inspection.p)
         lines += ["if the target is a count, a Poisson model of its rate is fitted by:", _proposed_command(rates, path)]
         lines += _size_and_hope(rates, loss)
-    for name in inspection.exposures:
-        lines.append(
-            f"add --exposure {shlex.quote(name)} if {name!r} is the time or the population over which each row was "
-            "counted; the column is then not a feature"
-        )
-    return lines
+    meaning = "is the time or the population over which each row was counted; the column is then not a feature"
+    return lines + [f"add --exposure {shlex.quote(name)} if {name!r} {meaning}" for name in inspection.exposures]
 
 
 BOUND_DIGITS = 6
@@ -225,72 +193,81 @@ def print_bounds(
 
     full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
-        say(console, "Corollary 2.7 of the paper as printed: these are estimates, not valid bounds")
-        _print_all(console, table.gammas, full, lambda g: _print_paper_bounds(console, table, g))
+        _print_paper_bounds(console, table, full)
         return
-    least = table.minimum()
-    g, t = table.best()
-    say(console, f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)")
-    lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
-    low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
-    is_finite = math.isfinite(least.upper)
-    if is_finite:
-        smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
-        say(console, f"{smallest}, smallest lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
-    else:
-        say(console, "no pair has an upper bound yet")
+    least, is_finite, (g, t) = table.minimum(), math.isfinite(table.minimum().upper), table.best()
+    places = list(np.ndindex(len(table.gammas), len(table.taus)))
+    low_g, low_t = min(places, key=lambda place: table.cv_interval(*place).lower)
+    where = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
+    where += f", smallest lower bound at {pair(table.taus[low_t], table.gammas[low_g])}"
+    say(
+        console,
+        f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)",
+        where if is_finite else "no pair has an upper bound yet",
+    )
     if brief:
         return
     console.print()
     if full:
-        _print_all(console, table.gammas, True, lambda place: _print_certified_bounds(console, table, place))
+        for place, gamma in enumerate(table.gammas):
+            say(console, _title_of_gamma(gamma))
+            _print_certified_bounds(console, table, place)
     else:
         which = "gamma with the smallest upper bound for each tau" if is_finite else "smallest gamma for each tau"
-        console.print(which, style="bold")
+        say(console, which, style="bold")
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
-    cells, decided = table.lower.size, int((table.left == 0).sum())
-    say(console, f"{ESTIMATE} an estimate: the CV error at {estimated_at}", style="dim")
-    if not np.all(np.isfinite(table.upper)):
-        say(console, NOT_KNOWN, style="dim")
-    subproblems = f"{several(cells, 'subproblem')} (tau x gamma x fold)"
-    say(console, f"{subproblems}; {decided:,} solved by bounds alone, without branch and bound{wall}", style="dim")
-    if not full:
-        say(console, "for the bounds of every gamma, add --full or --json FILE", style="dim")
-
-
-def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
-    """Print a table for every gamma; without `full`, for the middle one only."""
-    for place in range(len(gammas)) if full else [len(gammas) // 2]:
-        say(console, f"gamma = {format_number(gammas[place])} (ridge weight)")
-        table(place)
-    if not full:
-        say(console, f"{several(len(gammas) - 1, 'more gamma')}: --full or --json FILE shows all", style="dim")
+    subproblems = f"{several(table.lower.size, 'subproblem')} (tau x gamma x fold)"
+    solved = int((table.left == 0).sum())
+    say(
+        console,
+        f"{ESTIMATE} an estimate: the CV error at {estimated_at}",
+        "" if np.all(np.isfinite(table.upper)) else NOT_KNOWN,
+        f"{subproblems}; {solved:,} solved by bounds alone, without branch and bound{wall}",
+        "" if full else "for the bounds of every gamma, add --full or --json FILE",
+        style="dim",
+    )
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:
-    rows, chosen, best = [], [], table.best()
+    """Print the bounds of each tau at the gamma with the smallest upper bound."""
+    best, places = table.best(), []
     for t in range(len(table.taus)):
         ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
-        rows.append((table.taus[t], table.gammas[g], *_numbers_of_pair(table, g, t)))
-        chosen.append("bold" if (g, t) == best else "")
-    print_table(console, ("tau", "gamma", "lower", "upper", "estimate", "folds solved"), rows, styles=chosen)
+        places.append((g, t))
+    rows = [(table.taus[t], table.gammas[g], *_numbers_of_pair(table, g, t)) for g, t in places]
+    heads = ("tau", "gamma", "lower", "upper", "estimate", "folds solved")
+    print_table(console, heads, rows, styles=["bold" if place == best else "" for place in places])
 
 
 def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
-    ends, estimate = table.cv_interval(g, t), format_with_zeros(table.cv_estimate(g, t), BOUND_DIGITS)
-    lower, upper = format_with_zeros(ends.lower, BOUND_DIGITS), format_with_zeros(ends.upper, BOUND_DIGITS)
+    """Return the bounds, the estimate and the number of solved folds of a pair as text."""
+    ends = table.cv_interval(g, t)
+    numbers = ends.lower, ends.upper, table.cv_estimate(g, t)
+    lower, upper, estimate = (format_with_zeros(number, BOUND_DIGITS) for number in numbers)
     return lower, upper, mark_estimate(estimate, True), f"{table.decided(g, t)}/{table.folds}"
 
 
 def _print_certified_bounds(console: Console, table: BoundsTable, g: int) -> None:
+    """Print the bounds of every tau at one gamma."""
     rows = [(tau, *_numbers_of_pair(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
-    chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds solved", "bound")
-    styles = ["bold" if (g, t) == chosen else "" for t in range(len(rows))]
+    names = ("tau", "lower", "upper", "estimate", "folds solved", "bound")
+    styles = ["bold" if (g, t) == table.best() else "" for t in range(len(rows))]
     print_table(console, names, rows, text=("bound",), styles=styles)
 
 
-def _print_paper_bounds(console: Console, table: PrintedTable, g: int) -> None:
-    rows = [(tau, *table.cv_estimates(g, t)) for t, tau in enumerate(table.taus)]
-    print_table(console, ("tau", "lower (estimate)", "upper (estimate)", "estimate"), rows)
+def _print_paper_bounds(console: Console, table: PrintedTable, full: bool) -> None:
+    """Print the estimates of the paper's formula for every gamma; without `full`, for the middle one only."""
+    say(console, "Corollary 2.7 of the paper as printed: these are estimates, not valid bounds")
+    places = range(len(table.gammas))
+    for g in places if full else [len(places) // 2]:
+        rows = [(tau, *table.cv_estimates(g, t)) for t, tau in enumerate(table.taus)]
+        say(console, _title_of_gamma(table.gammas[g]))
+        print_table(console, ("tau", "lower (estimate)", "upper (estimate)", "estimate"), rows)
+    if not full:
+        say(console, f"{several(len(places) - 1, 'more gamma')}: --full or --json FILE shows all", style="dim")
+
+
+def _title_of_gamma(gamma: float) -> str:
+    return f"gamma = {format_number(gamma)} (ridge weight)"

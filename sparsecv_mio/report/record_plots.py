@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, came_from_python, weighted_again
-from sparsecv_mio.certificate.records import Continuous, PathRow, Record
+from sparsecv_mio.certificate.records import Continuous, Least, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
@@ -42,10 +42,8 @@ def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
     """
     data = weighted_again(record.data, adapt_to_record_loss(record, data))
     if data.fingerprint != record.data.fingerprint:
-        raise BadInput(
-            "these are not the data of the record (their fingerprints differ); give the data that the record was made "
-            "from"
-        )
+        words = "these are not the data of the record (their fingerprints differ); give the data that the record was"
+        raise BadInput(f"{words} made from")
     return data
 
 
@@ -100,9 +98,8 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(continuous.low, continuous.high))
     if np.isfinite(top):
         ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
-    figures.write_title(
-        ax, f"CV error, every gamma from {format_number(continuous.low, 3)} to {format_number(continuous.high, 3)}"
-    )
+    ends = f"{format_number(continuous.low, 3)} to {format_number(continuous.high, 3)}"
+    figures.write_title(ax, f"CV error, every gamma from {ends}")
     figures.draw_outer_legend(ax)
     return ax
 
@@ -162,11 +159,13 @@ BAR_ROWS = 4  # minimum number of rows, so that bars are not too thick
 LEAST_BAND = 1e-3  # share of the axis, below which an interval is not visible
 MOST_FEATURES = 24  # maximum number of features with a separate row
 PATH_SECONDS = 10.0  # seconds for the full-data best subsets of a figure
+CURVES_HEIGHT = 5.2  # inches of the ROC curve and the calibration plot below the other panels
+EXCLUDED = "#8a8f98"  # colour of excluded pairs
 SIZE = {"*": 13.0, "D": 8.0}
 KINDS = {  # of a mark: True if it is filled, its colour and its shape
     "CV error ± standard error": (True, figures.LOWER, "o"),
     "estimate ± standard error": (False, figures.LOWER, "o"),
-    "lower bound, excluded": (False, "#8a8f98", "^"),
+    "lower bound, excluded": (False, EXCLUDED, "^"),
 }
 
 
@@ -200,12 +199,8 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     else:
         figures.whole_numbers(ax, at.tolist())
         one_gamma = len({row.gamma for row in record.table}) == 1
-        figures.write_title(
-            ax,
-            f"CV error, gamma = {format_number(rows[0].row.gamma, 4)}"
-            if one_gamma
-            else "CV error, every tau at its best gamma",
-        )
+        gamma = f"gamma = {format_number(rows[0].row.gamma, 4)}" if one_gamma else "every tau at its best gamma"
+        figures.write_title(ax, f"CV error, {gamma}")
     figures.draw_outer_legend(ax)
     return ax
 
@@ -213,27 +208,21 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[SizeRow], top: float) -> None:
     """Mark the choice, the minimum CV error and the level one standard error above it."""
     best = record.certificate
-    least = next(
-        (size_row.row for size_row in rows if (size_row.row.gamma, size_row.tau) == (best.gamma, best.tau)), None
-    )
-    width = least.standard_error if least is not None else None
+    width = next((size_row.row.standard_error for size_row in rows if size_row.is_pair(best)), None)
     if width:
-        level = best.cv_error + width
+        style = (0, (4, 3))
         label = "minimum CV error + standard error"
-        ax.axhline(level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label=label)
-    for (gamma, tau, error), marker, label in _choices(record):
-        own = [k for k, size_row in enumerate(rows) if (size_row.row.gamma, size_row.tau) == (gamma, tau)]
-        if own and math.isfinite(error):
-            _mark(ax, at[own[0]], min(error, top), marker, label)
+        ax.axhline(best.cv_error + width, color=figures.INK, linewidth=0.8, linestyle=style, zorder=1, label=label)
+    for choice, marker, label in _choices(record):
+        own = [k for k, size_row in enumerate(rows) if size_row.is_pair(choice)]
+        if own and math.isfinite(choice.cv_error):
+            _mark(ax, at[own[0]], min(choice.cv_error, top), marker, label)
 
 
-def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
-    """Return the marked pairs with their CV error, marker and name."""
-    choices = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
-    least = record.least
-    if least is not None:
-        choices.append(((least.gamma, least.tau, least.cv_error), "D", "minimum CV error"))
-    return choices
+def _choices(record: Record) -> list[tuple[Record | Least, str, str]]:
+    """Return the marked pairs with their marker and name."""
+    choices: list[tuple[Record | Least, str, str]] = [(record, "*", "the choice")]
+    return choices if record.least is None else [*choices, (record.least, "D", "minimum CV error")]
 
 
 def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
@@ -250,11 +239,10 @@ def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     errors, widths = np.array(bars).T
     least, low, high = float(errors.min()), float((errors - widths).min()), float((errors + widths).max())
     high = min(high, CUT_BEYOND * least) if least > 0.0 else high
-    room = (high - low) or abs(high) or 1.0
-    wide = [(size_row, room if size_row.row.folds_decided == size_row.row.folds else WIDER * room) for size_row in rows]
-    ends = [
-        end for size_row, more in wide for end in (size_row.lower, size_row.upper) if low - more <= end <= high + more
-    ]
+    room, ends = (high - low) or abs(high) or 1.0, []
+    for size_row in rows:
+        more = room if size_row.is_solved else WIDER * room
+        ends += [end for end in (size_row.lower, size_row.upper) if low - more <= end <= high + more]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
@@ -262,8 +250,7 @@ def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
 
 def _bands(ax: Axes, at: Any, rows: Sequence[SizeRow], bottom: float, top: float) -> None:
     """Draw the certified intervals as steps, one for every value."""
-    low = np.array([max(row.lower, bottom) for row in rows])
-    high = np.array([min(row.upper, top) for row in rows])
+    low, high = np.clip([(row.lower, row.upper) for row in rows], bottom, top).T
     seen = high - low > LEAST_BAND * (top - bottom)
     if seen.any():
         ax.bar(at[seen], (high - low)[seen], bottom=low[seen], width=0.9, color=figures.LOWER, alpha=0.2, linewidth=0,
@@ -273,7 +260,7 @@ def _bands(ax: Axes, at: Any, rows: Sequence[SizeRow], bottom: float, top: float
 def _kind(one: SizeRow) -> str:
     if one.excluded:
         return "lower bound, excluded"
-    return f"{'CV error' if one.row.folds_decided == one.row.folds else 'estimate'} ± standard error"
+    return f"{'CV error' if one.is_solved else 'estimate'} ± standard error"
 
 
 def _width(one: SizeRow) -> float | None:
@@ -318,7 +305,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     """
     ax = figures.prepare_axes(ax)
     spot = _spots(ax, record)
-    _map(ax, _values(spot, {(row.gamma, row.tau): row.cv_error for row in record.table if math.isfinite(row.cv_error)}))
+    _draw_errors(ax, _values(spot, {(row.gamma, row.tau): row.cv_error for row in record.table}))
     _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
     open_pairs = [spot[row.gamma, row.tau] for row in record.table if row.status == "open"]
     if open_pairs:
@@ -347,25 +334,20 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    ax, best_pair = figures.prepare_axes(ax), record.certificate
-    best, others = (
-        best_pair.upper,
-        [row for row in record.table if (row.gamma, row.tau) != (best_pair.gamma, best_pair.tau)],
-    )
-    spot, known_best = _spots(ax, record), 0.0 < best < math.inf
-    above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
+    ax, pair = figures.prepare_axes(ax), record.certificate
+    spot, best, is_known = _spots(ax, record), pair.upper, 0.0 < pair.upper < math.inf
+    others = {(row.gamma, row.tau): row.lower for row in record.table if (row.gamma, row.tau) != (pair.gamma, pair.tau)}
+    above = {place: 100.0 * (lower / best - 1.0) if is_known else -100.0 for place, lower in others.items()}
     values = _values(spot, above)
     colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step at the best pair
     extend = "max" if float(np.nanmax(values, initial=0.0)) > PER_CENT_STEPS[-1] else "neither"
     _draw_colours(ax, values, "lower bound, % above the minimum CV error", extend, cmap=ListedColormap(colours),
-              norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
-    worse = sum(row.lower > best for row in others)
-    for colour, many, label in (
-        (colours[5], worse, "certified to be worse than the best"),
-        (colours[2], len(others) - worse, "not certified to be worse"),
-    ):
+                  norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
+    worse = sum(lower > best for lower in others.values())
+    kinds = (5, worse, "certified to be worse than the best"), (2, len(others) - worse, "not certified to be worse")
+    for colour, many, label in kinds:
         if many:
-            ax.plot([], [], "s", color=colour, linestyle="none", label=label)
+            ax.plot([], [], "s", color=colours[colour], linestyle="none", label=label)
     _finish(ax, record, spot, f"certified: {worse:,} of {len(others):,} other pairs are worse")
     return ax
 
@@ -380,37 +362,21 @@ def _spots(ax: Axes, record: Record) -> Spots:
 
 
 def _values(spot: Spots, known: Mapping[tuple[float, int], float]) -> Any:
-    """Return the values of pairs as an array, NaN for missing ones."""
-    values = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
+    """Return the values of pairs as an array, NaN for missing and unknown ones."""
+    values = np.full(1 + np.max(list(spot.values()), axis=0)[::-1], np.nan)
     for pair, value in known.items():
         t, g = spot[pair]
-        values[g, t] = value
+        values[g, t] = value if math.isfinite(value) else np.nan
     return values
 
 
 def _finish(ax: Axes, record: Record, spot: Spots, title: str) -> None:
     """Mark the choices on a heat map, and add its title and legend."""
-    for pair, marker, label in _choices(record):
-        if pair[:2] in spot:
-            _mark(ax, *spot[pair[:2]], marker, label)
+    for choice, marker, label in _choices(record):
+        if (choice.gamma, choice.tau) in spot:
+            _mark(ax, *spot[choice.gamma, choice.tau], marker, label)
     figures.write_title(ax, title)
     figures.draw_outer_legend(ax)
-
-
-def _map(ax: Axes, errors: Any) -> None:
-    from matplotlib.colors import PowerNorm
-
-    finite = errors[np.isfinite(errors)]
-    if not finite.size:
-        return
-    least = float(finite.min())
-    worse = 100.0 * (errors / least - 1.0) if least > 0.0 else errors
-    most = float(np.nanmax(worse))
-    end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
-    words, extend = "% above the minimum" if least > 0.0 else "CV error", "max" if most > end else "neither"
-    _draw_colours(
-        ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_BOXES
-    )
 
 
 def _draw_colours(ax: Axes, values: Any, words: str, extend: str = "neither", **how: Any) -> None:
@@ -427,22 +393,17 @@ def _draw_colours(ax: Axes, values: Any, words: str, extend: str = "neither", **
 
 
 def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
+    """Hatch the boxes of excluded pairs."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
     if not cells:
         return
+    style: dict[str, Any] = {"facecolor": "none", "edgecolor": EXCLUDED, "hatch": "////"}
     boxes = [Rectangle((t - 0.5, g - 0.5), 1.0, 1.0) for t, g in cells]
-    ax.add_collection(PatchCollection(boxes, facecolor="none", edgecolor="#8a8f98", hatch="////", linewidth=0))
-    ax.bar(
-        [0],
-        [0],
-        bottom=[-9],
-        facecolor="none",
-        edgecolor="#8a8f98",
-        hatch="////",
-        label="excluded: the CV error may be higher than the colour shows",
-    )
+    ax.add_collection(PatchCollection(boxes, **style, linewidth=0))
+    label = "excluded: the CV error may be higher than the colour shows"
+    ax.bar([0], [0], bottom=[-9], **style, label=label)
 
 
 def plot_features(record: Record, ax: Axes | None = None) -> Axes:
@@ -462,22 +423,19 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
         there are very many features, the last ones are omitted.
     """
     decided, open_ = selection_counts(record.chosen_folds)
-    order = {name: place for place, name in enumerate(record.data.names)}
-    count = len(record.chosen_folds)
+    order, count = record.data.names.index, len(record.chosen_folds)
     times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
-    every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order[name]))
+    every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order(name)))
     names = every[:MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
-    decided_counts, unknown = ([by[name] for name in names] for by in (decided, open_))
+    solved, unsolved = (np.array([by[name] for name in names], dtype=int) for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
     kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in the full-data model")
     for mine, colour, label in kinds:
-        ax.barh(at[mine], np.array(decided_counts)[mine], color=colour, height=0.7, label=label if mine.any() else None)
-        ax.barh(
-            at[mine], np.array(unknown)[mine], left=np.array(decided_counts)[mine], color=colour, height=0.7, alpha=0.45
-        )
-    if any(unknown):
+        ax.barh(at[mine], solved[mine], color=colour, height=0.7, label=label if mine.any() else None)
+        ax.barh(at[mine], unsolved[mine], left=solved[mine], color=colour, height=0.7, alpha=0.45)
+    if unsolved.any():
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not certified optimal")
     _name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
@@ -582,19 +540,19 @@ def _order_features(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str
 
 
 def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
+    """Draw the coefficients of every size as colours."""
     every = _order_features(rows, columns)
     names = every[:MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
+    words, end = "share of the largest in the row", 1.0
     if data is not None:
-        unit = standard_units(names, data)
-        values = values * np.array([unit[name] for name in names])[:, None]
-        end = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    else:
-        largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
-        values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
+        values = values * np.array([*standard_units(names, data).values()])[:, None]
+        words, end = _units(data), float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    elif names:
+        largest = np.nanmax(np.abs(values), axis=1, keepdims=True)
+        values = values / np.where(largest > 0.0, largest, 1.0)
     if names:
-        words = _units(data) if data is not None else "share of the largest in the row"
         _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
@@ -604,24 +562,20 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
 
 
 def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data: Dataset | None) -> Axes:
-    every = sorted(record.coefficients, key=lambda name: -abs(record.coefficients[name]))
-    unit = dict.fromkeys(every, 1.0) if data is None else standard_units(every, data)
-    every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))
+    """Draw the coefficients of a model as bars, the largest first."""
+    effects = dict(sorted(record.coefficients.items(), key=lambda item: -abs(item[1])))
+    if data is not None:
+        unit = standard_units(list(effects), data)
+        effects = {name: value * unit[name] for name, value in effects.items()}
+    every = sorted(effects, key=lambda name: -abs(effects[name]))
     names = every[:MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
-    values = np.array([record.coefficients[name] * unit[name] for name in names])
+    values = np.array([effects[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
-        ax.annotate(
-            format_number(value, 3),
-            (value, place),
-            xytext=(3 if value >= 0.0 else -3, 0),
-            textcoords="offset points",
-            ha="left" if value >= 0.0 else "right",
-            va="center",
-            fontsize=8,
-            color=figures.INK,
-        )
+        side, shift = ("left", 3) if value >= 0.0 else ("right", -3)
+        ax.annotate(format_number(value, 3), (value, place), xytext=(shift, 0), textcoords="offset points", ha=side,
+                    va="center", fontsize=8, color=figures.INK)  # fmt: skip
     ax.axvline(0.0, color=figures.INK, linewidth=0.8)
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
@@ -642,6 +596,10 @@ def _headline(record: AnyRecord) -> str:
     return f"{figures.shorten_names([record.data.target])[0]}, {answer.replace(', inf]', ', ?]')}"
 
 
+PANELS = {  # for records of a search
+    "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
+    "sources": plot_sources,
+}  # fmt: skip
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
 
@@ -669,32 +627,26 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     BadInput
         If the record does not have the panel.
     """
-    from matplotlib.figure import Figure
-
     if panel == "all":
         return figure_of(record, data)
     if panel in OF_CLASSES:
-        figure = Figure(figsize=(5.2, 5.2), layout="constrained")
-        OF_CLASSES[panel](*held_out_record(record, data, panel), figure.subplots())
+        rows = held_out_record(record, data, panel)
+        figure = _new_figure(5.2, 5.2)
+        OF_CLASSES[panel](*rows, figure.subplots())
         return figure
-    draw = {
-        "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
-        "sources": plot_sources,
-    }.get(panel)  # fmt: skip
-    if draw is not None and not isinstance(record, Record):
+    features, coefficients = _n_panel_features(record, data)
+    if panel in PANELS and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
     if panel == "sources" and isinstance(record, Record) and not record.work.course:
         raise BadInput(
             "panel sources: requires the gap over time, which this record does not contain; choose another panel"
         )
-    features, coefficients = _n_panel_features(record, data)
-    rows = {"features": features, "coefficients": coefficients}.get(panel)
-    height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, BAR_ROWS), MOST_FEATURES)
-    figure = Figure(figsize=(7.5, height), layout="constrained")
-    if draw is None or not isinstance(record, Record):
-        plot_coefficients(record, figure.subplots(), data)
+    rows_of_panel = {"features": features, "coefficients": coefficients}.get(panel)
+    figure = _new_figure(7.5, 4.6 if rows_of_panel is None else 1.6 + 0.24 * _n_visible(rows_of_panel))
+    if panel in PANELS and isinstance(record, Record):
+        PANELS[panel](record, figure.subplots())
     else:
-        draw(record, figure.subplots())
+        plot_coefficients(record, figure.subplots(), data)
     return figure
 
 
@@ -721,46 +673,42 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     matplotlib Figure
         The figure, which is independent of pyplot.
     """
-    from matplotlib.figure import Figure
-
     rows = _n_panel_features(record, data)
     if not isinstance(record, Record):
-        height = 1.9 + 0.26 * min(max(rows[1], BAR_ROWS), MOST_FEATURES)
-        figure = Figure(figsize=(8.0, height), layout="constrained")
+        figure = _new_figure(8.0, 1.9 + 0.26 * _n_visible(rows[1]))
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())
         else:
             plot_coefficients(record, figure.subplots(), data)
         figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
-    sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, count)) for count in rows]
-    maps = record.continuous is None and min(sizes) > 1
+    sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
+    has_maps = record.continuous is None and min(sizes) > 1
     held_out_rows = _held_out_if_any(record, data)
-    height = 5.0 + (sum(tall) if maps else max(tall))
-    whole = Figure(figsize=(13.0, height + (5.2 if held_out_rows else 0.0)), layout="constrained")
+    height = 5.0 + (sum(tall) if has_maps else max(tall))
+    whole = _new_figure(13.0, height + (CURVES_HEIGHT if held_out_rows else 0.0))
     whole.suptitle(_headline(record), fontsize=11, color=figures.INK)
     whole.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
     above: Any = whole
     if held_out_rows is not None:
-        halves: Any = whole.subfigures(2, 1, height_ratios=(height, 5.2))
+        halves: Any = whole.subfigures(2, 1, height_ratios=(height, CURVES_HEIGHT))
         above, below = halves
         for draw, ax in zip(OF_CLASSES.values(), below.subplots(1, 2), strict=True):
             draw(record, held_out_rows, ax)
-    if not maps:
+    if has_maps:  # each column has its own layout, since only one has colour bars
+        columns: Any = above.subfigures(1, 2)
+        first, *last = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
+        maps = columns[1].subplots(2, 1)
+        plot_grid(record, maps[0])
+        plot_bounds(record, maps[1])
+    else:
         grid = above.add_gridspec(2, 2, height_ratios=(4.6, max(tall)))
-        plot_cv_error(record, above.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0]))
+        first = above.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0])
         if record.continuous is not None:
             plot_every_gamma(record, above.add_subplot(grid[0, 1]))
         last = [above.add_subplot(grid[1, 0]), above.add_subplot(grid[1, 1])]
-    else:  # each column has its own layout, since only one has colour bars
-        columns: Any = above.subfigures(1, 2)
-        left_axes = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
-        right = columns[1].subplots(2, 1)
-        plot_cv_error(record, left_axes[0])
-        plot_grid(record, right[0])
-        plot_bounds(record, right[1])
-        last = left_axes[1:]
+    plot_cv_error(record, first)
     plot_features(record, last[0])
     plot_coefficients(record, last[1], data)
     return whole
@@ -771,3 +719,29 @@ def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses |
     if data is None or record.classes is None or came_from_python(record.folds):
         return None
     return PredictedClasses.from_record(record, data)
+
+
+def _draw_errors(ax: Axes, errors: Any) -> None:
+    """Draw CV errors as colours, in % above the smallest one."""
+    from matplotlib.colors import PowerNorm
+
+    least = float(np.nanmin(errors, initial=math.inf))
+    if not math.isfinite(least):
+        return
+    worse, words = (100.0 * (errors / least - 1.0), "% above the minimum") if least > 0.0 else (errors, "CV error")
+    most = float(np.nanmax(worse))
+    end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
+    norm, extend = PowerNorm(0.5, 0.0, end), "max" if most > end else "neither"
+    _draw_colours(ax, worse, words, extend, cmap="YlGnBu_r", norm=norm, rasterized=errors.size > MANY_BOXES)
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, which is independent of pyplot."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _n_visible(n_features: int) -> int:
+    """Return the number of rows of a panel with a row for each feature."""
+    return min(max(n_features, BAR_ROWS), MOST_FEATURES)

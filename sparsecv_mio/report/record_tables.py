@@ -333,19 +333,17 @@ def coverage_lines(
 
 def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, in comparison with the minimised CV error."""
-    done, k = len(nested.folds), nested.outer.k
+    done, averaged = len(nested.folds), sum(outer.average is not None for outer in nested.folds)
     spread = "" if nested.standard_error is None else f", standard error {format_number(nested.standard_error, 3)}"
-    of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
+    of = record_words.outer_folds(done, nested.outer.k)
     of += "" if nested.outer.seed is None else f" (drawn with --seed {nested.outer.seed})"
-    averaged = sum(outer.average is not None for outer in nested.folds)
     missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; the others use a single pair)"
     models = f" with its averaged model{missing}" if averaged else ""
     lines = [f"nested CV error of the whole procedure{models}: {format_number(nested.error)}{spread}, over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'smaller' if nested.optimism < 0.0 else 'larger'}"
         lines.append(f"the nested CV error is {much} than the CV error of this pair, {format_number(record.cv_error)}")
-    if nested.classes is not None:
-        quality = nested.classes
+    if (quality := nested.classes) is not None:
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
         ends = format_interval(quality.lower, quality.upper)

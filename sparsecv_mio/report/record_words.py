@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability, StableChoice
+from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability
 from sparsecv_mio.certificate.records import NO_AVERAGE, Average, Record, Region, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
@@ -93,21 +93,16 @@ def certified_so_far(record: Record) -> list[str]:
     so_far = record.so_far
     if so_far is None:
         return []
-    pairs = several(len(record.table), "pair")
-    counts = f"{so_far.excluded:,} of {pairs} excluded by bound, {so_far.solved:,} solved"
-    region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
+    pairs, taus = several(len(record.table), "pair"), record.request.taus
+    counts = f"certified so far: {so_far.excluded:,} of {pairs} excluded by bound, {so_far.solved:,} solved"
+    region, own, share = so_far.region, record.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
     if region is None:
-        return [f"certified so far: {counts}; the choice is not yet certified within {share} at any gamma"]
-    where = describe_region(region.up_to_tau, region.from_gamma, record.request.taus)
-    if record.region is not None and where == describe_region(
-        record.region.up_to_tau, record.region.from_gamma, record.request.taus
-    ):  # the line on the certified region states more about the same pairs
-        return [f"certified so far: {counts}"]
+        return [f"{counts}; the choice is not yet certified within {share} at any gamma"]
+    where = describe_region(region.up_to_tau, region.from_gamma, taus)
+    if own is not None and where == describe_region(own.up_to_tau, own.from_gamma, taus):
+        return [counts]  # the line on the certified region states more about the same pairs
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {format_number(region.upper)}"
-    return [
-        f"certified so far: {counts}",
-        f"certified within {share} for {where}: no pair there is more than {share} better than {pair}",
-    ]
+    return [counts, f"certified within {share} for {where}: no pair there is more than {share} better than {pair}"]
 
 
 def _has_open_pairs(record: Record) -> bool:
@@ -117,43 +112,36 @@ def _has_open_pairs(record: Record) -> bool:
 
 def _best_of_region(record: Record, region: Region) -> str:
     """Return a sentence on the best pair of a region."""
-    inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
+    is_inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
         region.from_gamma is not None and region.gamma >= region.from_gamma
     )
     best = record.certificate
     if (region.gamma, region.tau) == (best.gamma, best.tau):
         which = "the reported pair" if record.least is None else "the pair with the minimum CV error"
-        return f"{which} is the best pair there" if inside else f"no pair there is better than {which}"
+        return f"{which} is the best pair there" if is_inside else f"no pair there is better than {which}"
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {format_number(region.cv_error)}"
-    own = {(row.gamma, row.tau): row.status for row in record.table}
-    decided = own.get((region.gamma, region.tau)) == "decided"
-    which = "the best solved pair, " if decided and best.estimate else ""
-    return f"the best pair there is {pair}" if inside else f"no pair there is better than {which}{pair}"
+    if is_inside:
+        return f"the best pair there is {pair}"
+    own = next((row for row in record.table if (row.gamma, row.tau) == (region.gamma, region.tau)), None)
+    is_solved = own is not None and own.status == "decided"
+    return f"no pair there is better than {'the best solved pair, ' if is_solved and best.estimate else ''}{pair}"
 
 
 def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
-    """Return a line on the pairs that cannot be excluded."""
+    """Return a line on the pairs that cannot be excluded, and their best estimate."""
     pairs = several(len(rows), "other pair")
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
-    estimate = _estimate(record.certificate.cv_error, [row.cv_error for row in rows])
+    best, reported = min(row.cv_error for row in rows), record.certificate.cv_error
+    has, theirs = ("it has", "its") if len(rows) == 1 else ("they have", "their smallest")
+    estimate = f"{theirs} estimated CV error is not smaller than that of the best pair"
+    if best == math.inf:
+        estimate = f"{has} no CV error yet"
+    elif reported > 0.0:
+        worse = 100.0 * (best / reported - 1.0)
+        shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
+        comparison = f"{shown}% larger than" if worse >= 0.01 else "equal to"
+        estimate = f"{theirs} estimated CV error is {comparison} that of the best pair"
     return f"not excluded: {pairs} ({where}); {estimate}"
-
-
-def _estimate(reported: float, others: Sequence[float]) -> str:
-    """Return a comparison of the best estimate of some pairs with the minimum CV error found."""
-    best = min(others)
-    they, theirs = "they have", "their smallest estimated CV error"
-    if len(others) == 1:
-        they, theirs = "it has", "its estimated CV error"
-    if not best < float("inf") or not reported > 0.0:
-        return (
-            f"{they} no CV error yet"
-            if best == float("inf")
-            else (f"{theirs} is not smaller than that of the best pair")
-        )
-    worse = 100.0 * (best / reported - 1.0)
-    shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
-    return f"{theirs} is {f'{shown}% larger than' if worse >= 0.01 else 'equal to'} that of the best pair"
 
 
 def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str:
@@ -221,25 +209,20 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
     data : Dataset, optional
         Data of the record, for the name of a fold that the user numbered.
     """
-    stable = record.stability
+    lines, stable = _selection_lines(record), record.stability
     if _is_in_time_order(record) and record.request.stability is None:
-        return _selection_lines(record)
-    return [*_selection_lines(record), _change(record, stable, data) if stable is not None else _no_change(record)]
+        return lines
+    return [*lines, _no_change(record) if stable is None else _change(record, stable, data)]
 
 
 def _no_change(record: Record) -> str:
     """Return the reason why the effect of holding out a fold on the losses of rows is unknown."""
     request = record.request
-    words = {"--na-within": request.na_within, "--scale-within": request.scale_within}
-    if own := [option for option, word in words.items() if word == Within.FOLDS]:
-        values = (
-            "own imputed values and scales"
-            if len(own) > 1
-            else "own scales"
-            if "--scale-within" in own
-            else "own imputed values"
-        )
-        why = f"because each fold has its {values} ({' and '.join(f'{option} folds' for option in own)})"
+    words = {"imputed values": request.na_within, "scales": request.scale_within}
+    options = {"imputed values": "--na-within folds", "scales": "--scale-within folds"}
+    if own := [name for name, within in words.items() if within == Within.FOLDS]:
+        given = " and ".join(options[name] for name in own)
+        why = f"because each fold has its own {' and '.join(own)} ({given})"
     elif has_unknown_fold(record):
         why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":
@@ -259,41 +242,33 @@ def common_stability(record: CommonRecord) -> str:
 
 
 def _selection_lines(record: Record) -> list[str]:
-    """Return lines on how many folds choose each feature of the model, and on other features that folds choose."""
-    k, factors = record.folds.k, (record.request.restrictions or NONE).count  # columns of a factor are one feature
-    counts = {words_of_terms([name], factors)[0]: count for name, count in reversed(record.chosen_in().items())}
-    counts = dict(reversed(counts.items()))
-    model = set(words_of_terms(record.support, factors))
-    everywhere = [name for name, count in counts.items() if count == k]
-    common = sum(name in model for name in everywhere)
-    rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
-    unknown = sum(not math.isfinite(error) for error in record.chosen_folds.error.tolist())
-    k -= unknown  # a fold without a known model selects nothing
-    fitted = f"{k:,} {'known ' if unknown else ''}fold models (each fitted {rows})"
-    many, total = record.folds.k - int(sum(record.chosen_folds.decided)) if record.estimate else 0, record.folds.k
-    unsolved = "no fold is solved yet" if many == total else f"{many:,} of {total:,} folds are not solved"
-    head = f"stability (estimate: {unsolved})" if many else "stability"
+    """Return a line on how many folds choose each feature of the model, and on other features that folds choose."""
+    total, factors = record.folds.k, (record.request.restrictions or NONE).count
+    chosen = {words_of_terms([name], factors)[0]: count for name, count in reversed(record.chosen_in().items())}
+    counts = dict(reversed(chosen.items()))  # columns of a factor are one feature, with the count of the first one
     if not counts:
         return []
-    if common == len(model) and len(counts) == len(model):
-        return [f"{head}: all {fitted} select the features of this model"]
-    return [f"{head}: {'; '.join(_compare_with_folds(counts, model, k, fitted))}"]
-
-
-def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str) -> list[str]:
-    """Return clauses on features of a model that not all folds choose, and on other features that folds choose."""
+    model = set(words_of_terms(record.support, factors))
+    unknown = sum(not math.isfinite(error) for error in record.chosen_folds.error.tolist())
+    k = total - unknown  # a fold without a known model selects nothing
+    rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
+    fitted = f"{k:,} {'known ' if unknown else ''}fold models (each fitted {rows})"
+    unsolved, head = total - int(sum(record.chosen_folds.decided)) if record.estimate else 0, "stability"
+    if unsolved:
+        many = "no fold is solved yet" if unsolved == total else f"{unsolved:,} of {total:,} folds are not solved"
+        head = f"stability (estimate: {many})"
     n_common = sum(count == k for name, count in counts.items() if name in model)
     some = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name not in model]
-    if n_common == len(model):
-        common = f"all {fitted} select the features of this model"
-    elif n_common:
-        verb = "is" if n_common == 1 else "are"
-        common = f"{n_common} of the {several(len(model), 'feature')} of this model {verb} selected by all {fitted}"
-    else:
+    common = f"all {fitted} select the features of this model"
+    if n_common < len(model):
         common = f"no feature of this model is selected by all {fitted}"
-    clauses = [f"{common}, {abbreviate_list(some)}" if some else common]
-    return clauses + ([f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else [])
+        if n_common:
+            features, verb = several(len(model), "feature"), "is" if n_common == 1 else "are"
+            common = f"{n_common} of the {features} of this model {verb} selected by all {fitted}"
+    clauses = [", ".join([common, *([abbreviate_list(some)] if some else [])])]
+    clauses += [f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else []
+    return [f"{head}: {'; '.join(clauses)}"]
 
 
 def _is_in_time_order(record: Record) -> bool:
@@ -331,10 +306,11 @@ def average_lines(record: Record) -> list[str]:
     if open_pairs:
         which = "pair is" if open_pairs == 1 else "pairs are"
         lines.append(f"{open_pairs} averaged {which} not solved in every fold, so estimates enter the average")
-    within = average.within_folds
-    advice = "; --own-error or --nested K estimates the error of the averaged model"
-    advice = advice if record.nested is None and within is None else ""
-    lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{advice}")
+    within, advice = average.within_folds, "; --own-error or --nested K estimates the error of the averaged model"
+    has_error = record.nested is not None or within is not None
+    lines.append(
+        f"the CV error and its interval refer to the pair, not to the averaged model{'' if has_error else advice}"
+    )
     if within is not None:
         why = "optimistic, because the weights used the held-out rows; --nested K gives an unbiased estimate"
         lines.append(f"held-out error with averaging repeated within every fold: {format_number(within.error)} ({why})")
@@ -365,28 +341,20 @@ def _describe_approximation(record: Record, average: Average) -> str:
 
 def choice_lines(record: Record) -> list[str]:
     """Return lines on the pair chosen with a weight of the instability; empty without a requested weight."""
-    stable = record.stability
-    if stable is None or stable.chosen is None:
+    chosen = None if record.stability is None else record.stability.chosen
+    if chosen is None:
         unknown = "stable pair: not known, because the limit was reached before all folds had a model"
-        return [unknown] if record.request.stability else []
-    chosen = stable.chosen
-    digits = interval_digits([(chosen.lower, chosen.upper)])
-    certified = format_interval(chosen.lower, chosen.upper, digits)
-    proof = "certified" if chosen.proved else "not certified"
-    criterion = f"the pair with the minimum of CV error + {format_number(chosen.weight)} x instability"
-    return [f"stable pair: {criterion} ({proof}); the minimum is in {certified}", *_weight_lines(chosen)]
-
-
-def _weight_lines(chosen: StableChoice) -> list[str]:
-    """Return lines on the weights that nested cross-validation tried."""
-    if chosen.outer is None:
-        return []
-    errors = ", ".join(
-        f"{format_number(weighed.error, 4)} with {format_number(weighed.weight)}" for weighed in chosen.tried
-    )
-    done, k = len(chosen.tried[0].folds), chosen.outer.k
-    folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
-    return [f"nested CV over {folds} chose the weight {format_number(chosen.weight)}; errors by weight: {errors}"]
+        return [unknown] if record.stability is None and record.request.stability else []
+    digits, proof = interval_digits([(chosen.lower, chosen.upper)]), "certified" if chosen.proved else "not certified"
+    criterion = f"the pair with the minimum of CV error + {format_number(chosen.weight)} x instability ({proof})"
+    minimum = f"the minimum is in {format_interval(chosen.lower, chosen.upper, digits)}"
+    lines = [f"stable pair: {criterion}; {minimum}"]
+    if chosen.outer is not None:
+        tried = chosen.tried
+        errors = (f"{format_number(weighed.error, 4)} with {format_number(weighed.weight)}" for weighed in tried)
+        folds = f"nested CV over {outer_folds(len(tried[0].folds), chosen.outer.k)} chose the weight"
+        lines.append(f"{folds} {format_number(chosen.weight)}; errors by weight: {', '.join(errors)}")
+    return lines
 
 
 def fold_models(record: Record) -> str:
@@ -431,7 +399,6 @@ WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the 
 AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
 MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them
 AS_GOOD = 0.5  # rows; accuracies that differ by less are equal
-BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
@@ -486,23 +453,11 @@ def hints(record: Record) -> list[str]:
     proposes a search that tries them. If a limit came before the proof, a hint names options that would complete it.
     """
     if has_stopped_early(record) and not record.descent:
-        easier = "a larger gamma, a smaller tau or fewer columns make a proof easier"
-        why = f"more time would not help: {reason_of_early_end(record) or 'no step of the search is left'}"
-        if is_budget_spent(record):
-            return [f"{why}; a larger budget proves more, and {easier}"]
-        if record.request.method == Method.BOUNDS:
-            return [f"{why}; --method auto continues until a proof"]
-        if has_unknown_fold(record):
-            return [f"{why}; give a larger gamma, or check the rows of the folds that are not solved"]
-        return [f"{why}, because rounding errors hide which subsets are best; {easier}"]
+        return [_hint_on_early_end(record)]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
-        limited = record.request.time_limit is not None
-        more = (
-            "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and certify more pairs"
-        )
-        return [more] if limited else []
-    every = (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))
-    return [text for text in every if text]
+        more = "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and certify"
+        return [f"{more} more pairs"] if record.request.time_limit is not None else []
+    return list(filter(None, (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))))
 
 
 def _weight_hint(record: Record) -> str:
@@ -523,10 +478,8 @@ def _accuracy_hint(record: Record) -> str:
     larger = larger_class(classes.null_error)
     if classes.accuracy > larger + AS_GOOD / record.data.n:
         return ""
-    return (
-        f"the model is not more accurate than always predicting the larger class ({100.0 * larger:.1f}%): judge it by "
-        "AUC and log loss; `predict --threshold P` predicts the smaller class for more rows"
-    )
+    always = f"the model is not more accurate than always predicting the larger class ({100.0 * larger:.1f}%)"
+    return f"{always}: judge it by AUC and log loss; `predict --threshold P` predicts the smaller class for more rows"
 
 
 def larger_class(null_error: float) -> float:
@@ -537,19 +490,14 @@ def larger_class(null_error: float) -> float:
     >>> round(larger_class(-0.9 * math.log(0.9) - 0.1 * math.log(0.1)), 6), larger_class(math.log(2.0))
     (0.9, 0.5)
     """
-    low, high = 0.5, 1.0
-    for _ in range(BISECTIONS):
-        share = 0.5 * (low + high)
-        entropy = -share * math.log(share) - (1.0 - share) * math.log(1.0 - share)
-        low, high = (share, high) if entropy > null_error else (low, share)
-    return low
+    from scipy.optimize import brentq
+    from scipy.special import entr
+
+    entropy = min(null_error, 2.0 * entr(0.5))
+    return float(brentq(lambda share: entr(share) + entr(1.0 - share) - entropy, 0.5, 1.0))
 
 
-def _as_option(name: str, value: str) -> str:
-    return f"--{name} {value}"
-
-
-def edge_hints(record: Record, written: Callable[[str, str], str] = _as_option) -> list[str]:
+def edge_hints(record: Record, written: Callable[[str, str], str] = "--{} {}".format) -> list[str]:
     """Return the hints on the edges of the grid only.
 
     Parameters
@@ -572,7 +520,7 @@ def _proof_hint(record: Record) -> str:
     longer = "a longer --time-limit tightens the bounds, and --time-limit none runs until the choice is certified"
     if advice.time_limit is not None:
         longer = f"--time-limit {advice.time_limit:.0f} may certify the whole grid (extrapolated from the cost so far)"
-    return f"{proved}; {longer}" if proved else longer
+    return "; ".join(filter(None, (proved, longer)))
 
 
 def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
@@ -659,37 +607,29 @@ def _gain_of_smaller_gammas(record: Record) -> float:
 
 
 def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
-    taus, tau = record.request.taus, partial(written, "tau")
-    least, most = min(taus), max(taus)
+    """Return a hint if the best model size is an edge of the requested sizes, or the null model predicts better."""
+    taus, tau, best = record.request.taus, partial(written, "tau"), record.certificate.tau
+    least, most, limits = min(taus), max(taus), record.request.restrictions or NONE
     from_0 = tau(f"0:{most}")
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
-        if record.classes is not None:
-            return f"a model without features may predict better: {from_0} includes it"
-        if record.counts is not None:
-            return f"a model without features may predict better: {from_0} includes it"
-        return f"R^2 is below 0, so the mean of the target may predict better: {from_0} includes it"
+        null = "R^2 is below 0, so the mean of the target" if record.loss.is_quadratic else "a model without features"
+        return f"{null} may predict better: {from_0} includes it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
-    natural = max(
-        1, min((record.request.restrictions or NONE).n_selectable_features(record.data.p), record.data.n - held_out - 1)
-    )
-    best = record.certificate.tau
-    below = max(size for size in taus if size < most)
+    natural = max(1, min(limits.n_selectable_features(record.data.p), record.data.n - held_out - 1))
+    below, edge = max(size for size in taus if size < most), _edge(record, "tau")
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
-        reason = (
-            "is the ridge fit of all features"
-            if best == most
-            else f"has the largest requested size below all {most} features"
-        )
+        reason = f"has the largest requested size below all {most} features"
+        if best == most:
+            reason = "is the ridge fit of all features"
         return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
     if best == most < natural:
-        wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
-        return f"{_edge(record, 'tau')} is the largest of the grid: try {tau(wider)}"
+        return f"{edge} is the largest of the grid: try {tau(f'{max(least, most // 2)}:{min(2 * most, natural)}')}"
     if best == least == 1:
-        return f"{_edge(record, 'tau')} is the smallest of the grid: {from_0} includes the model without features"
+        return f"{edge} is the smallest of the grid: {from_0} includes the model without features"
     if best == least > 0:
-        return f"{_edge(record, 'tau')} is the smallest of the grid: try {tau(f'{max(0, least // 2)}:{most}')}"
+        return f"{edge} is the smallest of the grid: try {tau(f'{least // 2}:{most}')}"
     return ""
 
 
@@ -716,3 +656,21 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
         others = "the other folds use" if folds - decided > 1 else "the other fold uses"
     end = f"; it is {too_low}" if too_low else ""
     return f"{ESTIMATE} an estimate: {some}, and {others} the best subset found so far{end}"
+
+
+def outer_folds(done: int, k: int) -> str:
+    """Return the number of outer folds that were searched as text."""
+    return f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
+
+
+def _hint_on_early_end(record: Record) -> str:
+    """Return a hint for a run that ended without a proof before its time limit."""
+    easier = "a larger gamma, a smaller tau or fewer columns make a proof easier"
+    why = f"more time would not help: {reason_of_early_end(record) or 'no step of the search is left'}"
+    if is_budget_spent(record):
+        return f"{why}; a larger budget proves more, and {easier}"
+    if record.request.method == Method.BOUNDS:
+        return f"{why}; --method auto continues until a proof"
+    if has_unknown_fold(record):
+        return f"{why}; give a larger gamma, or check the rows of the folds that are not solved"
+    return f"{why}, because rounding errors hide which subsets are best; {easier}"

@@ -43,6 +43,11 @@ class SizeRow:
         return (self.row.gamma, self.row.tau) == (known.gamma, known.tau)
 
     @property
+    def is_solved(self) -> bool:
+        """True if all folds of the pair are solved."""
+        return self.row.folds_decided == self.row.folds
+
+    @property
     def is_estimate(self) -> bool:
         """True if `cv_error` is an estimate."""
         return self.row.estimate and not self.excluded
