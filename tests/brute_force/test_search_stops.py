@@ -11,8 +11,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import glm_claims
 import judge
 import numpy as np
 import pytest
-from glm_referee import Referee
+from glm_cases import GlmCase
 from stops import SetWhenAsked, clock_ahead, interrupt_after, limit_after
 from zoo import RandomProblem
 
@@ -37,34 +35,18 @@ SAME_RTOL = 1e-8  # of two CV errors of the same supports
 ROUNDING = 1e-12  # of a bound that is computed again
 
 
-@dataclass(frozen=True, eq=False)
-class StopCase:
-    """A problem with its grid, and the options of its search."""
-
-    loss: str
-    data: Any
-    folds: Any
-    gammas: list[float]
-    taus: list[int]
-    options: dict[str, Any]
+class StopCase(GlmCase):
+    """A problem of any loss, searched by the function that takes Ctrl-C."""
 
     def solve(self, **hooks: Any) -> Any:
         """Search the grid with the options of the case."""
         grid = {"gammas": self.gammas, "taus": self.taus}
-        return sparsecv_mio.solve(self.data, folds=self.folds, loss=self.loss, **grid, **self.options, **hooks)
-
-    @cached_property
-    def truth(self) -> glm_claims.Truth:
-        """Every support of every fold, for logistic and Poisson loss."""
-        n, y = self.data.n, self.data.y
-        targets = 2.0 * y - 1.0 if self.loss == "logistic" else y
-        referee = Referee(self.loss, self.data.X, targets, np.ones(n), np.ones(n), self.options["scale"], True)
-        return glm_claims.Truth(referee, self.data, self.folds, np.arange(n))
+        return sparsecv_mio.solve(self.data, folds=self.folds, loss=self.loss, **grid, **self.how, **hooks)
 
     def faults_of(self, record: Any) -> Iterator[str]:
         """Yield what enumeration and `verify` contradict in a record."""
         if self.loss == "squared":
-            options = self.options["scale"], "fold"
+            options = self.how["scale"], "fold"
             yield from judge.wrong(RandomProblem(self.data, self.folds, self.gammas, self.taus, *options), record)
         else:
             yield from glm_claims.of_search(self.truth, record)
@@ -92,6 +74,7 @@ def draw_case(loss: str, folds: str, seed: int) -> StopCase:
         data = as_counts(sparsecv_mio.Dataset.from_arrays(X, counts.astype(float)), None)
     options = {
         "scale": str(rng.choice(["length", "variance", "none"])),
+        "intercept": "fold",
         "gap": float(rng.choice([0.0, 1e-4])),
         "one_se": bool(rng.random() < 0.25),
         "threads": int(rng.integers(1, 3)),
@@ -161,10 +144,10 @@ def check_stops(loss: str, folds: str, seed: int, folder: Path) -> int:
     whole, steps = count_steps(case)
     records = [("whole", whole), *stopped_records(case, steps, seed, folder / "run.ck")]
     faults = [f"{life}: {fault}" for life, record in records if record is not None for fault in case.faults_of(record)]
-    assert not faults, (seed, case.options, faults)
+    assert not faults, (seed, case.how, faults)
     resumed = records[-1][1]
-    assert answer_of(resumed) == answer_of(whole), (seed, case.options)
-    assert resumed.cv_error == pytest.approx(whole.cv_error, rel=SAME_RTOL), (seed, case.options)
+    assert answer_of(resumed) == answer_of(whole), (seed, case.how)
+    assert resumed.cv_error == pytest.approx(whole.cv_error, rel=SAME_RTOL), (seed, case.how)
     return sum(record is None or record.status != "proved" for _, record in records)
 
 

@@ -19,6 +19,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from counts import CAMPAIGN, COUNTS
+from glm_cases import GlmCase
 from glm_claims import Truth, inside, of_common, of_fit, of_near, of_nested, of_path, of_predictors, of_search
 from glm_referee import Referee, Unsure
 from stops import limit_after
@@ -52,17 +53,10 @@ KINDS = ("plain", "near copies", "copies", "two values", "rare", "separable", "o
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class Draw(GlmCase):
     """A problem and the words that all commands have."""
 
     seed: int
-    loss: str
-    data: Dataset
-    plan: FoldPlan
-    gammas: list[float]
-    taus: list[int]
-    how: dict[str, Any]
-    truth: Truth
     rng: np.random.Generator
 
     @property
@@ -76,16 +70,13 @@ class Draw:
         for failure in report.failures[:2]:
             yield f"verify: {failure}"
 
-    def solved(self, **more: Any) -> Record:
-        return cross_validate(self.data, self.plan, gammas=self.gammas, taus=self.taus, **self.words, **more)
-
     def searched(self, **more: Any) -> Iterator[str]:
         yield from self.said(self.solved(**more))
 
     def said(self, record: Record) -> Iterator[str]:
         """What is wrong in a record of a search."""
         yield from of_search(self.truth, record)
-        yield from self.verified(record, self.plan)
+        yield from self.verified(record, self.folds)
 
 
 def _columns(rng: np.random.Generator, n: int, p: int, kind: str) -> np.ndarray:
@@ -137,12 +128,11 @@ def drawn(seed: int, command: int) -> Draw:
         exposure = np.ones(n)
     data = Dataset.from_arrays(X, _target(rng, X, loss, kind, exposure), aux={"e": exposure})
     data = as_two_classes(data) if loss == "logistic" else as_counts(data, "e" if np.any(exposure != 1.0) else None)
-    weights = np.ones(n)
     if rng.random() < 0.25:
         kinds = [0.5, 1.0, 2.0, 3.7], [1e-3, 1.0, 10.0], [0.0, 1.0, 2.0], [1e-6, 1.0, 1e6]
-        weights = rng.choice(kinds[int(np.searchsorted([0.7, 0.8, 0.9], rng.random()))], size=n)
-        data = weighted_rows(data, weights, "w")
-        weights, exposure, n = weights[weights > 0.0], exposure[weights > 0.0], data.n
+        weights = kinds[int(np.searchsorted([0.7, 0.8, 0.9], rng.random()))]
+        data = weighted_rows(data, rng.choice(weights, size=n), "w")
+        n = data.n
     plan = folds_from_labels(rng.integers(0, 4, n)) if folds == "groups" else make_folds(folds, data, seed)
     how: dict[str, Any] = {
         "scale": str(rng.choice(["length", "length", "variance", "none"])),
@@ -155,11 +145,8 @@ def drawn(seed: int, command: int) -> Draw:
     how |= {"force_out": [data.names[j] for j in out]} if out else {}
     gammas = sorted({float(f"{10.0 ** rng.uniform(-6, 3):.3g}") for _ in range(int(rng.integers(1, 3)))})
     taus = sorted({int(t) for t in rng.integers(len(into), p + 1 - len(out), 3)})
-    y = data.y * 2.0 - 1.0 if loss == "logistic" else data.y
-    intercept = how["intercept"] != "none"
-    referee = Referee(loss, data.X, y, weights, exposure, how["scale"], intercept, into, out)
     check_training(data, plan, how["intercept"], Loss(loss))  # type: ignore[arg-type]
-    return Draw(seed, loss, data, plan, gammas, taus, how, Truth(referee, data, plan, np.arange(n)), rng)
+    return Draw(loss, data, plan, gammas, taus, how, seed, rng)
 
 
 COMMANDS: dict[str, Callable[[Draw], Iterator[str]]] = {}
@@ -222,12 +209,10 @@ def solve_balanced(draw: Draw) -> Iterator[str]:
     both = with_class_weight(draw.data, "balanced")
     r = draw.truth.referee
     weights = r.w * r.w.sum() / (2.0 * np.where(r.y > 0, r.w[r.y > 0].sum(), r.w[r.y < 0].sum()))
-    truth = Truth(_with(r, w=weights), both, draw.plan, draw.truth.rows)
-    record = cross_validate(
-        draw.data, draw.plan, gammas=draw.gammas, taus=draw.taus, class_weight="balanced", threads=1, **draw.words
-    )
+    truth = Truth(_with(r, w=weights), both, draw.folds, draw.truth.rows)
+    record = draw.solved(class_weight="balanced")
     yield from of_search(truth, record)
-    yield from draw.verified(record, draw.plan)
+    yield from draw.verified(record, draw.folds)
 
 
 def _with(referee: Referee, **changes: Any) -> Referee:
@@ -247,25 +232,25 @@ def average(draw: Draw) -> Iterator[str]:
 
 @command
 def nested(draw: Draw) -> Iterator[str]:
-    outer = outer_folds(3, draw.plan, draw.data)
+    outer = outer_folds(3, draw.folds, draw.data)
     options = SearchOptions.of(threads=1, **draw.words)
-    record = nested_cross_validate(draw.data, draw.plan, 3, draw.gammas, draw.taus, options, Hooks())
+    record = nested_cross_validate(draw.data, draw.folds, 3, draw.gammas, draw.taus, options, Hooks())
     rows = [np.asarray(outer.train_rows(fold)) for fold in range(outer.k)]
-    inner = {fold: inner_folds(draw.plan, some, draw.data.take(some)) for fold, some in enumerate(rows)}
+    inner = {fold: inner_folds(draw.folds, some, draw.data.take(some)) for fold, some in enumerate(rows)}
     yield from of_search(draw.truth, record)
     yield from of_nested(draw.truth, record, outer, inner)
-    yield from draw.verified(record, draw.plan)
+    yield from draw.verified(record, draw.folds)
 
 
 def _near(draw: Draw, by: str) -> Iterator[str]:
     within, most = float(draw.rng.choice([0.0, 0.01, 0.1, 1.0])), None if draw.rng.random() < 0.7 else 3
     limit = 0.02 if draw.rng.random() < 0.1 else None
     record = near_optimal(
-        draw.data, draw.plan, gamma=draw.gammas[0], taus=draw.taus, within=within, most=most, by=by, time_limit=limit,
+        draw.data, draw.folds, gamma=draw.gammas[0], taus=draw.taus, within=within, most=most, by=by, time_limit=limit,
         **draw.words,
     )  # fmt: skip
     yield from of_near(draw.truth, record, within)
-    yield from draw.verified(record, draw.plan if by == "cv" else None)
+    yield from draw.verified(record, draw.folds if by == "cv" else None)
 
 
 @command
@@ -281,9 +266,9 @@ def near_by_cv(draw: Draw) -> Iterator[str]:
 @command
 def common(draw: Draw) -> Iterator[str]:
     gap = float(draw.rng.choice([0.0, 1e-4, 0.02]))
-    record = best_common_subset(draw.data, draw.plan, gammas=draw.gammas, taus=draw.taus, gap=gap, **draw.words)
+    record = best_common_subset(draw.data, draw.folds, gammas=draw.gammas, taus=draw.taus, gap=gap, **draw.words)
     yield from of_common(draw.truth, record, gap)
-    yield from draw.verified(record, draw.plan)
+    yield from draw.verified(record, draw.folds)
 
 
 @command
@@ -308,7 +293,7 @@ def bounds(draw: Draw) -> Iterator[str]:
     """Intervals without branching, of pairs and of every fold."""
     forced = SearchOptions.of(**draw.words).within(draw.data).restrictions
     data = standardize(draw.data, draw.how["scale"], draw.how["intercept"], forced, Loss(draw.loss))  # type: ignore[arg-type]
-    table = bound_smooth_cv_errors(data, draw.plan, draw.gammas, draw.taus)
+    table = bound_smooth_cv_errors(data, draw.folds, draw.gammas, draw.taus)
     for g, gamma in enumerate(draw.gammas):
         for t, tau in enumerate(draw.taus):
             ends = table.cv_interval(g, t)
@@ -333,7 +318,7 @@ def estimators(draw: Draw) -> Iterator[str]:
     if draw.loss == "poisson":
         kinds, more = (BestSubsetPoissonCV, BestSubsetPoisson), {"exposure": r.e}
     how = {"scale": draw.how["scale"], "fit_intercept": r.intercept}
-    labels = [(draw.plan.train_rows(fold), draw.plan.scored_rows(fold)) for fold in range(draw.plan.k)]
+    labels = [(draw.folds.train_rows(fold), draw.folds.scored_rows(fold)) for fold in range(draw.folds.k)]
     model = kinds[0](gammas=draw.gammas, taus=draw.taus, cv=labels, gap=0.0, **how).fit(X, y, **more)
     record = model.record_
     yield from of_search(draw.truth, record)
@@ -415,7 +400,7 @@ def test_errors_of_open_folds_that_a_limit_leaves_are_those_of_fits(seed: int, r
 def test_the_referee_finds_what_is_altered(seed: int) -> None:
     """A bound beyond the truth, a fold's loss, a coefficient, a model that is missing."""
     draw = drawn(seed, 0)
-    record = cross_validate(draw.data, draw.plan, gammas=[0.5], taus=[1, 2], gap=0.0, threads=1, **draw.words)
+    record = cross_validate(draw.data, draw.folds, gammas=[0.5], taus=[1, 2], gap=0.0, threads=1, **draw.words)
     assert not [*of_search(draw.truth, record)]
     first, folds, (name, *_) = record.table[0], record.chosen_folds, record.support
     errors = folds.error * np.where(np.arange(len(folds)) == 1, 1.001, 1.0)

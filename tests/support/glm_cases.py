@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from glm_claims import Truth
-from glm_referee import Referee
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import as_counts
@@ -35,20 +34,13 @@ class GlmCase:
 
     def solved(self, **more: Any) -> Record:
         """Return the record of its search."""
-        given = self.how | {"threads": 1, "loss": self.loss, "exposure": self.data.exposure} | more
+        given = {"threads": 1, "loss": self.loss, "exposure": self.data.exposure} | self.how | more
         return cross_validate(self.data, self.folds, gammas=self.gammas, taus=self.taus, **given)
 
     @cached_property
     def truth(self) -> Truth:
         """All supports, fitted in long doubles."""
-        data, one = self.data, np.ones(self.data.n)
-        weights = one if data.row_weights is None else data.row_weights
-        exposure = one if data.row_exposure is None else data.row_exposure
-        y = 2.0 * data.y - 1.0 if self.loss == "logistic" else data.y
-        referee = Referee(
-            self.loss, data.X, y, weights, exposure, self.how["scale"], self.how["intercept"] != "none"
-        )  # fmt: skip
-        return Truth(referee, data, self.folds, np.arange(data.n))
+        return Truth.from_data(self.data, self.folds, self.loss, self.how)
 
 
 def two_class_case(seed: int) -> GlmCase:

@@ -31,6 +31,22 @@ class Truth:
     plan: FoldPlan
     rows: np.ndarray  # of the referee, which the data are
 
+    @classmethod
+    def from_data(cls, data: Dataset, plan: FoldPlan, loss: str, how: dict[str, Any], free: Support = ()) -> Truth:
+        """Return the truth about data whose target is encoded; columns that are `free` have no penalty.
+
+        Scale, intercept and forced columns are those of the options of a search.
+        """
+        one = np.ones(data.n)
+        weights = one if data.row_weights is None else data.row_weights
+        exposure = one if data.row_exposure is None else data.row_exposure
+        y = 2.0 * data.y - 1.0 if loss == "logistic" else data.y
+        into, out = (tuple(map(data.names.index, how.get(name, ()))) for name in ("force_in", "force_out"))
+        referee = Referee(
+            loss, data.X, y, weights, exposure, how["scale"], how["intercept"] != "none", (*free, *into), out, free
+        )  # fmt: skip
+        return cls(referee, data, plan, np.arange(data.n))
+
     @cached_property
     def scored(self) -> list[np.ndarray]:
         """Rows that each fold scores."""

@@ -74,6 +74,7 @@ class Referee:
     intercept: bool
     force_in: Support = ()
     force_out: Support = ()
+    free: Support = ()  # columns without a penalty
     measured: np.ndarray | None = None
     known: dict[Any, Fits] = field(default_factory=dict)
 
@@ -93,9 +94,8 @@ class Referee:
         """Squares of the columns' scales."""
         rows = slice(None) if self.measured is None else self.measured
         X, w = self.X[rows].astype(LONG), self.w[rows].astype(LONG)
-        if self.scale == "none":
-            return np.ones(X.shape[1], dtype=LONG)
-        squares = w @ (X - w @ X / w.sum()) ** 2
+        squares = w @ (X - w @ X / w.sum()) ** 2 if self.scale != "none" else np.ones(X.shape[1], dtype=LONG)
+        squares[list(self.free)] = 0
         return np.asarray(squares / w.sum() if self.scale == "variance" else squares)
 
     def row_loss(self, t: np.ndarray, kind: Any = LONG) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
