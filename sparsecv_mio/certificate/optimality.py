@@ -441,7 +441,8 @@ def check_by_enumeration(
             checks.require(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
             of_piece = (design.positions(continuous.supports[number]) for number in piece.supports)
-            listed = [support for support in of_piece if support and len(support) == design.most_columns(piece.tau)]
+            size = design.most_columns(piece.tau)
+            listed = [support for support in of_piece if support is not None and len(support) == size]
             for fold in _find_unlisted_folds(design, truth(middle, piece.tau).optima, middle, listed):
                 words = f"omits the optimal support of fold {fold + 1} at gamma {middle!r}"
                 checks.require(False, f"{place}supports", words)
