@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from real import OF_CLASSES, TARGETS
 
-from sparsecv_mio.batch.collected import collect
-from sparsecv_mio.batch.one_task import BatchFolder
+from sparsecv_mio.batch.collected import BatchFolder, collect
 
 NAMES = {
     "sparsecv": "ours", "one-se": "ours, one SE", "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from _common import INSTANCES, FloatArray, deliver, environment, parser_of, synthetic, table
 
-from sparsecv_mio.batch.estimators import run_estimator
+from sparsecv_mio.batch.one_task import run_estimator
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -125,11 +125,6 @@ def check_share(share: Any) -> None:
         raise BadInput(f"test: {share!r} is not a share of the rows; give a number above 0 and below 1")
 
 
-def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rules whose models are requested in addition to that of the minimum CV error."""
-    return ("one_se",) if settings.get("one_se") == BOTH else ()
-
-
 def make_search_options(settings: Mapping[str, Any]) -> SearchOptions:
     """Return the options of the search for some settings.
 

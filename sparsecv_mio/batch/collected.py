@@ -1,32 +1,225 @@
-"""Functions that verify the records of a batch and collect its outcomes in a table with one row for each run."""
+"""The folder of a batch: it stores the outcome of each task, verifies the records and collects all in one table.
+
+`collect` verifies each result only once on a machine. A result is known by a digest of its file, its data, its folds
+and the sources of the package. The digests are in the cache folder of the user, not in the folder of the batch: results
+that came from another machine are verified here.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.batch.batch_plan import Task
-from sparsecv_mio.batch.estimators import summarise_record
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, collect_numbers, task_folds, task_rows
+import msgspec
+
+from sparsecv_mio.batch.batch_plan import TRAINING, Task
+from sparsecv_mio.batch.one_task import TaskOutcome, collect_numbers, summarise_record, task_folds, task_rows
 from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.sources import data_source
-from sparsecv_mio.batch.verified_results import VerifiedResults, digest_of_result
+from sparsecv_mio.certificate.read_back import RECORD_BYTES
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, match_keyword
+from sparsecv_mio.files import check_readable, remove_stale_folders, write_text
 from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.units import ACCURATE_RTOL
 
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+SCHEMA = "sparsecv-task/1"
+PLAN_SCHEMA = "sparsecv-plan/1"
 LEVELS = ("tasks", "pairs", "folds", "sources")
 # columns of requested values, in addition to gamma, tau and gap of the answer, and of the number of folds
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
-COUNTED = {"folds": "folds_of_pair"}
-OF_SOURCE = {"nodes": "nodes_of_source"}  # in addition to the nodes of the whole search
+# columns of pairs and of sources, in addition to the requested folds and to the nodes of the whole search
+RENAMED = {("pairs", "folds"): "folds_of_pair", ("sources", "nodes"): "nodes_of_source"}
+
+
+MAX_DIGESTS = 100_000  # stored digests, 6.5 MB; a longer file loses the older half
+
+
+class BatchFolder:
+    """The results of a batch; the folder is made when the first one is stored.
+
+    Parameters
+    ----------
+    path : str or Path
+        Path of the folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._tasks, self._plan = self.path / "tasks", self.path / "plan.json"
+
+    def make(self) -> None:
+        """Make the folder; raise `BadInput` if the path is not a folder, or cannot be created."""
+        try:
+            self._tasks.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}") from None
+
+    @property
+    def exists(self) -> bool:
+        """True if a batch has begun to write its results."""
+        return self._tasks.is_dir()
+
+    def place(self, address: str) -> Path:
+        """Return the file of a task."""
+        return self._tasks / f"{address}.json"
+
+    def store(self, outcome: TaskOutcome) -> None:
+        """Write the outcome of a task; an existing file is replaced when the new one is complete."""
+        self.make()
+        text = json.dumps({"schema": SCHEMA, **asdict(outcome)}, allow_nan=True, ensure_ascii=False)
+        write_text(self.place(outcome.address), [text, "\n"], "task")
+
+    def read(self, address: str) -> TaskOutcome | None:
+        """Return the outcome of a task; None if there is none yet.
+
+        Raises
+        ------
+        CorruptStore
+            If the file is not an outcome of this task.
+        """
+
+        def outcome(stored: dict[str, Any]) -> TaskOutcome:
+            if stored["address"] != address:
+                raise ValueError("another task")
+            return msgspec.convert(stored, TaskOutcome)
+
+        return _read_json_file(self.place(address), "task file", SCHEMA, outcome, "remove it")
+
+    def sweep(self) -> None:
+        """Remove temporary files of batches that were killed while writing."""
+        for folder in (self.path, self._tasks):
+            remove_stale_folders(folder)
+
+    def read_outcomes(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
+        """Return the outcomes of tasks, without tasks that have none yet."""
+        return [outcome for task in tasks if (outcome := self.read(task.address)) is not None]
+
+    def store_plan(self, addresses: Iterable[str]) -> None:
+        """Store the tasks of the present plan; results of other plans or versions are ignored."""
+        self.make()
+        text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
+        write_text(self._plan, [text, "\n"], "plan of the folder")
+
+    def read_planned_tasks(self) -> list[str] | None:
+        """Return the tasks of the present plan; None if no plan is stored, as in folders of a study.
+
+        Raises
+        ------
+        CorruptStore
+            If the stored plan is damaged.
+        """
+
+        def addresses(stored: dict[str, Any]) -> list[str]:
+            return msgspec.convert(stored["tasks"], list[str])
+
+        return _read_json_file(self._plan, "file", PLAN_SCHEMA, addresses, "run the batch again")
+
+    def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
+        """Yield the outcomes of tasks, in the order of their names.
+
+        Parameters
+        ----------
+        every : bool
+            True to include tasks of earlier plans.
+        """
+        stale = set() if every else set(self.stale())
+        for place in sorted(self._tasks.glob("*.json")):
+            if place not in stale and (outcome := self.read(place.stem)) is not None:
+                yield outcome
+
+    def stale(self) -> list[Path]:
+        """Return the files of tasks that the present plan does not request."""
+        planned = self.read_planned_tasks()
+        wanted = None if planned is None else set(planned)
+        return [place for place in self._tasks.glob("*.json") if wanted is not None and place.stem not in wanted]
+
+
+def _read_json_file(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
+    """Return the content of a file with a schema, None without a file; `CorruptStore` names the remedy."""
+    if not place.exists():
+        return None
+    try:
+        check_readable(place, what, CorruptStore, RECORD_BYTES)
+        stored = json.loads(place.read_text(encoding="utf-8"))
+        if stored.pop("schema") != schema:
+            raise ValueError("another schema")
+        return make(stored)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
+        raise CorruptStore(f"{what} {str(place)!r} is damaged ({error}): {cure}") from None
+
+
+@cache
+def _digest_of_sources() -> bytes:
+    """Return the digest of all modules, because a changed check verifies again."""
+    digest = hashlib.sha256()
+    for place in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(place.read_bytes())
+    return digest.digest()
+
+
+def digest_of_result(outcome: TaskOutcome, data: Dataset, folds: FoldPlan) -> str:
+    """Return the digest of a result, its data and its folds.
+
+    Parameters
+    ----------
+    outcome : TaskOutcome
+        Outcome of a task.
+    data : Dataset
+        Training rows, read again.
+    folds : FoldPlan
+        Folds of these rows, made again.
+    """
+    digest = hashlib.sha256(_digest_of_sources())
+    parts = [asdict(outcome), data.fingerprint, folds.digest]
+    digest.update(json.dumps(parts, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+class VerifiedResults:
+    """The results that were verified on this machine before.
+
+    Examples
+    --------
+    >>> "0" * 64 in VerifiedResults()
+    False
+    """
+
+    def __init__(self) -> None:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self._path, self._known = folder / "sparsecv-mio" / "verified.txt", dict[str, None]()
+        with suppress(OSError, ValueError):
+            self._known = dict.fromkeys(self._path.read_text(encoding="ascii").split())
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._known
+
+    def add(self, digest: str) -> None:
+        """Store a digest; without a writable cache folder it is known to this object only."""
+        self._known[digest] = None
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if len(self._known) > MAX_DIGESTS:
+                self._known = dict.fromkeys(list(self._known)[len(self._known) // 2 :])
+                self._path.write_text("".join(f"{stored}\n" for stored in self._known), encoding="ascii")
+            else:
+                with self._path.open("a", encoding="ascii") as stream:
+                    stream.write(f"{digest}\n")
 
 
 def collect(
@@ -71,52 +264,44 @@ def collect(
             progress(outcome)
     if not rows:
         raise BadInput(f"folder {str(folder.path)!r} has no {word}; run the batch first")
-    rows = _with_losses(rows)
+    fits = [row for row in rows if row.get("estimator") not in ORACLES]
+    if any("loss" in row for row in fits):
+        for row in fits:
+            row.setdefault("loss", DEFAULT_LOSS.value)  # peers with squared-error loss name none
     settings = dict.fromkeys(name for row in rows for name in itertools.takewhile(lambda name: name != "state", row))
-    frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
-    columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
-    mixed = [name for name, values in columns.items() if _has_mixed_types(values)]
-    for name in mixed:  # no file format has columns with numbers and text
-        frame[name] = [None if value is None else str(value) for value in columns[name]]
-    return frame.astype({name: "Int64" for name, values in columns.items() if _is_nullable_integer(values)})
+    names = settings | dict.fromkeys(name for row in rows for name in row)
+    return pd.DataFrame({name: _make_column([row.get(name) for row in rows]) for name in names})
 
 
-def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows in which every search and peer has a loss if one has; peers with squared-error loss name none."""
-    fitting = [row.get("estimator") not in ORACLES for row in rows]
-    if not any("loss" in row for row, fits in zip(rows, fitting, strict=True) if fits):
-        return rows
-    squared = {"loss": DEFAULT_LOSS.value}
-    return [row if "loss" in row or not fits else {**row, **squared} for row, fits in zip(rows, fitting, strict=True)]
+def _make_column(values: list[Any]) -> Any:
+    """Return a column that file formats store: numbers next to text become text, and integers stay integers."""
+    import pandas as pd
 
-
-def _is_nullable_integer(values: list[Any]) -> bool:
-    """Return True if a column has integers and missing values: pandas would convert it to floats."""
     filled = [value for value in values if value is not None]
-    return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
-
-
-def _has_mixed_types(values: list[Any]) -> bool:
-    kinds = {str if isinstance(value, str) else float for value in values if value is not None}
-    return len(kinds) > 1
+    if len({isinstance(value, str) for value in filled}) > 1:
+        return [None if value is None else str(value) for value in values]
+    return pd.array(values, "Int64") if 0 < len(filled) < len(values) and {*map(type, filled)} == {int} else values
 
 
 def _rows_of_outcome(
     outcome: TaskOutcome, level: str, verified_before: VerifiedResults | None
-) -> Iterable[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:  # fmt: skip
     """Return the rows of an outcome; its record is verified unless `verified_before` is None or has it."""
-    settings = {ASKED.get(name, name): _cell_of_setting(value) for name, value in outcome.task["settings"].items()}
+    settings = {
+        ASKED.get(name, name): ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+        for name, value in outcome.task["settings"].items()
+    }
     spec = outcome.task["source"]
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
-    record = None if outcome.record is None else Record.from_json(outcome.record)
-    verified, failure = (
-        (None, "") if record is None or verified_before is None else _verify_record(outcome, record, verified_before)
-    )
+    record, verified, failure = None if outcome.record is None else Record.from_json(outcome.record), None, ""
+    if record is not None and verified_before is not None:
+        failure = _find_fault(outcome, record, verified_before)
+        verified = not failure
     last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
-        return [{**first, **numbers, "reason": outcome.reason or failure, **last}]
+        return [{**first, **numbers, "reason": outcome.reason or (failure and f"not verified: {failure}"), **last}]
     if record is None:
         return []
     work = {"mios": record.work.mios, "nodes": record.work.nodes}
@@ -125,22 +310,15 @@ def _rows_of_outcome(
 
 def _expand_record(record: Record, level: str) -> list[dict[str, Any]]:
     """Return the pairs, the sources of bounds or the folds of the pair of a record, as names and values."""
-    if level == "pairs":
-        return [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
-    if level == "sources":
-        sources = record.work.sources
-        return [{OF_SOURCE.get(name, name): value for name, value in asdict(source).items()} for source in sources]
+    if level != "folds":
+        parts = record.table if level == "pairs" else record.work.sources
+        return [{RENAMED.get((level, name), name): value for name, value in asdict(part).items()} for part in parts]
     pair = {"gamma": record.gamma, "tau": record.tau}
     return [{**pair, "fold": chosen.fold, "support": ",".join(chosen.support), "error": chosen.error,
              "decided": chosen.decided} for chosen in record.chosen_folds]  # fmt: skip
 
 
-def _cell_of_setting(value: Any) -> Any:
-    """Return the value of a setting for a table: a list as text."""
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-def _verify_record(outcome: TaskOutcome, record: Record, verified_before: VerifiedResults) -> tuple[bool, str]:
+def _find_fault(outcome: TaskOutcome, record: Record, verified_before: VerifiedResults) -> str:
     """Verify a record against its data, read again, and the outcome of the task against the record."""
     from sparsecv_mio.certificate.verify import verify
 
@@ -149,32 +327,31 @@ def _verify_record(outcome: TaskOutcome, record: Record, verified_before: Verifi
         rows = task_rows(task)
         folds = task_folds(task, rows.train)
         if record.folds.digest != folds.digest:
-            return False, "not verified: the folds of the record differ from those of its task"
+            return "the folds of the record differ from those of its task"
         digest = digest_of_result(outcome, rows.train, folds)
         if digest in verified_before:
-            return True, ""
+            return ""
         report = verify(record, rows.train)
-        held_out = folds if task.settings.get("refit") == "training" else None
+        held_out = folds if task.settings.get("refit") == TRAINING else None
         again = collect_numbers(task, rows, summarise_record(record, rows.train, outcome.seconds, held_out))
     except SparseCVError as error:
-        return False, f"not verified: {error}"
+        return str(error)
     except KeyError as error:
-        return False, f"not verified: column {error} of the record is not in its data"
+        return f"column {error} of the record is not in its data"
     if not report.ok:
-        return False, f"not verified: {report.failures[0].field}"
+        return report.failures[0].field
     wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]
     if wrong:
-        return False, f"not verified: {wrong[0]} differs from the value of the record"
+        return f"{wrong[0]} differs from the value of the record"
     verified_before.add(digest)
-    return True, ""
+    return ""
 
 
-def _is_same_value(told: Any, found: Any) -> bool:
-    if isinstance(told, int | float) and isinstance(found, int | float):
-        return math.isclose(told, found, rel_tol=ACCURATE_RTOL, abs_tol=ACCURATE_RTOL) or (
-            told != told and found != found
-        )
-    return bool(told == found)
+def _is_same_value(stored: Any, computed: Any) -> bool:
+    if isinstance(stored, int | float) and isinstance(computed, int | float):
+        close = math.isclose(stored, computed, rel_tol=ACCURATE_RTOL, abs_tol=ACCURATE_RTOL)
+        return close or (math.isnan(stored) and math.isnan(computed))
+    return bool(stored == computed)
 
 
 def restore_task(outcome: TaskOutcome) -> Task:

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sparsecv_mio.batch.batch_plan import Task, kind_of_task
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, failure, run_task
+from sparsecv_mio.batch.collected import BatchFolder
+from sparsecv_mio.batch.one_task import TaskOutcome, failure, run_task
 from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
@@ -117,13 +116,10 @@ class WorkerDied(Exception):
         self.by_task = by_task
 
 
-def _make_finished_future(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
-    outcome: Future[TaskOutcome] = Future()
-    if error is not None:
-        outcome.set_exception(error)
-    elif result is not None:
-        outcome.set_result(result)
-    return outcome
+def _make_failed_future(error: Exception) -> Future[TaskOutcome]:
+    future: Future[TaskOutcome] = Future()
+    future.set_exception(error)
+    return future
 
 
 @cache
@@ -142,14 +138,13 @@ def run_warm(task: Task, number: int, data: Dataset | None = None) -> TaskOutcom
 class Workforce:
     """Executor of tasks: this class runs every task at once, in this process."""
 
-    @property
-    def width(self) -> int:
-        """Number of tasks that may be submitted at once."""
-        return 1
+    width = 1  # tasks that may be submitted at once
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task."""
-        return _make_finished_future(run_warm(attempt.task, attempt.number))
+        future: Future[TaskOutcome] = Future()
+        future.set_result(run_warm(attempt.task, attempt.number))
+        return future
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return the outcome of a finished task, or raise `WorkerDied`."""
@@ -189,13 +184,8 @@ class Machine(Workforce):
     """Single-threaded processes of this machine, each of which keeps compiled kernels and data sets."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = workers
+        self.workers, self.width = workers, AHEAD * workers
         self._pool: Executor | None = None
-
-    @property
-    def width(self) -> int:
-        """Number of tasks that may be submitted at once, slightly more than there are processes."""
-        return AHEAD * self.workers
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task, to new processes if the earlier ones died."""
@@ -210,7 +200,7 @@ class Machine(Workforce):
                     )
                 return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
-            return _make_finished_future(error=error)
+            return _make_failed_future(error)
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return the outcome of a task; if a process died, all processes are replaced."""
@@ -302,7 +292,7 @@ class Cluster(Workforce):
         self._width, self._looked = 0, -CLUSTER_SECONDS
 
     @property
-    def width(self) -> int:
+    def width(self) -> int:  # type: ignore[override]
         """Number of tasks that may be submitted at once; workers may come and go."""
         if time.monotonic() - self._looked >= CLUSTER_SECONDS:
             self._width, self._looked = AHEAD * slots(self._client), time.monotonic()
@@ -311,15 +301,13 @@ class Cluster(Workforce):
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task, and its data with their first task."""
         key = _data_key(attempt.task)
-        self._left[key] -= 1
         try:
-            data = self._data[key] if key in self._data else self._send_data(*key)
+            data = self._data[key] = self._data.get(key) or self._send_data(*key)
         except SparseCVError as error:
-            return _make_finished_future(error=error)
-        if self._left[key] > 0:
-            self._data[key] = data
-        else:
-            self._data.pop(key, None)  # the scheduler keeps data that a task still needs
+            return _make_failed_future(error)
+        self._left[key] -= 1
+        if not self._left[key]:
+            del self._data[key]  # the scheduler keeps data that a task still needs
         return self._pool.submit(_run_there, attempt.task, attempt.number, data, key=f"task-{uuid.uuid4().hex}")
 
     def _send_data(self, source: DataSource, aux: tuple[str, ...]) -> DaskFuture:
@@ -328,7 +316,7 @@ class Cluster(Workforce):
 
         rows = source.load(aux) if "file" in dict(source.spec) else None
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # survives a lost worker
-            return self._client.submit(_task_dataset, source, aux, rows, key=f"data-{uuid.uuid4().hex}")
+            return self._client.submit(_load_there, source, aux, rows, key=f"data-{uuid.uuid4().hex}")
 
     def end(self) -> None:
         """Cancel the unfinished tasks."""
@@ -352,7 +340,7 @@ def _data_key(task: Task) -> tuple[DataSource, tuple[str, ...]]:
     return task.source, task.auxiliary_columns
 
 
-def _task_dataset(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
+def _load_there(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
     return source.load(aux) if rows is None else rows
 
 
@@ -420,12 +408,16 @@ def run_batch(
 def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
     """Keep an executor busy and yield the outcome of each task once."""
     running: dict[Future[TaskOutcome], Attempt] = {}
+
+    def room(lost: int) -> int:
+        return max(1, int(engine.width // FEWER**lost))
+
+    def suspects() -> set[int]:
+        return {attempt.lost for attempt in running.values()}
+
     while order or running:
-        while (
-            order
-            and len(running) < _room(engine, order.n_lost_workers)
-            and _are_equally_suspect(running.values(), order.n_lost_workers)
-        ):
+        # tasks run at once only if they are equally suspect of causing the death of a worker
+        while order and len(running) < room(order.n_lost_workers) and suspects() <= {order.n_lost_workers}:
             attempt = order.pop_task()
             running[engine.submit(attempt)] = attempt
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -433,8 +425,7 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
             try:
                 yield engine.outcome(future)
             except WorkerDied as died:
-                alone = attempt.lost > 0 and _room(engine, attempt.lost) == 1
-                if died.by_task or alone:
+                if died.by_task or (attempt.lost > 0 and room(attempt.lost) == 1):
                     words = (
                         "the worker process of this task died twice, perhaps for lack of memory; use fewer workers or "
                         "smaller data"
@@ -446,16 +437,6 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
                 raise
             except Exception as error:  # an error of the transfer, such as an object that cannot be unpickled
                 yield failure(attempt.task, attempt.number, error)
-
-
-def _room(engine: Workforce, lost: int) -> int:
-    """Return how many tasks with this number of lost workers may run at once."""
-    return max(1, int(engine.width // FEWER**lost))
-
-
-def _are_equally_suspect(running: Iterable[Attempt], lost: int) -> bool:
-    """Return True if all running tasks are equally suspect of causing the death of a worker."""
-    return all(attempt.lost == lost for attempt in running)
 
 
 def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
@@ -481,18 +462,3 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
     if not 0 <= index < of:
         raise BadInput(f"--index {index} of {of}: give an index from 0 to {max(of, 1) - 1}")
     return list(tasks[index::of])
-
-
-def estimate_remaining_seconds(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> float:
-    """Return the estimated seconds for the remaining tasks, from the mean of the finished ones.
-
-    Parameters
-    ----------
-    outcomes : sequence of TaskOutcome
-        Outcomes of finished tasks.
-    total : int
-        Number of tasks.
-    """
-    if not outcomes:
-        return math.inf
-    return float(np.mean([outcome.seconds for outcome in outcomes])) * max(0, total - len(outcomes)) / max(1, workers)

@@ -1,41 +1,66 @@
-"""One task of a batch: checks its settings against its data, runs it, and stores its outcome in a folder."""
+"""One task of a batch: its estimator gets the rows and folds of the task; the result becomes an outcome.
+
+A task gives all estimators the same rows and folds: the search of this package, those of other packages (peers) and
+the oracles. A peer chooses its hyperparameters by the mean loss over the held-out rows of these folds and is then
+refitted on all rows. With `refit training` the task has one fold, and the fit on the training rows of this fold is the
+result. Columns are centred and scaled.
+
+The reported seconds are the time of `fit` alone. Before the timing, a fit of a few rows loads and compiles a peer, and
+:mod:`sparsecv_mio.batch.dispatch` compiles the kernels of this package. If a package is not installed, the task fails
+with a message that names the package.
+"""
 
 from __future__ import annotations
 
-import json
+import threading
+import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.batch_plan import COMMON, OURS, SEEDS, Task, check_share, make_search_options, with_keys
-from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
+from sparsecv_mio.batch.batch_plan import (
+    BOTH,
+    COMMON,
+    OURS,
+    REFITS,
+    SEEDS,
+    TRAINING,
+    Task,
+    check_share,
+    make_search_options,
+    with_keys,
+)
 from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
-from sparsecv_mio.batch.peers import Fitted, RawModel
+from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, find_peer
 from sparsecv_mio.batch.sources import design_covariance, make_coefficients, signal_variance
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.predicting import probabilities
-from sparsecv_mio.certificate.read_back import RECORD_BYTES
+from sparsecv_mio.certificate.parts import versions
+from sparsecv_mio.certificate.predicting import expand_coefficients, probabilities
+from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.declared_options import LASTING
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, remove_stale_folders, write_text
+from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.problem.row_losses import row_loss
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.words import Encode
 
-SCHEMA = "sparsecv-task/1"
-PLAN_SCHEMA = "sparsecv-plan/1"
-PLAN = "plan.json"
-T = TypeVar("T")
-STATES = ("done", "limit", "failed")
+if TYPE_CHECKING:
+    from sparsecv_mio.search.options import SearchOptions
+
+LOOKS = 0.02  # seconds between two readings of the processor time
+LONGER = 4.0  # factor on the time limit in a retry
 
 
 @dataclass(frozen=True)
@@ -68,7 +93,7 @@ class TaskOutcome:
 
     address: str
     task: Mapping[str, Any]
-    state: str
+    state: Literal["done", "limit", "failed"]
     reason: str = ""
     seconds: float = 0.0
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -78,130 +103,7 @@ class TaskOutcome:
     traceback: str = ""
 
 
-def result_path(folder: str | Path, address: str) -> Path:
-    """Return the path of the result of a task in a folder, which may not exist."""
-    return Path(folder) / "tasks" / f"{address}.json"
-
-
-class BatchFolder:
-    """The results of a batch.
-
-    Parameters
-    ----------
-    path : str or Path
-        Path of the folder, which is created if necessary.
-
-    Raises
-    ------
-    BadInput
-        If the path is not a folder, or cannot be created.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        try:
-            (self.path / "tasks").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}") from None
-
-    def place(self, address: str) -> Path:
-        """Return the file of a task."""
-        return result_path(self.path, address)
-
-    def store(self, outcome: TaskOutcome) -> None:
-        """Write the outcome of a task; an existing file is replaced when the new one is complete."""
-        text = json.dumps({"schema": SCHEMA, **asdict(outcome)}, allow_nan=True, ensure_ascii=False)
-        write_text(self.place(outcome.address), [text, "\n"], "task")
-
-    def read(self, address: str) -> TaskOutcome | None:
-        """Return the outcome of a task; None if there is none yet.
-
-        Raises
-        ------
-        CorruptStore
-            If the file is not an outcome of this task.
-        """
-
-        def outcome(found: dict[str, Any]) -> TaskOutcome:
-            outcome = TaskOutcome(**found)
-            if outcome.address != address or outcome.state not in STATES:
-                raise ValueError("another schema")
-            return outcome
-
-        return _read_json_file(self.place(address), "task file", SCHEMA, outcome, "remove it")
-
-    def sweep(self) -> None:
-        """Remove temporary files of batches that were killed while writing."""
-        for folder in (self.path, self.path / "tasks"):
-            remove_stale_folders(folder)
-
-    def read_outcomes(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
-        """Return the outcomes of tasks, without tasks that have none yet."""
-        return [outcome for task in tasks if (outcome := self.read(task.address)) is not None]
-
-    def store_plan(self, addresses: Iterable[str]) -> None:
-        """Store the tasks of the present plan; results of other plans or versions are ignored."""
-        text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
-        write_text(self.path / PLAN, [text, "\n"], "plan of the folder")
-
-    def read_planned_tasks(self) -> frozenset[str] | None:
-        """Return the tasks of the present plan; None if no plan is stored, as in folders of a study.
-
-        Raises
-        ------
-        CorruptStore
-            If the stored plan is damaged.
-        """
-
-        def addresses(found: dict[str, Any]) -> frozenset[str]:
-            if not all(isinstance(name, str) for name in found["tasks"]):
-                raise ValueError("another schema")
-            return frozenset(found["tasks"])
-
-        return _read_json_file(self.path / PLAN, "file", PLAN_SCHEMA, addresses, "run the batch again")
-
-    def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
-        """Yield the outcomes of tasks, in the order of their names.
-
-        Parameters
-        ----------
-        every : bool
-            True to include tasks of earlier plans.
-        """
-        wanted = None if every else self.read_planned_tasks()
-        for address in self._addresses():
-            outcome = self.read(address) if wanted is None or address in wanted else None
-            if outcome is not None:
-                yield outcome
-
-    def stale(self) -> list[Path]:
-        """Return the files of tasks that the present plan does not request."""
-        wanted = self.read_planned_tasks()
-        return [] if wanted is None else [self.place(name) for name in self._addresses() if name not in wanted]
-
-    def _addresses(self) -> list[str]:
-        return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))
-
-
-def _read_json_file(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
-    """Return the content of a file with a schema, None without a file; `CorruptStore` names the remedy."""
-    if not place.exists():
-        return None
-    try:
-        check_readable(place, what, CorruptStore, RECORD_BYTES)
-        fields_stored = json.loads(place.read_text(encoding="utf-8"))
-        if fields_stored.pop("schema") != schema:
-            raise ValueError("another schema")
-        return make(fields_stored)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptStore(f"{what} {str(place)!r} is damaged ({error}): {cure}") from None
-
-
-LONGER = 4.0  # factor on the time limit in a retry
-
-
-@dataclass(frozen=True)
-class TaskRows:
+class TaskRows(NamedTuple):
     """The rows of a task: those for the estimator, and test rows."""
 
     train: Dataset
@@ -260,6 +162,233 @@ def task_folds(task: Task, rows: Dataset) -> FoldPlan:
     return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
 
 
+def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool = False) -> Fitted:
+    """Return the fit of the pair (tau, gamma) chosen by the search of this package.
+
+    Parameters
+    ----------
+    settings : mapping
+        Options of the search by their command-line names, and options of plans: `cpu_limit`, a limit in processor
+        seconds, which does not depend on the load of the machine; and the additional model of the one-standard-error
+        rule.
+    training_only : bool
+        True if the model is fitted to the training rows of the single fold instead of all rows.
+    """
+    from sparsecv_mio.search.api import cross_validate
+    from sparsecv_mio.search.options import Hooks
+
+    options = make_search_options(settings)
+    if training_only and options.model == "average":
+        raise BadInput(
+            "model average: not supported with refit training, because the averaged model is fitted to all rows; "
+            "remove refit"
+        )
+    begin, spent = time.perf_counter(), time.process_time()
+    with processor_limit(settings.get("cpu_limit")) as stop:
+        record = cross_validate(
+            data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options, hooks=Hooks(stop=stop)
+        )
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
+    fitted = summarise_record(record, data, seconds, plan if training_only else None)
+    fitted.numbers["cpu_seconds"] = cpu
+    if settings.get("one_se") == BOTH:
+        fitted.one_se = _fit_simplest(record, data, options, settings.get("cpu_limit"))
+    return fitted
+
+
+def summarise_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
+    """Return the model and the numbers of a record of the search.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows of the record.
+    seconds : float
+        Duration of the fit.
+    held_out : FoldPlan, optional
+        Single fold to whose training rows the model is fitted.
+    """
+    parts = [
+        (record, ("status", "cv_error", "lower", "upper", "gap", "tau", "gamma")), (record.work, ("mios", "nodes")),
+        (record.classes, ("null_error", "accuracy", "auc", "brier")), (record.counts, ("null_error",)),
+    ]  # fmt: skip
+    numbers = {name: getattr(part, name) for part, names in parts if part is not None for name in names}
+    model = _make_raw_model(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
+    return Fitted(model, seconds, numbers, record)
+
+
+@contextmanager
+def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
+    """Yield an event that is set after a number of processor seconds of this process; None without a limit."""
+    if seconds is None:
+        yield None
+        return
+    stop, over, end = threading.Event(), threading.Event(), time.process_time() + float(seconds)
+
+    def watch() -> None:
+        while not over.wait(LOOKS):
+            if time.process_time() > end:
+                stop.set()
+                return
+
+    watcher = threading.Thread(target=watch, name="processor limit", daemon=True)
+    watcher.start()
+    try:
+        yield stop
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _make_raw_model(record: Record | PathRow, data: Dataset) -> RawModel:
+    """Return coefficients by name as an array."""
+    return RawModel(expand_coefficients(record.coefficients, data.names), float(record.intercept))
+
+
+def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
+    """Return the model of the reported pair fitted to the training rows of the single fold."""
+    from sparsecv_mio.problem.objective import fit, ridge_weights
+
+    (support,), adjusted = record.chosen_folds.supports, adjustment_columns(record)
+    columns = sorted(data.names.index(name) for name in (*support, *adjusted))
+    free = [data.names.index(name) for name in adjusted]
+    coefficients: FloatArray = np.zeros(data.p)
+    if not columns:
+        return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))
+    ridge = fit(
+        data.X, data.y, columns, ridge_weights(columns, free, record.gamma), scale=record.data.scale,
+        intercept=record.data.intercept, rows=plan.train_rows(0),
+    )  # fmt: skip
+    coefficients[columns] = ridge.beta
+    return RawModel(coefficients, ridge.intercept)
+
+
+def simplest_pair(record: Record) -> tuple[float, int]:
+    """Return the pair of the one-standard-error rule by the CV errors of the table, proved or estimated.
+
+    It is the smallest tau, then the largest gamma, whose CV error is at most one standard error above that of the
+    reported pair. For a record cut short by a limit, `solve --one-se` requires certified bounds instead.
+    """
+    best = next(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
+    most = record.cv_error + (best.standard_error or 0.0)
+    within = [(row.tau, -row.gamma) for row in record.table if row.cv_error <= most]
+    tau, gamma = min(within, default=(record.tau, -record.gamma))
+    return -gamma, tau
+
+
+def _fit_simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: float | None) -> RawModel:
+    """Return the full-data model of the one-standard-error rule."""
+    from sparsecv_mio.fits.best_subsets import best_subsets
+
+    gamma, tau = simplest_pair(record)
+    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure")
+    how = {name: getattr(options, name) for name in shared}
+    with processor_limit(cpu_limit) as stop:
+        path_record = best_subsets(data, gammas=[gamma], taus=[tau], stop=stop, threads=1, **how)
+    return _make_raw_model(path_record.path[0], data)
+
+
+def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
+    """Raise an error for folds that an estimator does not support.
+
+    Parameters
+    ----------
+    name : str
+        Key of `ESTIMATORS`.
+    refit : {"all", "training"}
+        Rows of the fit, as for :func:`run_estimator`.
+
+    Raises
+    ------
+    BadInput
+        If the folds are not supported; the message names supported ones.
+    """
+    if match_keyword(refit, REFITS, "refit") == TRAINING and plan.k != 1:
+        raise BadInput(
+            f"refit training: requires a single fold, but the plan has {plan.k}; remove refit, or use one held-out set"
+        )
+    if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
+        raise BadInput(
+            f"estimator {name}: needs folds that hold out every row exactly once; set folds to a number of at least 2"
+        )
+
+
+def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all") -> Fitted:
+    """Return the fit of one estimator.
+
+    Parameters
+    ----------
+    name : str
+        Key of `ESTIMATORS`.
+    plan : FoldPlan
+        Folds by which hyperparameters are chosen.
+    settings : mapping
+        Options of the search, see :func:`run_search`; peers only have a loss.
+    refit : {"all", "training"}
+        Rows of the fit: all rows, or the training rows of a single fold.
+
+    Raises
+    ------
+    BackendUnavailable
+        If a peer is not installed.
+    BadInput
+        If `refit` is unknown, or is `training` with several folds.
+    """
+    check_plan(name, plan, refit)
+    loss = Loss(match_keyword(settings.get("loss", DEFAULT_LOSS), tuple(Loss), "loss"))
+    if not loss.is_quadratic and refit == TRAINING:
+        raise BadInput(
+            f"loss {loss}: not supported with refit training, because its models are fitted to all rows; remove refit"
+        )
+    if name == OURS:
+        return run_search(data, plan, settings, refit == TRAINING)
+    _warm_peer(name, loss)
+    return _fit_peer(name, data, plan, loss, refit == TRAINING)
+
+
+def _fit_peer(name: str, data: Dataset, plan: FoldPlan, loss: Loss, training_only: bool) -> Fitted:
+    splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
+    peer = find_peer(name, loss)
+    from sklearn.preprocessing import StandardScaler  # loading takes seconds, which a search does not need
+
+    scaler, estimator = StandardScaler(), peer.make(splits, not training_only)
+    begin, spent = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence warnings: peers are compared by their errors
+        X = scaler.fit_transform(data.X)
+        exposure = data.row_exposure
+        model = estimator.fit(X, *((data.y,) if exposure is None else (data.y / exposure, exposure)))
+        if training_only and peer.alone is not None:
+            rows = splits[0][0]
+            model = peer.alone(estimator).fit(X[rows], data.y[rows])
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
+    coefficients = np.asarray(model.coef_, dtype=float).reshape(-1) / scaler.scale_  # in units of the file
+    fitted = RawModel(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
+    return Fitted(fitted, seconds, {"cpu_seconds": cpu, **peer.extract_numbers(estimator)})
+
+
+@cache
+def versions_of_all() -> dict[str, str]:
+    """Return the versions of Python, this package, the numerical libraries and the packages of peers."""
+    peers = {}
+    for package in PEER_PACKAGES:
+        try:
+            peers[package] = version(package)
+        except PackageNotFoundError:
+            peers[package] = "not installed"
+    return {f"version_{name}": version for name, version in {**versions(), **peers}.items()}
+
+
+@cache
+def _warm_peer(name: str, loss: Loss) -> None:
+    """Compile or load the code of a fit, once in a process, so that neither its time nor its limit includes this."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)
+    data = prepare_for_loss(Dataset.from_arrays(X, y if loss.is_quadratic else (y > 0.0).astype(float)), loss)
+    _fit_peer(name, data, make_folds("3", data), loss, False)
+
+
 def run_task(
     task: Task, attempt: int = 1, data: Dataset | None = None, before_search: Callable[[], None] = lambda: None
 ) -> TaskOutcome:
@@ -280,28 +409,28 @@ def run_task(
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         for limit in {*LASTING, "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
+        if task.estimator == OURS:
+            before_search()
         if task.estimator in ORACLES:
             fitted = score_setting(rows.train, plan, task.settings)
         else:
-            if task.estimator == OURS:
-                before_search()
             fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
     except Exception as error:  # a failure of a peer or a bug becomes a row of the table, not the end of the batch
         return failure(task, attempt, error)
-    numbers = collect_numbers(task, rows, fitted)
-    state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
-    record = None if fitted.record is None else fitted.record.to_json()
+    numbers, record = collect_numbers(task, rows, fitted), fitted.record
     origin = {"fingerprint": rows.train.fingerprint, "folds_digest": plan.digest, **versions_of_all()}
-    return TaskOutcome(task.address, task.to_dict(), state, "", fitted.seconds, numbers, record, attempt, origin)
+    return TaskOutcome(
+        task.address, task.to_dict(), "done" if record is None or record.status == "proved" else "limit", "",
+        fitted.seconds, numbers, None if record is None else record.to_json(), attempt, origin,
+    )  # fmt: skip
 
 
 def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
     """Return the outcome of a failed task, with the traceback if the failure was unexpected."""
-    if isinstance(error, SparseCVError | MemoryError):
-        words = "out of memory" if isinstance(error, MemoryError) else str(error)
-        return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
-    words = "".join(traceback.format_exception_only(error)).splitlines()[0]
-    trace = "".join(traceback.format_exception(error))
+    words, trace = "out of memory" if isinstance(error, MemoryError) else str(error), ""
+    if not isinstance(error, SparseCVError | MemoryError):
+        words = "".join(traceback.format_exception_only(error)).splitlines()[0]
+        trace = "".join(traceback.format_exception(error))
     return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
 
 
@@ -315,16 +444,11 @@ def collect_numbers(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any
     fitted : Fitted
         Result of the estimator; only a model has errors on test rows.
     """
-    numbers = {
-        "n": rows.train.n,
-        "p": rows.train.p,
-        "n_test": 0 if rows.test is None else rows.test.n,
-        **fitted.numbers,
-    }
-    if fitted.model is not None:
-        numbers |= _test_errors(task, rows, fitted.model)
-    for name, model in fitted.others.items():
-        numbers |= {f"{name}_{key}": value for key, value in _test_errors(task, rows, model).items()}
+    n_test = 0 if rows.test is None else rows.test.n
+    numbers = {"n": rows.train.n, "p": rows.train.p, "n_test": n_test, **fitted.numbers}
+    for prefix, model in (("", fitted.model), ("one_se_", fitted.one_se)):
+        if model is not None:
+            numbers |= {f"{prefix}{name}": value for name, value in _test_errors(task, rows, model).items()}
     return numbers
 
 
@@ -334,7 +458,9 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
     if rows.test is not None:
         predictors = rows.test.X @ beta + fitted.intercept
         errors |= _errors_of_rows(task.loss, rows.train, rows.test, predictors)
-        errors |= _class_measures(rows.test, predictors) if task.loss.target.has_classes else {}
+        if task.loss.target.has_classes:
+            quality = class_quality(rows.test.y, probabilities(predictors))
+            errors |= {"test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
     spec = dict(task.source.spec)
     return errors | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
 
@@ -345,19 +471,9 @@ def _errors_of_rows(loss: Loss, train: Dataset, test: Dataset, predictors: Float
     y, v = by_row.encode_targets(test.y, exposure=test.row_exposure)
     null = by_row.origin(*by_row.encode_targets(train.y, exposure=train.row_exposure))
     signs = by_row.signs(y)
-    return _error_measures(
-        *(float(np.mean(v * by_row.losses(signs * m, y))) for m in (predictors, np.full(test.n, null)))
-    )
-
-
-def _class_measures(test: Dataset, predictors: FloatArray) -> dict[str, float]:
-    """Return accuracy, AUC and Brier score of test rows with two classes."""
-    quality = class_quality(test.y, probabilities(predictors))
-    return {"test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
-
-
-def _error_measures(error: float, null: float) -> dict[str, float]:
-    return {"test_error": error, "test_r_squared": 1.0 - error / null if null > 0.0 else float("nan")}
+    fits = (predictors, np.full(test.n, null))
+    error, null_error = (float(np.mean(v * by_row.losses(signs * fit, y))) for fit in fits)
+    return {"test_error": error, "test_r_squared": 1.0 - error / null_error if null_error > 0.0 else float("nan")}
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
@@ -387,20 +503,17 @@ def check_with_data(tasks: Iterable[Task]) -> None:
     BadInput
         If a task is invalid; the message names the data set, and the setting or the column.
     """
-    alike_tasks: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
-    for task in tasks:
-        alike = alike_tasks.setdefault((task.source.shape_digest, task.auxiliary_columns), {})
-        alike.setdefault(task.format_other_settings(SEEDS), task)
-    for some in alike_tasks.values():
-        _check_on_one(list(some.values()))
-
-
-def _check_on_one(tasks: list[Task]) -> None:
-    """Check tasks on one data set."""
+    checked, latest = set[tuple[Any, ...]](), None
     plans: dict[tuple[Any, ...], tuple[Dataset, FoldPlan]] = {}
     for task in tasks:
+        data, settings = (task.source.shape_digest, task.auxiliary_columns), task.settings
+        if (kind := (data, task.format_other_settings(SEEDS))) in checked:
+            continue
+        checked.add(kind)
+        if data != latest:
+            latest, plans = data, {}
         try:
-            key = (task.settings.get("test"), str(task.settings["folds"]), task.loss, task.settings.get("positive"))
+            key = (settings.get("test"), str(settings["folds"]), task.loss, settings.get("positive"))
             if key not in plans:
                 rows = task_rows(task).train
                 plans[key] = rows, task_folds(task, rows)

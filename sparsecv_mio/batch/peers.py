@@ -6,8 +6,8 @@ To add a peer, add a row to `ESTIMATORS` and, if scikit-learn does not have the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -28,7 +28,7 @@ class RawModel(NamedTuple):
     intercept: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fitted:
     """The result of an estimator.
 
@@ -42,15 +42,15 @@ class Fitted:
         Further results: the CV error, the chosen hyperparameters, bounds.
     record : Record, optional
         Record of a search.
-    others : dict
-        Models chosen by other rules, by name.
+    one_se : RawModel, optional
+        Model chosen by the one-standard-error rule, if it is requested in addition.
     """
 
     model: RawModel | None
     seconds: float
-    numbers: Mapping[str, Any]
+    numbers: dict[str, Any]
     record: Record | None = None
-    others: Mapping[str, RawModel] = field(default_factory=dict)
+    one_se: RawModel | None = None
 
 
 Splits = list[tuple[IntArray, IntArray]]

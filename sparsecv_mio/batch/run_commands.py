@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsecv_mio.batch.batch_plan import Task
-    from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
+    from sparsecv_mio.batch.collected import BatchFolder
+    from sparsecv_mio.batch.one_task import TaskOutcome
 
 
 SHOWN_TASKS = 20
@@ -77,33 +78,6 @@ def batch(
         raise BadInput(f"PLAN: give one plan at a time, without the argument {folder!r}")
     if out is None:
         raise BadInput("--out is missing; name the folder for the results")
-    _check_shares(index, of, workers, scheduler)
-    session.check_outputs({"--progress-json": progress_json}, [plan])
-    need_extra("batch", "sparsecv batch")
-    from sparsecv_mio.batch.batch_plan import read_plan
-    from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
-    from sparsecv_mio.batch.one_task import BatchFolder, check_with_data
-
-    whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
-    tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
-    try:
-        check_with_data(_remaining_tasks(tasks, out, retry))
-    except BadInput as error:
-        raise BadInput(f"plan {plan!r}, {error}") from None
-    processes = workers or session.cores()
-    if dry_run:
-        return _list_tasks(tasks, out, processes)
-    run = partial(run_batch, workers=processes, scheduler=scheduler, retry=retry)
-    place = BatchFolder(out)
-    place.sweep()
-    place.store_plan(task.address for task in whole)
-    if clean:
-        _remove(place.stale(), quiet)
-    counted = Counted.from_outcomes(tasks, place, retry, None if scheduler else processes)
-    return _run_tasks(tasks, place, run, counted, quiet, progress_json)
-
-
-def _check_shares(index: int | None, of: int | None, workers: int | None, scheduler: str | None) -> None:
     if (index is None) != (of is None):
         raise BadInput("--index and --of require each other; for example --index 0 --of 4")
     if workers is not None and scheduler is not None:
@@ -111,6 +85,30 @@ def _check_shares(index: int | None, of: int | None, workers: int | None, schedu
             "--workers: cannot be combined with --scheduler, because the cluster determines the number of workers; "
             "leave out one of the two"
         )
+    session.check_outputs({"--progress-json": progress_json}, [plan])
+    need_extra("batch", "sparsecv batch")
+    from sparsecv_mio.batch.batch_plan import read_plan
+    from sparsecv_mio.batch.collected import BatchFolder
+    from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
+    from sparsecv_mio.batch.one_task import check_with_data
+
+    whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
+    tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
+    place, processes = BatchFolder(out), workers or session.cores()
+    try:
+        check_with_data(task for task in tasks if retry or not place.place(task.address).exists())
+    except BadInput as error:
+        raise BadInput(f"plan {plan!r}, {error}") from None
+    if dry_run:
+        return _list_tasks(tasks, place, processes)
+    place.sweep()
+    place.store_plan(task.address for task in whole)
+    if clean:
+        _remove(place.stale(), quiet)
+    run = partial(run_batch, tasks, place, workers=processes, scheduler=scheduler, retry=retry)
+    finished = [outcome for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done"]
+    counted = TaskCounts(len(tasks), (outcome.state for outcome in finished), None if scheduler else processes)
+    return _run_tasks(tasks, place, run, counted, quiet, progress_json)
 
 
 def _remove(stale: Sequence[Path], quiet: bool) -> None:
@@ -120,14 +118,7 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
         ending.tell(f"removed {several(len(stale), 'result')} of earlier plans")
 
 
-def _remaining_tasks(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
-    """Return the tasks to run: those without an outcome or, with `retry`, all that may be tried again."""
-    from sparsecv_mio.batch.one_task import result_path
-
-    return [task for task in tasks if retry or not result_path(out, task.address).exists()]
-
-
-class Counted:
+class TaskCounts:
     """The progress of a batch, for its bar and its lines.
 
     Parameters
@@ -155,21 +146,11 @@ class Counted:
         self.latest = self.began
         self.task_seconds = 0.0
 
-    @classmethod
-    def from_outcomes(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
-        """Return the progress of tasks from their earlier outcomes.
-
-        Parameters
-        ----------
-        place : BatchFolder
-            Folder of the results.
-        retry : bool
-            True if tasks that are not done are run again.
-        workers : int or None
-            Number of processes, as for the class.
-        """
-        states = [outcome.state for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done"]
-        return cls(len(tasks), states, workers)
+    def add(self, outcome: TaskOutcome) -> None:
+        """Count a task that ended in this run."""
+        self.states[outcome.state] += 1
+        self.task_seconds += outcome.seconds
+        self.latest = time.monotonic()
 
     @property
     def n_outcomes(self) -> int:
@@ -228,7 +209,7 @@ class Counted:
 
 
 def _run_tasks(
-    tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: Counted, quiet: bool,
+    tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: TaskCounts, quiet: bool,
     progress_json: str | None,
 ) -> int:  # fmt: skip
     from sparsecv_mio.cli import live
@@ -241,15 +222,13 @@ def _run_tasks(
     ):
 
         def progress(outcome: TaskOutcome) -> None:
-            counted.states[outcome.state] += 1
-            counted.task_seconds += outcome.seconds
-            counted.latest = time.monotonic()
+            counted.add(outcome)
             told()
             if steps is not None:
                 steps.write(**_select_numbers(outcome), **counted.numbers())
 
         try:
-            run(tasks, place, progress=progress)
+            run(progress=progress)
         except KeyboardInterrupt:
             interrupted = True
     outcomes = place.read_outcomes(tasks)
@@ -280,7 +259,7 @@ def _select_numbers(outcome: TaskOutcome) -> dict[str, Any]:
 
 
 @contextmanager
-def _show_progress(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
+def _show_progress(counted: TaskCounts, quiet: bool) -> Iterator[Callable[[], None]]:
     """Yield the function to call after each task: it draws a bar on a terminal, or prints a line every ten seconds."""
     if quiet:
         yield lambda: None
@@ -295,20 +274,13 @@ def _show_progress(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]
 
 
 @contextmanager
-def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
+def _bar(counted: TaskCounts) -> Iterator[Callable[[], None]]:
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = (rich.BarColumn(), rich.MofNCompleteColumn(), rich.TextColumn("{task.description}"),
+               rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn())  # fmt: skip
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         words = "tasks" if counted.n_outcomes else f"tasks ({FIRST_USE})"
         shown = bar.add_task(words, total=counted.total, completed=counted.n_outcomes)
 
@@ -319,8 +291,8 @@ def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
         yield update_bar
 
 
-def _code(found: Sequence[TaskOutcome]) -> int:
-    states = {outcome.state for outcome in found}
+def _code(outcomes: Sequence[TaskOutcome]) -> int:
+    states = {outcome.state for outcome in outcomes}
     return 1 if "failed" in states else 3 if "limit" in states else 0
 
 
@@ -345,29 +317,25 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
 
 
 def _print_status(folder: str | None) -> int:
-    from sparsecv_mio.batch.one_task import BatchFolder
+    from sparsecv_mio.batch.collected import BatchFolder
 
-    if folder is None or not (Path(folder) / "tasks").is_dir():
-        raise BadInput(
-            f"status: {folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote"
-            if folder
-            else "status: the folder is missing; name the folder of a batch"
-        )
+    if folder is None:
+        raise BadInput("status: the folder is missing; name the folder of a batch")
     place = BatchFolder(folder)
+    if not place.exists:
+        raise BadInput(f"status: {folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote")
     outcomes, tasks = list(place.outcomes()), place.read_planned_tasks()
     total = None if tasks is None else len(tasks)
     return ending.deliver(_code(outcomes), lambda screen: _print_counts(screen, outcomes, total, place))
 
 
-def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
+def _list_tasks(tasks: Sequence[Task], place: BatchFolder, workers: int) -> int:
     from sparsecv_mio.batch.batch_plan import lists_of_numbers
-    from sparsecv_mio.batch.dispatch import estimate_remaining_seconds
-    from sparsecv_mio.batch.one_task import BatchFolder
 
-    outcomes = []
-    if (Path(out) / "tasks").is_dir():
-        outcomes = BatchFolder(out).read_outcomes(tasks)
-    done = {outcome.address for outcome in outcomes}
+    counted, done = TaskCounts(len(tasks), (), workers), set[str]()
+    for outcome in place.read_outcomes(tasks):
+        counted.add(outcome)
+        done.add(outcome.address)
 
     def show(screen: Console) -> None:
         for task in tasks[:SHOWN_TASKS]:
@@ -376,10 +344,8 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
         if len(tasks) > SHOWN_TASKS:
             screen.print(f"and {len(tasks) - SHOWN_TASKS:,} more")
         words = f"{len(tasks):,} tasks, {len(done):,} done"
-        if outcomes:
-            words += (
-                f"; about {estimate_remaining_seconds(outcomes, len(tasks), workers):.0f} s left on {workers} workers"
-            )
+        if (seconds := counted.remaining_seconds) is not None:
+            words += f"; about {seconds:.0f} s left on {workers} workers"
         screen.print(words, markup=False)
         for line in lists_of_numbers(tasks):
             screen.print(line, markup=False, soft_wrap=True)
@@ -421,21 +387,20 @@ def collect(
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Make one table of the results of a batch, with columns for settings, results and their sources."""
-    if not (Path(folder) / "tasks").is_dir():
-        raise BadInput(f"{folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote")
-    session.check_outputs({"--out": out})
+    from sparsecv_mio.batch.collected import BatchFolder
     from sparsecv_mio.batch.collected import collect as make
-    from sparsecv_mio.batch.one_task import BatchFolder
     from sparsecv_mio.batch.results import check_format, write_table
 
-    check_format(out)
     place = BatchFolder(folder)
+    if not place.exists:
+        raise BadInput(f"{folder!r} is not the folder of a batch; name a folder that `sparsecv batch` wrote")
+    session.check_outputs({"--out": out})
+    check_format(out)
     with _reading_lines(quiet, verify) as count:
         frame = make(place, level, verify, count, every)
     write_table(frame, out)
-    wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
-    checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
-    failed = int((frame["state"] == "failed").sum())
+    checked, failed = int(frame["verified"].notna().sum()), int((frame["state"] == "failed").sum())
+    wrong = checked - int(frame["verified"].fillna(False).sum())
     words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not verified"
     if verify:
         words += f", {len(frame) - checked - failed:,} without a record to verify, {failed:,} from failed tasks"

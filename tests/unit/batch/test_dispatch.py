@@ -13,17 +13,17 @@ import psutil
 import pytest
 
 from sparsecv_mio.batch.batch_plan import Task, make_tasks
+from sparsecv_mio.batch.collected import BatchFolder
 from sparsecv_mio.batch.dispatch import (
     Attempt,
     TaskOrder,
     WorkerDied,
     Workforce,
     _outcomes,
-    estimate_remaining_seconds,
     run_batch,
     share_of_tasks,
 )
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
+from sparsecv_mio.batch.one_task import TaskOutcome
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 PLAN = {"data": [{"design": "toeplitz", "n": [20, 30, 40], "p": 3, "support": 1}], "vary": {"seed": [0, 1, 2]}}
@@ -82,7 +82,6 @@ def test_shares_of_an_array_and_the_time_that_is_left() -> None:
     assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
     with pytest.raises(BadInput, match="--index 3 of 3"):
         share_of_tasks(tasks, 3, 3)
-    assert estimate_remaining_seconds([TaskOutcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
 
 
 class Deadly(Workforce):

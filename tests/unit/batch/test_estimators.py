@@ -11,10 +11,9 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
 from sparsecv_mio.batch.batch_plan import Task, check_estimator_name, make_tasks
-from sparsecv_mio.batch.collected import collect
+from sparsecv_mio.batch.collected import BatchFolder, collect
 from sparsecv_mio.batch.dispatch import run_batch
-from sparsecv_mio.batch.estimators import processor_limit, run_estimator
-from sparsecv_mio.batch.one_task import BatchFolder, task_rows
+from sparsecv_mio.batch.one_task import processor_limit, run_estimator, task_rows
 from sparsecv_mio.batch.peers import (
     ESTIMATORS,
     PEERS,

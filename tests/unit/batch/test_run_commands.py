@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 from sparsecv_mio.batch.dispatch import _block_interrupts
-from sparsecv_mio.batch.estimators import run_estimator
+from sparsecv_mio.batch.one_task import run_estimator
 from sparsecv_mio.batch.peers import Fitted
-from sparsecv_mio.batch.run_commands import Counted
+from sparsecv_mio.batch.run_commands import TaskCounts
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -96,7 +96,7 @@ def test_a_batch_in_a_log_says_how_far_it_is(
 
 
 def test_tasks_are_counted_by_what_came_of_them() -> None:
-    counted = Counted(10, ["done", "failed"], 3)
+    counted = TaskCounts(10, ["done", "failed"], 3)
     assert counted.line().endswith("1 of 10 tasks done, 3 running, 1 failed")
     counted.states.update(("done", "limit"))
     counted.began -= 100.0
@@ -105,7 +105,7 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
     assert counted.line().startswith(f"sparsecv: 100 s; {words}; about 30")
     counted.states.update(["done"] * 6)
     assert "8 of 10 tasks done, 0 running" in counted.line()
-    assert "running" not in Counted(10, [], None).line()
+    assert "running" not in TaskCounts(10, [], None).line()
     counted.latest -= 60.0
     assert (
         counted.remaining_seconds is None
@@ -114,7 +114,7 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
 
 
 def test_why_no_task_has_ended_yet_is_said() -> None:
-    counted = Counted(10, [], 3)
+    counted = TaskCounts(10, [], 3)
     assert counted.line().endswith("0 failed; the first use on this machine starts by compiling, for a minute or two")
     counted.states.update(["done"])
     assert "compiles" not in counted.line()
