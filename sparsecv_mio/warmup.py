@@ -74,7 +74,7 @@ def trees() -> None:
     for data in (make_tiny_data(30, 5), make_tiny_data(30, 40)):
         fit_one(data, tau=3, gamma=0.1)
     data = make_tiny_data(30, 3)
-    prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.from_data(standardize(data)), 0.0)
+    list(prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.from_data(standardize(data)), 0.0))
     walk = standardize(Dataset.from_arrays(np.cumsum(make_tiny_data(60, 30).X, axis=1), make_tiny_data(60, 30).y))
     tied, units = full_problem(walk, 0.1), Units.from_data(walk)
     by_blocks = PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square)

@@ -39,14 +39,14 @@ from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_hea
 from sparsecv_mio.proofs.threshold_trees import (
     BITS,
     NO_POINT,
-    NONE_KEPT,
     PROOF_STEPS,
     TOO_LARGE,
+    Point,
     PointTree,
     ProofTree,
     Support,
     TooLarge,
-    TreeKeeper,
+    bound_by_costs,
     round_to_bits,
 )
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
@@ -112,7 +112,7 @@ class Worth:
 
     def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
         """Return the bound of a node in which `room` of the free columns may be chosen."""
-        return float(self.base - self.costs[inside].sum() - np.sort(self.costs[free])[::-1][:room].sum())
+        return bound_by_costs(self.base, self.costs, inside, free, room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,15 +191,7 @@ class LogisticRows:
 
 
 @dataclass(eq=False)
-class _Point:
-    exponent: int
-    whole: FloatArray
-    worth: Worth
-    number: int = -1
-
-
-@dataclass(eq=False)
-class LogisticTree(PointTree[_Point]):
+class LogisticTree(PointTree):
     """The tree of one size.
 
     Parameters
@@ -211,9 +203,6 @@ class LogisticTree(PointTree[_Point]):
     bits, bits_of_children = BITS[1:], BITS[4]
 
     rows: LogisticRows
-
-    def _bound(self, point: _Point, inside: BoolArray, free: BoolArray, room: int) -> float:
-        return point.worth.bound(inside, free, room)
 
     def _single(self, columns: BoolArray, free: BoolArray) -> None:
         b, here = self.rows.fit(np.flatnonzero(columns))
@@ -254,7 +243,7 @@ class LogisticTree(PointTree[_Point]):
             settled, b, here, value = value - next_value <= 1e-13 * value, moved, there, next_value
             if settled:
                 break
-        return point, best.costs, best.bound(inside, free, room) >= self.bar
+        return point, np.sqrt(best.costs), best.bound(inside, free, room) >= self.bar
 
     def _model_point(self, node: Node, b: FloatArray, here: Worth) -> FloatArray:
         G, c = self.rows.model(b, here.u)
@@ -264,17 +253,10 @@ class LogisticTree(PointTree[_Point]):
         relax(form, node, Accuracy(4.0 * yy, 1e-8, PROOF_STEPS), moved, g, point, slopes)
         return point
 
-    def _round_point(self, b: FloatArray, bits: int) -> _Point:
+    def _round_point(self, b: FloatArray, bits: int) -> Point:
         exponent, whole = round_to_bits(b, self.rows.root, bits)
-        return _Point(exponent, whole, self.rows.worth(np.ldexp(whole, exponent) * self.rows.root))
-
-    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
-        """Return the free column whose relaxed indicator, `|b| / |g|`, is nearest to 3/4."""
-        columns = np.flatnonzero(free)
-        g = np.sqrt(weights[columns])
-        z = np.clip(np.abs(b[columns]) / np.maximum(g, 1e-300), 0.0, 1.0)
-        distance = np.minimum(z, 3.0 * (1.0 - z))
-        return int(columns[np.argmax(distance if distance.max() > 1e-6 else g)])
+        worth = self.rows.worth(np.ldexp(whole, exponent) * self.rows.root)
+        return Point(exponent, whole, worth.base, worth.costs)
 
 
 def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
@@ -284,10 +266,9 @@ def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room:
 
 
 def prove_logistic(
-    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES),
-    kept: TreeKeeper = NONE_KEPT,
-) -> list[ProofTree]:  # fmt: skip
-    """Return a tree for every size that proves its threshold.
+    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES)
+) -> Iterator[ProofTree]:
+    """Yield a tree for every size that proves its threshold.
 
     Parameters
     ----------
@@ -297,24 +278,17 @@ def prove_logistic(
         Thresholds.
     most : (int, int)
         Maximum numbers of listed supports and of nodes of a tree.
-    kept : TreeKeeper, optional
-        Store of trees made before, to which new ones are added.
 
     Raises
     ------
     TooLarge
         If a tree would be larger.
     """
-    trees = []
     for size, threshold in sorted(above.items()):
-        tree = kept.find({size: threshold})
-        if tree is None:
-            made = LogisticTree(size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most, rows)
-            if not made.solve(rows.q):
-                raise TooLarge(TOO_LARGE)
-            tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
-        trees.append(tree)
-    return trees
+        tree = LogisticTree(size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most, rows)
+        if not tree.solve(rows.q):
+            raise TooLarge(TOO_LARGE)
+        yield ProofTree(tree.nodes, {size: tree.listed}, {size: threshold}, tree.points)
 
 
 class _AtGamma:
@@ -410,7 +384,7 @@ class LogisticSearchProof(PairProof):
         for _ in range(THRESHOLDS_TRIED):
             limit = (FEW_STATED, STATED_NODES) if threshold > value else (MOST_STATED, MOST_TREE_NODES)
             try:
-                tree = prove_logistic(at.whole, {pair.size: threshold}, limit, self.kept.select_trees(-1, pair.g))[0]
+                [tree] = self._prove(at.whole, -1, pair, threshold, limit)
             except TooLarge:
                 break
             low = self._losses(tree, at, threshold, own)
@@ -421,6 +395,14 @@ class LogisticSearchProof(PairProof):
                 break
             threshold += 1.5 * (goal - most) / count
         return best
+
+    def _prove(
+        self, problem: LogisticRows, rows: int, pair: PairStatements, threshold: float, most: tuple[int, int]
+    ) -> list[ProofTree]:
+        def prove(above: Mapping[int, float]) -> Iterator[ProofTree]:
+            return prove_logistic(problem, above, most)
+
+        return self.kept.prove(rows, pair.g, {pair.size: threshold}, prove)
 
     def _losses(self, tree: ProofTree, at: _AtGamma, threshold: float, own: FloatArray) -> FloatArray:
         """Return the bounds of the statement `loss` in every fold, for a support with objectives `own` there."""
@@ -434,9 +416,7 @@ class LogisticSearchProof(PairProof):
         """Solve a fold by a tree on its own rows."""
         best = self._best(fold, at.gamma, pair.size)
         value, _ = at.score(fold, best)
-        tree = prove_logistic(
-            at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.select_trees(fold, pair.g)
-        )[0]
+        [tree] = self._prove(at.rows(fold), fold, pair, value * (1.0 + KEEP_RTOL), (MOST_STATED, MOST_TREE_NODES))
         pair.state_own([fold], [self.trees])
         yield self._tree(tree, fold, pair.g)
         scores = [at.score(fold, support) for support in tree.listed[pair.size]]

@@ -17,9 +17,10 @@ import io
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
 from sparsecv_mio.proofs.term_trees import ChosenTerms
-from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
+from sparsecv_mio.proofs.threshold_trees import ProofTree
 from sparsecv_mio.units import CROSSING_RTOL, NO_RIDGE
 from sparsecv_mio.words import Within
 
@@ -169,9 +170,34 @@ class KeptTrees:
         self.written, self.moment = 0, time.monotonic()  # bytes of the part that are valid and complete
         self._read()
 
-    def select_trees(self, rows: int, gamma: int) -> KeptAt:
-        """Return the trees of one fold, -1 for all rows, at the gamma with an index."""
-        return KeptAt(self, rows, gamma)
+    def prove(
+        self, rows: int, gamma: int, above: Mapping[int, float],
+        prove: Callable[[Mapping[int, float]], Iterable[ProofTree]],
+    ) -> list[ProofTree]:  # fmt: skip
+        """Return trees that prove a threshold for every size: stored ones, and new ones, which are stored.
+
+        Parameters
+        ----------
+        rows : int
+            Fold, -1 for all rows.
+        gamma : int
+            Index of gamma.
+        above : mapping of size to threshold
+            Thresholds in units of the file.
+        prove : callable
+            Function that yields trees for some thresholds.
+        """
+        trees, missing = list[ProofTree](), dict(above)
+        for tree in self.trees.get((rows, gamma), []):
+            sizes = [size for size in missing if size in tree.above]
+            if sizes and all(abs(tree.above[s] - above[s]) <= SAME_THRESHOLD * abs(above[s]) for s in sizes):
+                trees.append(tree)
+                missing = {size: threshold for size, threshold in missing.items() if size not in sizes}
+        whole = [missing] if missing and not trees else [{size: value} for size, value in missing.items()]
+        for tree in chain.from_iterable(map(prove, whole)):
+            self.keep(tree.line(rows, gamma))
+            trees.append(tree)
+        return trees
 
     def _read(self) -> None:
         if not self.place.exists():
@@ -233,35 +259,6 @@ class KeptTrees:
         self.waiting = []
         if self.written:
             self.place.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class KeptAt(TreeKeeper):
-    """Stored trees of some rows at one gamma."""
-
-    kept: KeptTrees
-    rows: int
-    gamma: int
-
-    def find(self, above: Mapping[int, float]) -> ProofTree | None:
-        """Return a tree with the given thresholds, or None.
-
-        Parameters
-        ----------
-        above : mapping of size to threshold
-            Thresholds in units of the file.
-        """
-        for tree in self.kept.trees.get((self.rows, self.gamma), []):
-            if (min(tree.above), max(tree.above)) == (min(above), max(above)) and all(
-                abs(tree.above[size] - value) <= SAME_THRESHOLD * abs(value) for size, value in above.items()
-            ):
-                return tree
-        return None
-
-    def keep(self, tree: ProofTree) -> ProofTree:
-        """Store a tree and return it."""
-        self.kept.keep(tree.line(self.rows, self.gamma))
-        return tree
 
 
 def _digest(text: bytes) -> bytes:

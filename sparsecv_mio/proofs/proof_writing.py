@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows,
 from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_term_thresholds
-from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
+from sparsecv_mio.proofs.threshold_trees import ProofTree, Units, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.targets import Loss
@@ -139,10 +140,10 @@ class SquaredTrees:
         """Return the amount that the checker's floats may lose of an objective, in units of the file."""
         return rounding(self.whole.with_gamma(gamma), self.columns.divisor) * self.units.square
 
-    def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
-        """Return trees that prove a threshold for every size."""
+    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[ProofTree]:
+        """Yield trees that prove a threshold for every size."""
         margin = self.rounding_error_bound(gamma) / self.units.square
-        return prove_term_thresholds(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin, kept=kept)
+        return prove_term_thresholds(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin)
 
 
 class LogisticTrees:
@@ -156,9 +157,9 @@ class LogisticTrees:
         """Return 0."""
         return 0.0
 
-    def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
-        """Return trees that prove a threshold for every size."""
-        return prove_logistic(self.rows.make_problem(gamma), above, kept=kept)
+    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[ProofTree]:
+        """Yield trees that prove a threshold for every size."""
+        return prove_logistic(self.rows.make_problem(gamma), above)
 
 
 class BestProof:
@@ -196,7 +197,7 @@ class BestProof:
                 proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
-            for tree in self.trees.prove(gamma, above, self.kept.select_trees(-1, g)):
+            for tree in self.kept.prove(-1, g, above, partial(self.trees.prove, gamma)):
                 yield tree.line(-1, g)
                 number.update(dict.fromkeys(tree.above, count))
                 count += 1

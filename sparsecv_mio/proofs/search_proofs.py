@@ -12,6 +12,7 @@ fold solve them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -313,15 +314,12 @@ class SearchProof(PairProof):
     def _affordable(
         self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
     ) -> list[threshold_trees.ProofTree]:
-        keeper, count = self.kept.select_trees(-1, g), max(map(len, tries.values()))
-        for i in range(count - 1):
+        most = LISTED_TOGETHER if self.folds.single else FEW_LISTED, LIST_NODES
+        for i in range(max(map(len, tries.values())) - 1):
             above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
-            try:
-                most = LISTED_TOGETHER if self.folds.single else FEW_LISTED, LIST_NODES
-                return self._prove(at.full_data_problem, above, lost, keeper, most)
-            except threshold_trees.TooLarge:
-                continue
-        return self._prove(at.full_data_problem, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
+            with suppress(threshold_trees.TooLarge):
+                return self._prove(at.full_data_problem, -1, g, above, lost, most)
+        return self._prove(at.full_data_problem, -1, g, {size: mine[-1] for size, mine in tries.items()}, lost)
 
     def _least_threshold(self, pair: SearchedPair, lost: float) -> float:
         """Return the smallest T on all rows for which the training-loss bounds sum to the bound; inf if none does."""
@@ -350,11 +348,13 @@ class SearchProof(PairProof):
         return base + objective_threshold(excess, np.abs(e), h) + 4.0 * lost
 
     def _prove(
-        self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: threshold_trees.TreeKeeper,
+        self, problem: SparseProblem, rows: int, g: int, above: Mapping[int, float], lost: float,
         most: tuple[int, int] = threshold_trees.TREE_MOST,
     ) -> list[threshold_trees.ProofTree]:  # fmt: skip
-        in_units = {size: value * self.unit for size, value in above.items()}
-        return prove_term_thresholds(problem, self.chosen, in_units, self.units, lost, most, kept)
+        def prove(in_units: Mapping[int, float]) -> Iterator[threshold_trees.ProofTree]:
+            return prove_term_thresholds(problem, self.chosen, in_units, self.units, lost, most)
+
+        return self.kept.prove(rows, g, {size: value * self.unit for size, value in above.items()}, prove)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class SearchProof(PairProof):
             problem = at.problem(fold)
             lost = self._rounding_error_bound(problem, all_rows)
             above = {pair.size: float(pair.value[fold]) * (1.0 + KEEP_RTOL) + 2.0 * lost for pair in wanted}
-            for tree in self._prove(problem, above, lost, self.kept.select_trees(fold, g)):
+            for tree in self._prove(problem, fold, g, above, lost):
                 for pair in wanted:
                     if pair.size in tree.above:
                         self._solve_by_fold_tree(pair, at, fold, tree, lost)

@@ -18,12 +18,10 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.threshold_trees import (
     NO_POINT,
-    NONE_KEPT,
     TOO_LARGE,
     TREE_MOST,
     ProofTree,
     TooLarge,
-    TreeKeeper,
     Units,
     leaf_cutoffs,
     prove_thresholds,
@@ -90,9 +88,9 @@ class ChosenTerms:
 
 def prove_term_thresholds(
     problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], units: Units, margin: float,
-    most: tuple[int, int] = TREE_MOST, kept: TreeKeeper = NONE_KEPT,
-) -> list[ProofTree]:  # fmt: skip
-    """Return trees over terms that prove a threshold for every size; see `prove_thresholds`.
+    most: tuple[int, int] = TREE_MOST,
+) -> Iterator[ProofTree]:  # fmt: skip
+    """Yield trees over terms that prove a threshold for every size; see `prove_thresholds`.
 
     Parameters
     ----------
@@ -108,15 +106,11 @@ def prove_term_thresholds(
         Amount by which leaves must exceed thresholds, in the problem's units.
     most : (int, int)
         Maximum numbers of listed supports and of nodes of a tree.
-    kept : TreeKeeper, optional
-        Store of trees made before, to which new ones are added.
     """
     if chosen.has_single_column_terms:
-        return prove_thresholds(problem, above, units, margin, most, kept)
-    stored = kept.find(above)
-    if stored is not None:
-        return [stored]
-    return [kept.keep(prove_terms(problem, chosen, above, leaf_cutoffs(above, units, margin), most))]
+        yield from prove_thresholds(problem, above, units, margin, most)
+    else:
+        yield prove_terms(problem, chosen, above, leaf_cutoffs(above, units, margin), most)
 
 
 def prove_terms(

@@ -11,9 +11,9 @@ proof contains this part.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.blocks import BlockPart, centred_part, gather_blocks, has_correlated_columns
 from sparsecv_mio.trees.normal_form import ROOT_ACCURACY
-from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, TINY
 
 FEWEST_COLUMNS = 12  # minimum number of columns for the perspective relaxation and for blocks
 BITS = (6, 9, 12, 16, 22, 30, 50)  # bits of the largest entry of a point, tried in turn
@@ -40,26 +40,26 @@ NO_POINT = -1  # number of a leaf closed by its own fit, or whose supports are l
 Support = tuple[int, ...]
 
 
-class StatedPoint(Protocol):
-    """A point as integers times a power of two, and its number in the proof: -1 if it is not in the proof yet."""
-
-    exponent: int
-    whole: FloatArray
-    number: int
-
-
-Pointed = TypeVar("Pointed", bound=StatedPoint)
-
-
 @dataclass(eq=False)
-class _DualPoint:
-    """A vector b as integers times a power of two, its slopes (squared if W is the penalty), and `yy - b'G b`."""
+class Point:
+    """A vector b as integers times a power of two, and its bound: `base` minus the costs of the columns of a support.
+
+    `number` is that of the point in the proof, -1 if it is not in the proof yet.
+    """
 
     exponent: int
     whole: FloatArray
-    costs: FloatArray
     base: float
+    costs: FloatArray
     number: int = -1
+
+
+def bound_by_costs(base: float, costs: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> float:
+    """Return the bound of a node in which `room` of the free columns may be chosen: `base` minus the largest costs."""
+    others = costs[free]
+    if 0 < room < len(others):
+        others = np.partition(others, len(others) - room)[len(others) - room :]
+    return base - float(costs[inside].sum()) - (float(others.sum()) if room else 0.0)
 
 
 PROVED_BLOCK = 4  # maximum number s of columns of a block: a point costs the checker 2^s vectors for each block
@@ -124,7 +124,7 @@ class StatedBlocks:
 
 
 @dataclass(eq=False)
-class PointTree(ABC, Generic[Pointed]):
+class PointTree(ABC):
     """A tree of one size whose nodes are closed by points; the point of the parent is used if it suffices.
 
     Parameters
@@ -152,12 +152,12 @@ class PointTree(ABC, Generic[Pointed]):
     bits: ClassVar[Sequence[int]] = BITS
     bits_of_children: ClassVar[int]  # bits of the point of a node that is tried at both children
 
-    @abstractmethod
-    def _bound(self, point: Pointed, inside: BoolArray, free: BoolArray, room: int) -> float:
+    def _bound(self, point: Point, inside: BoolArray, free: BoolArray, room: int) -> float:
         """Return the bound of a point at a node."""
+        return bound_by_costs(point.base, point.costs, inside, free, room)
 
     @abstractmethod
-    def _round_point(self, b: FloatArray, bits: int) -> Pointed:
+    def _round_point(self, b: FloatArray, bits: int) -> Point:
         """Return a point as integers with a given number of bits times a power of two."""
 
     @abstractmethod
@@ -168,15 +168,19 @@ class PointTree(ABC, Generic[Pointed]):
     def _relax(
         self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
     ) -> tuple[FloatArray, FloatArray, bool]:
-        """Return the point of a node's best bound, numbers for branching, and True if the bound reaches the cutoff."""
+        """Return the point of a node's best bound, its g for branching, and True if the bound reaches the cutoff."""
 
-    @abstractmethod
-    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
-        """Return the column to branch on."""
+    def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray) -> int:
+        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 took more nodes)."""
+        columns = np.flatnonzero(free)
+        size = np.abs(g[columns])
+        z = np.clip(np.abs(b[columns]) / np.maximum(size, TINY), 0.0, 1.0)
+        distance = np.minimum(z, 3.0 * (1.0 - z))
+        return int(columns[np.argmax(distance if distance.max() > 1e-6 else size)])
 
     def solve(self, q: int) -> bool:
         """Make the tree over q columns; return False if it would be too large."""
-        nobody: Pointed | None = None
+        nobody: Point | None = None
         waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
         while waiting:
             if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
@@ -190,12 +194,12 @@ class PointTree(ABC, Generic[Pointed]):
                 out = np.zeros_like(free)
                 self._single(inside if room == 0 else inside | free, free if room == 0 else out)
                 continue
-            b, weights, reached = self._relax(inside, free, room, start)
+            b, g, reached = self._relax(inside, free, room, start)
             made = self._fitting(b, inside, free, room) if reached else None
             if made is not None:
                 self._close(made)
                 continue
-            j = self._branch(b, weights, free)
+            j = self._branch(b, g, free)
             self.nodes.append(j)
             still_free, more = free.copy(), inside.copy()
             still_free[j], more[j] = False, True
@@ -204,12 +208,12 @@ class PointTree(ABC, Generic[Pointed]):
             waiting += [(inside, still_free, without, here), (more, still_free, b, here)]
         return True
 
-    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> Pointed | None:
+    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> Point | None:
         """Return a point rounded to as few bits as close the node; None if no number of bits does."""
         rounded = (self._round_point(b, bits) for bits in self.bits)
         return next((point for point in rounded if self._bound(point, inside, free, room) >= self.bar), None)
 
-    def _close(self, point: Pointed) -> None:
+    def _close(self, point: Point) -> None:
         if point.number < 0:
             point.number = len(self.points)
             used = np.flatnonzero(point.whole)
@@ -226,7 +230,7 @@ def round_to_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, Floa
 
 
 @dataclass(eq=False)
-class PerspectiveProof(PointTree[_DualPoint]):
+class PerspectiveProof(PointTree):
     """The tree of one size, `0 < size < q`; cutoffs are in the problem's units.
 
     Parameters
@@ -300,36 +304,27 @@ class PerspectiveProof(PointTree[_DualPoint]):
         )
         return best_b, best_g, bool(dual >= self.bar)
 
-    def _round_point(self, b: FloatArray, bits: int) -> _DualPoint:
+    def _round_point(self, b: FloatArray, bits: int) -> Point:
         exponent, whole = round_to_bits(b, self.step, bits)
         rounded = np.ldexp(whole, exponent) * self.step
         used = np.flatnonzero(whole)
         product = rounded[used] @ self.curved[used]
         slopes = self.form.c - product
-        costs = slopes**2 if self.tables is None else slopes
-        return _DualPoint(exponent, whole, costs, self.form.yy - float(rounded @ product))
+        costs = slopes**2 if self.tables is None else slopes  # blocks determine the costs of supports from slopes
+        return Point(exponent, whole, self.form.yy - float(rounded @ product), costs)
 
-    def _bound(self, point: _DualPoint, inside: BoolArray, free: BoolArray, room: int) -> float:
-        if self.tables is not None:
-            block_relaxation.fitting(_status(inside, free), self.tables, self.work, _no_mixture(self.tables))
-            return point.base - float(block_relaxation.largest_sum(point.costs, self.tables, self.size, self.work))
-        others = point.costs[free]
-        if 0 < room < len(others):
-            others = np.partition(others, len(others) - room)[len(others) - room :]
-        return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if room else 0.0)
+    def _bound(self, point: Point, inside: BoolArray, free: BoolArray, room: int) -> float:
+        if self.tables is None:
+            return super()._bound(point, inside, free, room)
+        block_relaxation.fitting(_status(inside, free), self.tables, self.work, _no_mixture(self.tables))
+        return point.base - float(block_relaxation.largest_sum(point.costs, self.tables, self.size, self.work))
 
-    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
-        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 took more nodes)."""
-        g, columns = weights, np.flatnonzero(free)
-        if self.tables is not None:
-            weight = g[columns] * (1.0 - g[columns]) * b[columns] ** 2  # g is the share of supports with the column
-            return int(columns[np.argmax(weight if weight.max() > 0.0 else np.abs(b[columns]))])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(g[columns] != 0.0, np.clip(np.abs(b[columns] / g[columns]), 0.0, 1.0), 0.0)
-        distance = np.minimum(z, 3.0 * (1.0 - z))
-        if distance.max() > 1e-6:
-            return int(columns[np.argmax(distance)])
-        return int(columns[np.argmax(g[columns] ** 2)])
+    def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray) -> int:
+        if self.tables is None:
+            return super()._branch(b, g, free)
+        columns = np.flatnonzero(free)
+        weight = g[columns] * (1.0 - g[columns]) * b[columns] ** 2  # g is the share of supports with the column
+        return int(columns[np.argmax(weight if weight.max() > 0.0 else np.abs(b[columns]))])
 
 
 def _status(inside: BoolArray, free: BoolArray) -> NDArray[np.int8]:
@@ -402,21 +397,6 @@ class ProofTree:
         )
 
 
-class TreeKeeper:
-    """A store of trees for the same rows and gamma; this base class stores nothing."""
-
-    def find(self, above: Mapping[int, float]) -> ProofTree | None:
-        """Return a stored tree with the given thresholds, or None."""
-        return None
-
-    def keep(self, tree: ProofTree) -> ProofTree:
-        """Store a tree and return it."""
-        return tree
-
-
-NONE_KEPT = TreeKeeper()
-
-
 def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
     """Return an estimate of the amount that the checker's floats may lose of an objective, in the problem's units.
 
@@ -445,10 +425,9 @@ def leaf_cutoffs(above: Mapping[int, float], units: Units, margin: float) -> dic
 
 
 def prove_thresholds(
-    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = TREE_MOST,
-    kept: TreeKeeper = NONE_KEPT,
-) -> list[ProofTree]:  # fmt: skip
-    """Return trees that prove a threshold for every size.
+    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = TREE_MOST
+) -> Iterator[ProofTree]:
+    """Yield trees that prove a threshold for every size; every size is in the range of one of them.
 
     Parameters
     ----------
@@ -462,13 +441,6 @@ def prove_thresholds(
         Amount by which leaves must exceed thresholds, in the problem's units.
     most : tuple of int
         Approximate maximum numbers of listed supports and of nodes of a tree.
-    kept : TreeKeeper, optional
-        Store of trees made before, to which new ones are added.
-
-    Returns
-    -------
-    list of ProofTree
-        Trees; every size is in the range of one of them.
 
     Raises
     ------
@@ -477,20 +449,17 @@ def prove_thresholds(
     """
     bars = leaf_cutoffs(above, units, margin)
     if problem.q <= RIDGE_FIRST_COLUMNS:
-        stored = kept.find(above)
-        if stored is not None:
-            return [stored]
         try:
-            return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PROVED_PATH_NODES))))]
+            yield _path_tree(problem, above, bars, (most[0], min(most[1], PROVED_PATH_NODES)))
+            return
         except TooLarge:
             if most[1] <= PROVED_PATH_NODES:
                 raise
-            if problem.q < FEWEST_COLUMNS:
-                return [kept.keep(_path_tree(problem, above, bars, most))]
-    return [
-        kept.find({tau: above[tau]}) or kept.keep(_tree_of_size(problem, above, bars, tau, units, most))
-        for tau in sorted(above)
-    ]
+        if problem.q < FEWEST_COLUMNS:
+            yield _path_tree(problem, above, bars, most)
+            return
+    for tau in sorted(above):
+        yield _tree_of_size(problem, above, bars, tau, units, most)
 
 
 def _tree_of_size(

@@ -51,7 +51,7 @@ def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypa
         for s in map(list, combinations(range(problem.q), tau))
     )
     above = {tau: least * units.square * (1.0 + 1e-8)}
-    tree = prove_thresholds(problem, above, units, rounding(problem, standard.divisor))[0]
+    tree = next(prove_thresholds(problem, above, units, rounding(problem, standard.divisor)))
     line = tree.line(-1, 0)
     assert ProofTree.from_line(line) == tree and line["points"]
     best = {"kind": "best", "gamma": 0, "tau": 0, "tree": 0, "support": support,

@@ -119,7 +119,7 @@ def with_random_losses(seed: int, place: Path) -> tuple[Dataset, Lines]:
         every = [list(one) for one in combinations(range(standard.q), size)]
         worth = [problem.yy - problem.c[s] @ np.linalg.solve(problem.M[np.ix_(s, s)], problem.c[s]) for s in every]
         above = {size: float(rng.choice(worth) * rng.uniform(0.9, 1.1)) * units.square}
-        lines.append(prove_thresholds(problem, above, units, 0.0)[0].line(-1, g))
+        lines.append(next(prove_thresholds(problem, above, units, 0.0)).line(-1, g))
         part = {"by": "loss", "tree": sum(one["kind"] == "tree" for one in lines[1:]) - 1}
         part["supports"] = [every[i] for i in rng.integers(len(every), size=3)]
         if seed % 3:
