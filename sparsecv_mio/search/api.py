@@ -66,10 +66,10 @@ from sparsecv_mio.search.answer.outer_models import (
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
-from sparsecv_mio.search.loop import RunningSearch, search
 from sparsecv_mio.search.observers import make_stage_reporter
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
 from sparsecv_mio.search.question import Question, check_interval
+from sparsecv_mio.search.running_search import RunningSearch, search
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.slices import Hands, open_workers

@@ -1,387 +1,194 @@
-"""A running search: the requested method on data in standard coordinates, with its observers, and its record.
+"""The loop of a search over a grid of pairs (tau, gamma): one function for all losses, goals and orders.
 
-Progress, trace and checkpoints are written during the search (:mod:`sparsecv_mio.search.observers`).
+    goal -> order -> steps -> executor -> findings -> writer -> state
 
-Under a time limit the search has a separate thread (:mod:`sparsecv_mio.search.deadline`). The calling thread must be
-able to return a record at any moment of the search:
-
-==============================  =====================================================================================
-The limit expires               The record is built from
-==============================  =====================================================================================
-before standard coordinates     nothing: `OutOfTime`
-before there is a method        the quick answer alone, intervals [0, inf)
-before a checkpoint is restored the intervals of the checkpoint
-before a pair is scored         the intervals of the method, and the quick answer for its missing supports
-later                           the state of the method
-==============================  =====================================================================================
+A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
+the next steps. The executor runs the steps in threads. A step returns its findings and does not change the state. Only
+`Writer.take` changes the state, and it also lets the source of a step count its attempts. A source therefore needs no
+code for records, checkpoints and reproducible runs.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
 
-import numpy as np
+from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.search.sources.registry import find_source
+from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
+from sparsecv_mio.search.steps import Findings, Step
+from sparsecv_mio.search.writer import Writer
 
-from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
-from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
-from sparsecv_mio.search.answer.recheck import recheck_snapshot
-from sparsecv_mio.search.answer.result import build_record
-from sparsecv_mio.search.deadline import Deadline, require_prepared_data
-from sparsecv_mio.search.observers import (
-    RESUMED,
-    Checkpoint,
-    Reporter,
-    Signals,
-    Stored,
-    Trace,
-    Watched,
-    check_same,
-    finish_search,
-    make_search_key,
-    read_checkpoint,
-    resume,
-    stored_cells,
-)
-from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
-from sparsecv_mio.search.question import Question
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import Context, Snapshot
-from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Hands
-from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.trees.without_ridge import standardize_and_check
-from sparsecv_mio.words import Method, Model
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.every_gamma.descent import Descent
-    from sparsecv_mio.search.grid_search import GridSearch
-
-    Search = Descent | GridSearch
+Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
 
 
-@dataclass(eq=False)
-class RunningSearch:
-    """A question with a checked grid, and its search, from which a record can be built while the search runs.
+class Executor:
+    """An executor that runs steps and returns their findings in the order in which the steps end.
 
-    Attributes
+    On one thread a step runs when its findings are requested, so that a search has the same steps in the same order
+    each time. On several threads a step is submitted only if a thread is idle, since a queue would have been chosen
+    from an old state. If the executor waits for the steps of all threads, a search is reproducible on several threads
+    too.
+
+    Parameters
     ----------
-    question : Question
-        Question to answer.
-    grid : Grid
-        Grid of the question, or of all of its pairs.
-    deadline : Deadline
-        Deadline of the search.
-    hands : Hands
-        Executor of the work units.
-    context : Context, optional
-        Context of the search, once the data are in standard coordinates; the searching thread writes it, as well as
-        `method`.
-    method : Watched, optional
-        Method that searches, once there is one.
-    quick : QuickAnswer, optional
-        Supports for the pairs of one gamma, if the method has scored no pair in every fold; the waiting thread writes
-        them.
-    reported : Snapshot, optional
-        Snapshot from which the returned record was built.
-    stored : mapping and Archive, optional
-        Content of the checkpoint to resume; a record never has wider intervals than the checkpoint.
-    keeper : Checkpoint, optional
-        Writer of checkpoints.
+    problems : Problems
+        Problems that the steps work on.
+    n_threads : int
+        Number of threads.
+    is_expired : callable
+        Function that returns True once running steps have to end.
+    waits_for_all : bool
+        True if findings are returned once all threads have ended their steps.
+    steps_of_turn : int
+        Maximum number of steps of a turn on one thread.
     """
 
-    question: Question
-    grid: Grid
-    deadline: Deadline
-    hands: Hands = field(default_factory=Hands)
-    context: Context | None = field(default=None, init=False)
-    method: Watched | None = field(default=None, init=False)
-    quick: QuickAnswer | None = field(default=None, init=False)
-    reported: Snapshot | None = field(default=None, init=False)
-    stored: Stored | None = field(default=None, init=False)
-    keeper: Checkpoint | None = field(default=None, init=False)
-    _known_before: CellTable | None = field(default=None, init=False)
-    _finding: threading.Lock = field(default_factory=threading.Lock, init=False)
+    def __init__(
+        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], waits_for_all: bool = False,
+        steps_of_turn: int = 1,
+    ) -> None:  # fmt: skip
+        self.problems, self.n_threads, self._is_expired = problems, n_threads, is_expired
+        self.waits_for_all, self.steps_of_turn = waits_for_all, steps_of_turn
+        self._running: list[tuple[Future[Findings] | None, Step]] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._stopped = threading.Event()
 
-    def standardize(self) -> Context:
-        """Transform the data to standard coordinates; afterwards a record can be built."""
-        question, options = self.question, self.question.options
-        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
-        data = standardize_and_check(question.dataset, options, gammas, taus, question.folds)
-        request = options.request(self.grid)
-        all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
-        context = Context(
-            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown
-        )
-        self.context = context
-        _ = question.dataset.fingerprint  # the record needs it, and after the limit it could not be computed in time
-        if question.hooks.resume is not None:
-            self.stored = key, _ = read_checkpoint(question.hooks.resume)
-            own = make_search_key(context, key.get("method", ""))
-            check_same(question.hooks.resume, key, own)  # before the limit can expire
-            try:
-                self._known_before = stored_cells(context, self.stored)
-            except CorruptStore as error:
-                raise CorruptStore(f"checkpoint {question.hooks.resume}: {error}") from None
-        return context
+    @property
+    def running(self) -> list[Step]:
+        """Steps whose findings were not returned yet."""
+        return [step for _, step in self._running]
 
-    def store_end(self) -> None:
-        """Write a last checkpoint after a limit, once the answer is built, so that everything proved is stored."""
-        if self.keeper is None or self.method is None or not self.deadline.has_expired():
+    @property
+    def n_idle(self) -> int:
+        """Number of steps to submit: one for each idle thread, or `steps_of_turn` on one thread."""
+        if self.n_threads == 1:
+            return 0 if self._running else self.steps_of_turn
+        n_busy = sum(
+            step.n_threads for future, step in self._running
+            if future is None or self.waits_for_all or not future.done()
+        )  # fmt: skip
+        return max(self.n_threads - n_busy, 0)
+
+    def submit(self, step: Step) -> None:
+        """Submit a step."""
+        if self.n_threads > 1 and self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        self._running.append((self._pool.submit(self._run_and_time, step) if self._pool else None, step))
+
+    def collect_findings(self) -> list[Findings]:
+        """Return the findings of ended steps; if none has ended, wait for one, or for all if `waits_for_all`."""
+        if self._pool is None:
+            steps, self._running = self.running, []
+            return [self._run_and_time(step) for step in steps]
+        until = ALL_COMPLETED if self.waits_for_all else FIRST_COMPLETED
+        wait([future for future, _ in self._running if future is not None], return_when=until)
+        ended = [future for future, _ in self._running if future is not None and future.done()]
+        self._running = [(future, step) for future, step in self._running if future not in ended]
+        return [future.result() for future in ended]
+
+    def stop(self) -> list[Findings]:
+        """Stop the running steps, wait for all of them, and return their findings."""
+        findings: list[Findings] = []
+        self._stopped.set()
+        while self._running:
+            findings += self.collect_findings()
+        self._stopped.clear()
+        self.close()
+        return findings
+
+    def close(self) -> None:
+        """Shut the threads down; steps that still run end soon, and their findings are lost."""
+        if self._running:
+            self._stopped.set()
+            self._running.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def is_expired(self) -> bool:
+        """Return True if running steps have to end."""
+        return self._stopped.is_set() or self._is_expired()
+
+    def _run(self, step: Step) -> Findings:
+        return find_source(step).run(step, self.problems, self.is_expired)
+
+    def _run_and_time(self, step: Step) -> Findings:
+        began = time.thread_time()
+        findings = self._run(step)
+        return replace(findings, cpu_seconds=time.thread_time() - began)
+
+
+def limit_to_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps of an order until the next one would exceed the budget of the plan.
+
+    Parameters
+    ----------
+    steps : iterable of Step
+        Steps of the order.
+    state : GridState
+        State of the search, with the number of MIOs so far.
+    plan : Plan
+        Plan of the search, with the budget.
+    running : sequence of Step
+        Running steps, whose MIOs the state does not count yet.
+    """
+    n_left = plan.mio_budget - int(state.tried.n_mios) - sum(step.n_mios for step in running)
+    for step in steps:
+        n_left -= step.n_mios
+        if n_left < 0:
             return
-        if self.method.carried_on or self.question.hooks.resume is None:
-            self.keeper.write(self.method)
-
-    def set_method(self, method: Watched) -> None:
-        """Store the method, from which the waiting thread can build a record at any time."""
-        self.method = method
-
-    def prepare_answer(self, until: float) -> None:
-        """Find the quick answer shortly before the limit if no pair is scored in every fold yet.
-
-        Parameters
-        ----------
-        until : float
-            End of the time for the answer on the clock of `time.monotonic`, in seconds.
-        """
-        if self.context is not None:
-            snapshot = self._snapshot(self.context)
-            if not snapshot.has_scored_pair:
-                self._find_quick_answer(snapshot.context, until)
-
-    def _find_quick_answer(self, context: Context, until: float) -> None:
-        """Find the quick answer of a grid unless there is one; of two threads the second takes the first one's."""
-        with self._finding:
-            if self.quick is None or self.quick.gamma not in context.grid.gammas:
-                self.quick = find_quick_answer(context.data, context.folds, context.grid, until)
-
-    def record(self) -> Record:
-        """Return the record of the present state, from any thread.
-
-        Raises
-        ------
-        OutOfTime
-            If the data are not in standard coordinates yet.
-        """
-        snapshot = self._snapshot(require_prepared_data(self.context))
-        if not snapshot.has_scored_pair:
-            self._find_quick_answer(snapshot.context, self.deadline.began)
-        self.reported = recheck_snapshot(with_quick_answer(snapshot, self.quick))
-        return build_record(self.reported)
-
-    def _snapshot(self, context: Context) -> Snapshot:
-        """Return the present state of the method; without a method, a state without any bounds."""
-        method = self.method
-        snapshot = method.snapshot() if method is not None else None
-        if self._known_before is not None and not (method is not None and method.carried_on):
-            cells = self._known_before.copy()
-            return Snapshot(context, cells) if snapshot is None else replace(snapshot, cells=cells)
-        return snapshot or Snapshot(context, CellTable.empty(*context.shape))
+        yield step
 
 
-def with_quick_answer(snapshot: Snapshot, quick: QuickAnswer | None) -> Snapshot:
-    """Return a snapshot to which the quick answer is added if no pair is scored in every fold.
+def search_grid(
+    goal: SearchGoal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
+) -> Iterator[None]:  # fmt: skip
+    """Search until the goal is settled, the deadline has expired, or no step is left; yield after each turn.
 
-    The intervals of the snapshot stay unchanged. If the quick answer is None, the snapshot is returned unchanged.
+    A turn chooses steps from one state: one for every idle thread, or up to `plan.steps_of_turn` on one thread. It then
+    takes the findings of the finished steps.
 
     Parameters
     ----------
-    snapshot : Snapshot
-        Snapshot whose subproblems are changed, since they are copies.
-    quick : QuickAnswer or None
-        Quick answer of a gamma.
-
-    Returns
-    -------
-    Snapshot
-        Snapshot with the supports of the quick answer.
-    """
-    if quick is None:
-        return snapshot
-    cells, grid = snapshot.cells, snapshot.context.grid
-    place = np.flatnonzero(grid.gammas == quick.gamma)
-    if len(place) and not cells.scored_pairs().any():
-        numbers: dict[int, int] = {}  # sizes that share supports share one array
-        for t, supports in enumerate(quick.supports):
-            for support in supports:
-                if id(support) not in numbers:
-                    numbers[id(support)] = cells.pool.number(support)
-            named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
-            cells.offer((int(place[0]), t), named, quick.nominal[t], quick.value[t])
-    on_all_rows = zip(grid.taus.tolist(), quick.on_all_rows, quick.value_on_all_rows, strict=True)
-    by_tau = {tau: BestSubset.from_bounds(tau, support, float(value)) for tau, support, value in on_all_rows}
-    selected, best = BestSubsets(by_tau, 0, False), list(snapshot.best)
-    for g in place[place < len(best)].tolist():
-        best[g] = selected.merge(best[g])
-    return replace(snapshot, best=(*best, *[selected] * (len(grid.gammas) - len(best))))
-
-
-def with_threads(context: Context, options: SearchOptions) -> Context:
-    """Return the context of a search with the number of threads that the data and the backend allow.
-
-    Parameters
-    ----------
-    context : Context
-        Context of the search. If its `hands` run more work units at once than it has threads, their number counts.
-    options : SearchOptions
-        Options of the search.
-    """
-    threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
-    data = context.data
-    if options.loss.is_quadratic and (has_large_matrices(data, context.folds.k) or is_very_wide(data)):
-        from sparsecv_mio.search.problems.by_rows import limit_threads
-
-        threads = limit_threads(data, threads)
-    return replace(context, threads=threads)
-
-
-def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
-    """Return the requested method before its first step.
-
-    Parameters
-    ----------
-    context : Context
-        Context of the search.
-    options : SearchOptions
-        Options of the search.
+    goal : SearchGoal
+        Goal that settles the search.
+    order : callable
+        Order that yields the next steps.
+    state : GridState
+        State of the search; only the writer changes it.
+    plan : Plan
+        Plan with every number that decides what runs.
+    executor : Executor
+        Executor of the steps.
+    writer : Writer
+        Writer of the state.
     signals : Signals
-        Signals by which the method reports its progress.
+        Signals to the observers: progress, trace, checkpoint.
     """
-    method = choose_method(options)
-    if method is Method.DESCENT:
-        from sparsecv_mio.search.every_gamma.descent import Descent
-
-        return Descent(context, RowMaker(context).make, signals)
-    from sparsecv_mio.search.grid_search import GridSearch
-
-    return GridSearch(context, signals)
-
-
-class RowMaker:
-    """A maker of searches over other pairs of the same data and folds.
-
-    Parameters
-    ----------
-    context : Context
-        Context of the search that the new searches belong to.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-
-    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
-        """Return a search over some pairs before its first step.
-
-        Parameters
-        ----------
-        gammas, taus : sequences
-            Grid of the search.
-        signals : Signals, optional
-            Signals by which the search reports its progress; without listeners by default.
-        """
-        data, folds = self.context.data, self.context.folds
-        threads = self.context.threads
-        if has_large_matrices(data, folds.k):
-            from sparsecv_mio.search.problems.by_rows import limit_threads
-
-            threads = limit_threads(data, threads)
-        from sparsecv_mio.search.grid_search import GridSearch
-
-        grid = Grid.of(gammas, taus, data.dataset.p)
-        return GridSearch(self.context.row(grid, threads), signals or Signals())
-
-
-def search(running: RunningSearch, context: Context) -> Record:
-    """Search by the requested method, and build the record.
-
-    Parameters
-    ----------
-    running : RunningSearch
-        Running search. It receives the method, from which the waiting thread can build a record at any time.
-    context : Context
-        Context of `running`.
-
-    Raises
-    ------
-    BadInput
-        If options cannot be combined, or the checkpoint belongs to another run.
-    """
-    options, hooks = running.question.options, running.question.hooks
-    signals = Signals()
-    method = new_method(with_threads(context, options), options, signals)
-    running.set_method(method)
-    running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
-    drive(method, signals, hooks, running.keeper, running.stored)
-    running.deadline.check_caller_waits()
-    if context.data.dataset.X.size > CHUNK_ELEMENTS:
-        give_back_memory()  # the record is built from refits of the full data
-    snapshot, reported = method.snapshot(over=True), method.reported_search
-    if snapshot is None or reported is None or not snapshot.has_scored_pair:  # a limit within the first steps
-        return running.record()
-    snapshot = recheck_snapshot(snapshot)
-    state, running.reported = reported.state, snapshot
-    nodes = state.counts.nodes
-    record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
-    spent = state.counts.nodes - nodes  # nodes of the full data at the reported pair
-    return replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-
-
-def drive(
-    method: Search, signals: Signals, hooks: Hooks, keeper: Checkpoint | None = None, stored: Stored | None = None
-) -> None:
-    """Run a method with its observers to the end, from the start or from a checkpoint.
-
-    Parameters
-    ----------
-    method : Search
-        Method to run.
-    signals : Signals
-        Signals of the method.
-    hooks : Hooks
-        Places and functions for progress, trace and checkpoint; `lost` receives failures to write.
-    keeper : Checkpoint, optional
-        Writer of the checkpoint; built here by default.
-    stored : mapping and Archive, optional
-        Content of the checkpoint to resume, if it was read already.
-    """
-    trace = Trace(hooks.trace) if hooks.trace is not None else None
-    if keeper is None and hooks.place_to_store is not None:
-        keeper = Checkpoint(hooks.place_to_store)
-    if hooks.resume is not None:
-        resume(method, hooks.resume, stored)
-    reporter = _reporter(method, signals, hooks)
-    if trace is not None:  # a resumed run is traced only after its state is restored
-        signals.listen(turn=partial(trace.visit, method))
-    if keeper is not None:  # the limit may expire within the first turn
-        keeper.write(method)
-        signals.listen(turn=partial(keeper.visit, method))
-    finish_search(method)
-    ended = not method.context.deadline.has_expired()
-    if keeper is not None and (keeper.failure is not None or ended):
-        keeper.write(method, ended)
-    method.score_reported_pair()
-    if reporter is not None:
-        reporter.report()
-    if trace is not None:
-        trace.close(method)
-    for writer in (keeper, trace):
-        if hooks.lost is not None and writer is not None and writer.failure is not None:
-            hooks.lost(writer.failure)
-
-
-def _reporter(method: Search, signals: Signals, hooks: Hooks) -> Reporter | None:
-    """Return the reporter of progress, already listening; None if nobody requested progress."""
-    if hooks.progress is None:
-        return None
-    reporter = Reporter(hooks.progress, method.progress)
-    signals.listen(step=reporter.say, turn=reporter.visit)
-    if method.carried_on:
-        hooks.progress(replace(method.progress(), stage=RESUMED))
-    return reporter
+    deadline = state.context.deadline
+    with blas_on_one_thread(), closing(executor):  # steps are the parallelism
+        while not deadline.has_expired() and not goal.is_settled(state):
+            while executor.n_idle:
+                running = executor.running
+                proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
+                steps = list(islice(proposed, executor.n_idle))
+                for step in steps:
+                    signals.begin_step(step.description)
+                    executor.submit(step)
+                if not steps:
+                    break
+            if not executor.running:
+                break
+            writer.take(executor.collect_findings())
+            signals.end_turn()
+            yield
+        writer.take(executor.stop())  # a stopped step states what it has proved

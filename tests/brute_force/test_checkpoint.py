@@ -34,9 +34,9 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import TEMPORARY
 from sparsecv_mio.search import observers
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import Hooks
+from sparsecv_mio.search.running_search import drive
 from sparsecv_mio.search.state.pairs import Grid
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")

@@ -13,10 +13,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.answer.result import build_record
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loop import new_method, with_threads
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.running_search import new_method, with_threads
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
 

@@ -24,7 +24,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.parallel import blas_on_one_thread
-from sparsecv_mio.search.grid_search import Executor, GridSearch
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.loop import Executor
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.state.context import SearchState

@@ -67,9 +67,9 @@ class Context:
     hands: Hands = field(default_factory=Hands)
     all_shown: bool = False
 
-    def row(self, grid: Grid, threads: int) -> Context:
+    def row(self, grid: Grid) -> Context:
         """Return the context of a search over other pairs; only the best one of these is requested."""
-        return replace(self, grid=grid, threads=threads, request=replace(self.request, one_se=False))
+        return replace(self, grid=grid, request=replace(self.request, one_se=False))
 
     @property
     def gap(self) -> float:

@@ -18,7 +18,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.grid_search import Executor, GridSearch
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.loop import Executor
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.sources.full_data import FullDataTrees

@@ -28,11 +28,12 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, Contradiction, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.grid_search import GridSearch, limit_to_budget
-from sparsecv_mio.search.loop import drive
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.loop import limit_to_budget
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.orders.algorithm1 import first_bounds
+from sparsecv_mio.search.running_search import drive
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import Archive

@@ -27,10 +27,10 @@ from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loop import RunningSearch, drive, with_quick_answer
 from sparsecv_mio.search.observers import Checkpoint, Progress, Reporter, Signals, read_checkpoint, read_trace
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.search.running_search import RunningSearch, drive, with_quick_answer
 from sparsecv_mio.search.sources.registry import SOURCES
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import CellTable
