@@ -18,7 +18,6 @@ import time
 import warnings
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -26,7 +25,7 @@ from typer.core import TyperGroup
 
 from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
-from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
+from sparsecv_mio.cli.parse import read_plainly, with_dashes
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import (
     BadInput,
@@ -80,27 +79,6 @@ EXIT_CODES = (
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
-class PlainCommand(PanelledCommand):
-    """A command whose options are parsed without pydantic."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, including `--help`."""
-        return [read_plainly(parameter) for parameter in super().get_params(ctx)]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Raise an error if the value of an option is the name of the next one, since it was forgotten."""
-        options = {word: option for option in self.params for word in getattr(option, "opts", ())}
-        takers = {word for word, option in options.items() if not getattr(option, "is_flag", True)}
-        for word, value in pairwise(args):
-            if word == "--":
-                break
-            if word in takers and value in options:
-                raise BadInput(
-                    f"{word}: the value is missing, because the option {value} follows; name a file as ./{value}"
-                )
-        return super().parse_args(ctx, args)
-
-
 class LazyCommands(TyperGroup):
     """A group that imports the module of a command when the command is used."""
 
@@ -150,9 +128,7 @@ def load_command(name: str) -> Any:
         codes = getattr(module, f"{name.upper()}_CODES", None)
         shell.command(epilog=codes)(getattr(module, name))
     for registered in shell.registered_commands:
-        registered.cls = PlainCommand
-        if registered.callback is not None:
-            with_strict_numbers(registered.callback)
+        registered.cls = PanelledCommand
     command = typer.main.get_command(shell)
     command.name = name
     command.short_help = (command.help or "").split("\n\n")[0]  # in full: the default short help is truncated

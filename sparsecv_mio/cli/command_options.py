@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
+from itertools import pairwise
 from types import UnionType
 from typing import Annotated, Any, get_type_hints
 
@@ -12,7 +13,8 @@ import typer
 from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
-from sparsecv_mio.declared_options import FORMAT, MOST_USED, OPTIONS, PANELS, option_name
+from sparsecv_mio.declared_options import FORMAT, MOST_USED, OPTIONS, PANELS, check_whole, option_name
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.model_space import MOST_DIGITS
 
 Given = dict[str, Any]  # values of a group of options, by name
@@ -24,17 +26,18 @@ DataFile = Annotated[
 
 @dataclass(frozen=True)
 class CommandOption:
-    """An option of a single command; see :func:`option`."""
+    """An option of a command; see :func:`option`."""
 
     default: Any
     metavar: str
     help: str
     words: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    flag: str = ""
+    also: str = ""
     read: Callable[[str], str] | None = None
-    is_off: bool = False  # True if the option switches off a default
-    least: int | None = None  # bounds of an integer
+    least: int | None = None
     most: int = 10**MOST_DIGITS
+    is_off: bool = False  # True if the option switches off a default
 
     def parameter(self, name: str, kind: Any) -> Parameter:
         """Return the option in the form that typer reads.
@@ -47,10 +50,12 @@ class CommandOption:
             Type of the parameter of the command.
         """
         default = Parameter.empty if self.default is ... else None if self.default == () else self.default
+        flag = self.flag or f"--{option_name(name.rstrip('_'))}"
         info = typer.Option(
-            *((f" /--no-{self.flags[0][2:]}",) if self.is_off else self.flags),
+            *((f" /--no-{flag[2:]}",) if self.is_off else filter(None, (flag, self.also))),
             metavar=self.metavar or "|".join(self.words) or None,
-            callback=self._callback(),
+            parser=parse.number_parser(name, flag, kind),
+            callback=self._checker(flag),
             help=self._help(),
             rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), None),
             show_default=False,
@@ -60,21 +65,26 @@ class CommandOption:
     def _help(self) -> str:
         """Return the help with the default at its end."""
         text, bracket, words = self.help.rpartition("[")
-        if bracket and self.help.endswith("]"):
-            return f"{text} [default: {words}" if self.default in (None, ()) else self._with_default(text)
-        return self._with_default(self.help)
-
-    def _with_default(self, text: str) -> str:
+        is_described = bool(bracket) and self.help.endswith("]")
+        if is_described and self.default in (None, ()):
+            return f"{text} [default: {words}"
+        text = text if is_described else self.help
         if self.is_off or self.default in (None, (), False, ...):
             return text
         default = f"{self.default:g}" if isinstance(self.default, float) else self.default
         return f"{text.rstrip()}  [default: {default}]"
 
-    def _callback(self) -> Callable[[Any], Any] | None:
-        """Return the function that checks a value and may replace it."""
-        if self.least is not None:
-            return parse.make_integer_check(self.flags[0], self.least, self.most)
-        return parse.word(self.words, self.flags[0]) if self.words else self.read
+    def _checker(self, flag: str) -> Callable[[Any], Any] | None:
+        """Return the function that checks a value and may replace it; None if every value is allowed."""
+        if self.least is None and not self.words:
+            return self.read
+
+        def check(value: Any) -> Any:
+            if self.least is not None:
+                check_whole(flag, value, self.least, self.most)
+            return match_keyword(value, self.words, flag) if self.words and value is not None else value
+
+        return check
 
 
 def option(
@@ -100,7 +110,7 @@ def option(
     least, most : int, optional
         Bounds of an integer, both included.
     """
-    return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True, least, most)
+    return CommandOption(default, metavar, help, tuple(words), flag, also, read, least, most, default is True)
 
 
 REFERENCE = option(
@@ -140,25 +150,17 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
         command receives a dict. For a dataclass it receives an object; each field of the class is an option, or a
         :func:`group` of options.
     """
+    stored = {name: given if isinstance(given, type) else OptionGroup(given) for name, given in groups.items()}
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
-        places: list[Parameter] = []
-        for parameter in signature(command, eval_str=True).parameters.values():
-            options = groups.get(parameter.name)
-            if isinstance(options, type):
-                hints = get_type_hints(options)
-                for field in fields(options):
-                    places += _make_parameters(Parameter(
-                        field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-                    ))  # fmt: skip
-            elif options is not None:
-                places += _make_parameters(parameter.replace(default=OptionGroup(options)))
-            else:
-                places += _make_parameters(parameter)
+        own = [
+            parameter.replace(kind=Parameter.KEYWORD_ONLY, default=stored.get(parameter.name, parameter.default))
+            for parameter in signature(command, eval_str=True).parameters.values()
+        ]
+        places = [place for parameter in own for place in _make_parameters(parameter)]
 
         def run(**given: Any) -> int:
-            chosen = {name: _take_values(values, given) for name, values in groups.items()}
-            return command(**given, **chosen)
+            return command(**{parameter.name: _take_value(parameter, given) for parameter in own})
 
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
         run.__signature__ = Signature(places)  # type: ignore[attr-defined]
@@ -168,55 +170,50 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     return give
 
 
+def _parameters_of_fields(options: type) -> list[Parameter]:
+    """Return a parameter for each field of a dataclass of options."""
+    hints = get_type_hints(options)
+    return [
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in fields(options)
+    ]
+
+
 def _make_parameters(parameter: Parameter) -> list[Parameter]:
     """Return the options that a parameter of a command stands for, or the parameter itself."""
-    default = parameter.default
+    name, default = parameter.name, parameter.default
+    if isinstance(default, type) and is_dataclass(default):
+        return [place for field in _parameters_of_fields(default) for place in _make_parameters(field)]
     if isinstance(default, OptionGroup):
         of_record = default.defaults is FORMAT
         return [_make_shared_option(name, value, of_record) for name, value in default.defaults.items()]
     if isinstance(default, CommandOption):
-        return [_make_command_option(parameter.name, parameter.annotation, default)]
-    if parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
-        return [_make_shared_option(parameter.name, default)]
-    return [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+        return [default.parameter(name, parameter.annotation)]
+    if name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
+        return [_make_shared_option(name, default)]
+    return [parameter]
 
 
-def _take_values(options: Mapping[str, Any] | type, given: Given) -> Any:
-    """Remove the values of a group of options from those of a command, and return the dict or object with them."""
-    if not isinstance(options, type):
-        return {name: given.pop(name) for name in options}
-    values = {}
-    for field in fields(options):
-        default: Any = field.default
-        inside = isinstance(default, OptionGroup)
-        values[field.name] = _take_values(default.defaults, given) if inside else given.pop(field.name)
-    return options(**values)
-
-
-def _make_command_option(name: str, kind: Any, given: Any) -> Parameter:
-    """Return an option of a few commands."""
-    flag, *also = given.flags
-    flags = (flag or f"--{option_name(name.rstrip('_'))}", *filter(None, also))
-    return replace(given, flags=flags).parameter(name, kind)
+def _take_value(parameter: Parameter, given: Given) -> Any:
+    """Return the value of a parameter of a command: a plain one, a dict or an object with the values of its options."""
+    default = parameter.default
+    if isinstance(default, type) and is_dataclass(default):
+        return default(**{field.name: _take_value(field, given) for field in _parameters_of_fields(default)})
+    if isinstance(default, OptionGroup):
+        return {name: given[name] for name in default.defaults}
+    return given[parameter.name]
 
 
 def _make_shared_option(name: str, default: Any, of_record: bool = False) -> Parameter:
     """Return an option declared for all interfaces, with the default of a command or of a record."""
-    declared_option = OPTIONS[name]
-    text = declared_option.help
+    declared = OPTIONS[name]
+    text, words = declared.help, tuple(declared.words or ())
     if of_record and text.endswith("]"):
         text = f"{text.rpartition(' [')[0]} [as in the record]"
-    default = None if default is None or default == () else str(default) if declared_option.words else default
-    kind: Any = list[str] if declared_option.several else declared_option.kind
-    flags = (declared_option.flag, *filter(None, [declared_option.letter]))
+    default = None if default is None or default == () else str(default) if words else default
+    kind: Any = list[str] if declared.several else declared.kind
     made = CommandOption(
-        default,
-        declared_option.metavar,
-        text,
-        tuple(declared_option.words or ()),
-        flags,
-        None,
-        declared_option.default is True,
+        default, declared.metavar, text, words, declared.flag, declared.letter, is_off=declared.default is True
     )
     return made.parameter(name, kind if default is not None else kind | None)
 
@@ -241,22 +238,34 @@ ALL_OPTIONS = "sparsecv.all_options"  # key of a context in which the help shows
 class PanelledCommand(TyperCommand):
     """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`.
 
-    Of a command with many options `--help` shows the most used ones; `--help-all` shows all of them.
+    Of a command with many options `--help` shows the most used ones; `--help-all` shows all of them. Options are parsed
+    without pydantic.
     """
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, including `--help`."""
+        return [parse.read_plainly(parameter) for parameter in super().get_params(ctx)]
+
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments; `--help-all` prints the help with every option and ends the program."""
-        if HELP_ALL in args[: args.index("--") if "--" in args else None]:
+        """Parse the arguments; `--help-all` prints the help with every option and ends the program.
+
+        Raises
+        ------
+        BadInput
+            If the value of an option is the name of the next one, since the value was forgotten.
+        """
+        words = args[: args.index("--") if "--" in args else None]
+        if HELP_ALL in words:
             ctx.meta[ALL_OPTIONS] = True
             print(ctx.get_help())
             ctx.exit()
+        options = {word: option for option in self.params for word in getattr(option, "opts", ())}
+        for word, value in pairwise(words):
+            if value in options and word in options and not getattr(options[word], "is_flag", True):
+                raise BadInput(
+                    f"{word}: the value is missing, because the option {value} follows; name a file as ./{value}"
+                )
         return super().parse_args(ctx, args)
-
-    @staticmethod
-    def _is_long(params: Sequence[Any]) -> bool:
-        """Return True if `--help` shows only the most used options."""
-        most_used = sum(getattr(parameter, "rich_help_panel", None) == MOST_USED for parameter in params)
-        return most_used >= MIN_MOST_USED and len(params) > MAX_SHORT_HELP
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments of the usage line without the braces of typer."""
@@ -265,29 +274,22 @@ class PanelledCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the panels of options."""
-        order = ["Arguments", "Options", *PANELS]
-        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
-        places: dict[tuple[str, str], int] = {}
-        params = self.get_params(ctx)
-        for parameter in params:
-            panel = (
-                "Arguments" if parameter.param_type_name == "argument" else getattr(parameter, "rich_help_panel", None)
-            )
+        params, most_used = self.get_params(ctx), PANELS[MOST_USED]
+        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", "Options", *PANELS)}
+        for parameter in sorted(params, key=lambda one: most_used.index(one.name) if one.name in most_used else -1):
+            is_argument = parameter.param_type_name == "argument"
+            panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
             if (record := parameter.get_help_record(ctx)) is not None:
-                row = (_plain_name(record[0]), record[1])
-                rows[panel or "Options"].append(row)
-                places[row] = PANELS[MOST_USED].index(parameter.name) if panel == MOST_USED else 0
+                rows[panel].append((_plain_name(record[0]), record[1]))
+        n_options = sum(map(len, rows.values())) - len(rows["Arguments"])
         if len(rows[MOST_USED]) < MIN_MOST_USED:
             rows["Output"] += rows.pop(MOST_USED)
-            order.remove(MOST_USED)
+        elif len(params) > MAX_SHORT_HELP and not ctx.meta.get(ALL_OPTIONS):
+            rows = {panel: rows[panel] for panel in ("Arguments", "Options", MOST_USED)}
+            rows["Options"].append((HELP_ALL, f"Show all {n_options} options and exit."))
         if all(row[0].startswith(("-h, --help", "--help")) for row in rows["Options"]):
-            order.append(order.pop(1))
-        if self._is_long(params) and not ctx.meta.get(ALL_OPTIONS):
-            order = [panel for panel in order if panel in ("Arguments", "Options", MOST_USED)]
-            rows["Options"].append(
-                row := (HELP_ALL, f"Show all {len(places) - len(rows['Arguments'])} options and exit.")
-            )
-            places[row] = 1
-        for panel in filter(rows.__getitem__, order):
-            with formatter.section(panel):
-                formatter.write_dl(sorted(rows[panel], key=places.__getitem__))
+            rows["Options"] = rows.pop("Options")  # `--help` comes last if the command has no option of its own
+        for panel, lines in rows.items():
+            if lines:
+                with formatter.section(panel):
+                    formatter.write_dl(lines)

@@ -7,16 +7,15 @@ import csv
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from inspect import signature
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args
 
+from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
-    MOST_DIGITS,
     Restrictions,
     finite_number,
     parse_count_groups,
@@ -24,7 +23,6 @@ from sparsecv_mio.model_space import (
     parse_integer,
     parse_limits,
 )
-from sparsecv_mio.units import MOST_THREADS
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
 PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... requires method grid"
@@ -90,28 +88,6 @@ class WrongNumber(SparseCVError):
     exit_code = 2
 
 
-def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_DIGITS) -> None:
-    """Check that an integer is in range.
-
-    Parameters
-    ----------
-    value : int or None
-        Value of the option; None (not given) is accepted.
-    option : str
-        Name of the option in messages.
-    least, most : int
-        Bounds of the range, both included.
-
-    Raises
-    ------
-    BadInput
-        If it is out of range.
-    """
-    if value is not None and not least <= value <= most:
-        room = f"at least {least}" if value < least else f"at most {most:,}"
-        raise BadInput(f"{option}: {value} is out of range; give {room}")
-
-
 def positive(value: float | None, option: str, zero: bool = False) -> None:
     """Check that a number is finite and positive.
 
@@ -132,42 +108,6 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
         raise BadInput(f"{option}: {value:g} is out of range; give a finite number {room}")
-
-
-def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
-    """Return a command whose numeric options are parsed by `whole` and `finite_number`, which name the option.
-
-    Parameters
-    ----------
-    command : callable
-        Command with the annotations that typer reads.
-    """
-    for parameter in signature(command, eval_str=True).parameters.values():
-        if get_origin(parameter.annotation) is not Annotated:
-            continue
-        kind, info = get_args(parameter.annotation)[:2]
-        readers: dict[Any, Callable[[str, str], Any]] = {int: parse_integer, float: finite_number}
-        read = readers.get(next(iter(get_args(kind)), kind))
-        read = seconds_or_none if parameter.name == "time_limit" else read
-        if read is not None:
-            # typer takes the first name as a default
-            words = (str(word) for word in (info.default, *(info.param_decls or ())))
-            info.parser = _make_number_parser(
-                read, next((word for word in words if word.startswith("--")), parameter.name)
-            )
-    return command
-
-
-def _make_number_parser(read: Callable[[str, str], Any], option: str) -> Callable[[Any], Any]:
-    """Return the parser of the number of an option, as a function, since typer needs its name."""
-
-    def parse_number(value: Any) -> Any:  # a default value is already a number
-        try:
-            return read(value, option) if isinstance(value, str) else value
-        except BadInput as error:
-            raise WrongNumber(str(error)) from None
-
-    return parse_number
 
 
 def read_plainly(option: Any) -> Any:
@@ -230,9 +170,9 @@ def count_or_all(text: str, option: str) -> int | None:
     """Return an integer of at least 1; None for the keyword `all`."""
     if text.strip().lower() == "all":
         return None
-    count_given = parse_integer(text, option)
-    count(count_given, option)
-    return count_given
+    number = parse_integer(text, option)
+    check_whole(option, number, 1)
+    return number
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -318,25 +258,6 @@ def restrictions(
     return Restrictions(count=parse_count_groups(count or ()), **fields_of_words)
 
 
-def make_integer_check(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
-    """Return the callback of an option for an integer in a range."""
-
-    def settle(value: int | None) -> int | None:
-        count(value, option, least, most)
-        return value
-
-    return settle
-
-
-def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:
-    """Return the callback of an option for a keyword."""
-
-    def settle(text: str | None) -> str | None:
-        return None if text is None else match_keyword(text, words, option)
-
-    return settle
-
-
 def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
     """Return the callback of --loss or --penalty: like `word`, with `l2` for `ridge` and hyphens for underscores."""
 
@@ -353,7 +274,28 @@ def tolerance(value: float) -> None:
         raise BadInput(f"--tol: {value} is out of range; give a relative duality gap above 0 and below 1")
 
 
-def threads(value: int | None, cores: int) -> int:
-    """Return a checked number of threads; all cores by default."""
-    count(value, "--threads", most=MOST_THREADS)
-    return cores if value is None else value
+def number_parser(name: str, flag: str, kind: Any) -> Callable[[Any], Any] | None:
+    """Return the parser of an option for a number; None for other options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    flag : str
+        Name of the option in messages.
+    kind : type
+        Type of the parameter.
+    """
+    readers: dict[Any, Callable[[str, str], Any]] = {int: parse_integer, float: finite_number}
+    read = readers.get(next(iter(get_args(kind)), kind))
+    if read is None:
+        return None
+    read = seconds_or_none if name == "time_limit" else read
+
+    def parse_number(value: Any) -> Any:  # a default value is already a number
+        try:
+            return read(value, flag) if isinstance(value, str) else value
+        except BadInput as error:
+            raise WrongNumber(str(error)) from None
+
+    return parse_number

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparsecv_mio.cli import Began, parse, terminate
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, interruptible, run_within_limit
@@ -134,7 +135,7 @@ def read_with_folds(
     from sparsecv_mio.data.read_and_split import requested_columns, split_rows
 
     seed = rows["seed"]
-    parse.count(seed, "--seed", least=0)
+    check_whole("--seed", seed, 0)
     columns = requested_columns(rows["folds"], rows["weights"], id, None if how is None else how.exposure)
     dataset = read_data(path, table, columns, two_words=how is not None and how.loss.target.has_classes)
     dataset, plan = split_rows(

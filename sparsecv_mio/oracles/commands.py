@@ -11,7 +11,7 @@ import typer
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.declared_options import TABLE
+from sparsecv_mio.declared_options import TABLE, check_whole
 from sparsecv_mio.digits import abbreviate_list, format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, RAW_UNITS, SOLVERS
@@ -234,7 +234,7 @@ def treecv(
     from sparsecv_mio.data.read_and_split import requested_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
-    parse.count(seed, "--seed", least=0)
+    check_whole("--seed", seed, 0)
     try:
         dataset = session.read_data(data, table, requested_columns(folds), two_words=learner in CLASSIFIERS)
     except BadInput as error:  # the advice for searches names an option that this command does not have
@@ -388,7 +388,7 @@ def stepwise(
     """
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data, *([validation] if validation else [])])
-    parse.count(seed, "--seed", least=0)
+    check_whole("--seed", seed, 0)
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} has no effect, because --validation names the validation rows")
     with session.stop_on_interrupt() as stop:

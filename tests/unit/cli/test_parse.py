@@ -88,9 +88,3 @@ def test_names_may_be_quoted() -> None:
     for text in ("", " ", "a,,b", "a,"):
         with pytest.raises(BadInput, match="^--drop: "):
             parse.names(text, "--drop")
-
-
-def test_limits() -> None:
-    assert parse.threads(None, 7) == 7 and parse.threads(3, 7) == 3
-    with pytest.raises(BadInput, match="^--threads: "):
-        parse.threads(0, 7)
