@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from glm_cases import GlmCase, count_case, two_class_case
 from glm_claims import Truth
 from logistic_truth import adjusting, counted, drawn, free_of, harder, has_least, judged
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from slow import slow
 
 import sparsecv_mio as sc
 from sparsecv_mio.arrays import IntArray
@@ -104,14 +106,9 @@ def check_problem(seed: int) -> bool:
     return True
 
 
-def test_every_claim_about_problems() -> None:
-    assert sum(check_problem(seed) for seed in range(6)) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(30, 1_230, 100))
-def test_hundreds_of_problems(first: int) -> None:
-    assert sum(check_problem(seed) for seed in range(first, first + 100)) > 60
+@pytest.mark.parametrize("seeds", [range(6), *slow(range(first, first + 100) for first in range(30, 1_230, 100))])
+def test_every_claim_about_problems(seeds: range) -> None:
+    assert sum(check_problem(seed) for seed in seeds) > 0.6 * len(seeds)
 
 
 def all_but_dependent(case: AdjustedCase) -> bool:
@@ -153,16 +150,12 @@ def check_search(seed: int) -> str:
     return str(record.status)
 
 
-def test_every_interval_of_a_search_holds_the_truth() -> None:
-    statuses = [check_search(seed) for seed in (3, 4, 5, 14, 16, 18, 21)]
-    assert statuses.count("proved") >= 4 and "refused" in statuses
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 700, 50))
-def test_hundreds_of_searches(first: int) -> None:
-    statuses = [check_search(seed) for seed in range(first, first + 50)]
-    assert statuses.count("proved") > 15 and "refused" in statuses
+@pytest.mark.parametrize(
+    "seeds", [(3, 4, 5, 14, 16, 18, 21), *slow(range(first, first + 50) for first in range(100, 700, 50))]
+)
+def test_every_interval_of_a_search_holds_the_truth(seeds: Sequence[int]) -> None:
+    statuses = [check_search(seed) for seed in seeds]
+    assert statuses.count("proved") > 0.3 * len(seeds) and "refused" in statuses
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])

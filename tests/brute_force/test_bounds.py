@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ellipsoids import ellipsoid_interval
 from reused_points import reused_bounds
+from slow import slow
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import printed_ends
@@ -156,21 +157,22 @@ def check(seeds: range, folds=moment_folds) -> int:
     return cells
 
 
-@pytest.mark.parametrize("count", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [QUICK, *slow([MANY])])
 def test_intervals_contain_the_truth(count: int) -> None:
     assert check(range(count)) > 3000
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, *slow([1500])])
 @pytest.mark.parametrize("dense", [0, wide.RELAXED_COLUMNS])
 def test_intervals_from_rows_contain_the_truth(monkeypatch: pytest.MonkeyPatch, dense: int, count: int) -> None:
     monkeypatch.setattr(wide, "RELAXED_COLUMNS", dense)
     assert check(range(count), wide_folds) > 500
 
 
-def printed_violations(seeds: range) -> tuple[int, int]:
+@pytest.mark.parametrize("count", [QUICK, *slow([MANY])])
+def test_the_same_check_finds_the_printed_intervals_wrong(count: int) -> None:
     wrong = cells = 0
-    for seed in seeds:
+    for seed in range(count):
         case = random_case(seed)
         if case is None:
             continue
@@ -183,19 +185,7 @@ def printed_violations(seeds: range) -> tuple[int, int]:
                 slack = 1e-6 * (high + float(here.u @ here.u))
                 wrong += lower > low + slack or upper < high - slack
                 cells += 1
-    return wrong, cells
-
-
-def test_the_same_check_finds_the_printed_intervals_wrong() -> None:
-    wrong, cells = printed_violations(range(QUICK))
     assert wrong > 0.005 * cells, f"{wrong} of {cells}"
-
-
-@pytest.mark.slow
-def test_rate_of_printed_violations() -> None:
-    wrong, cells = printed_violations(range(MANY))
-    print(f"as printed: {wrong} of {cells} cells wrong, {wrong / cells:.2%}")
-    assert wrong
 
 
 def test_ellipsoids_relaxations_and_reused_points() -> None:
@@ -377,6 +367,6 @@ def check_hard(seeds: range) -> int:
     return count
 
 
-@pytest.mark.parametrize("seeds", [range(FEW), pytest.param(range(FEW, MANY_HARD), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(FEW), *slow([range(FEW, MANY_HARD)])])
 def test_no_certified_bound_breaks(seeds: range) -> None:
     assert check_hard(seeds) > 5000

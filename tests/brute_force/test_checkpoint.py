@@ -23,6 +23,7 @@ from engines import planned
 from numpy.typing import NDArray
 from repository import INSTANCES
 from runs import new_run, record_of
+from slow import slow
 from zoo import random_problem
 
 from sparsecv_mio.cli import run as main
@@ -89,7 +90,7 @@ class Stop(Exception):
     """The kill."""
 
 
-@pytest.mark.parametrize("growth", [4, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("growth", [4, *slow([2])])
 @pytest.mark.parametrize(
     ("method", "threads"), [*((method, 1) for method in (*METHODS, "descent")), ("rounds", 2), ("joint", 2)]
 )
@@ -134,7 +135,7 @@ def test_carried_on_from_any_safe_point(
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
-@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [6, *slow([1])])
 def test_a_descent_goes_on_with_the_move_that_was_stopped(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

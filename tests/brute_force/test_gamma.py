@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from every_gamma import EveryGamma
 from runs import new_run, to_end
+from slow import slow
 from truth import cv_intervals
 from zoo import random_problem
 
@@ -111,7 +112,7 @@ def test_no_single_move_improves_the_end_of_a_descent(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("seeds", "rows", "columns", "least"),
-    [(range(12), 25, 6, 10), pytest.param(range(5000, 5500), 30, 7, 450, marks=pytest.mark.slow)],
+    [(range(12), 25, 6, 10), *slow([(range(5000, 5500), 30, 7, 450)])],
 )
 def test_ends_of_random_descents(seeds: range, rows: int, columns: int, least: int) -> None:
     proved = 0
@@ -190,7 +191,7 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize(  # 30: two copies, of which lists need the last digits
     "seed",
-    [*range(QUICK), 30, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(QUICK, SLOW) if seed != 30)],
+    [*range(QUICK), 30, *slow(sorted({*range(QUICK, SLOW)} - {30}))],
 )
 def test_the_optimum_over_an_interval_is_that_of_enumeration(seed: int) -> None:
     check(seed)

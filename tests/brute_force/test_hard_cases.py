@@ -13,6 +13,7 @@ from judge import wrong, wrong_cells, wrong_rows
 from numpy.typing import NDArray
 from plain_ridge import ridge
 from runs import new_run, record_of
+from slow import slow
 from truth import Truth
 from zoo import RandomProblem, random_problem
 
@@ -155,7 +156,7 @@ def test_more_ties_than_a_tree_keeps() -> None:
     check(case(np.vstack([X, -X]), np.append(X.sum(axis=1), -X.sum(axis=1)), "loo", (0.1,), taus=[0, 4]))
 
 
-@pytest.mark.parametrize("n", [8, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [8, *slow([9])])
 def test_no_penalty_to_speak_of(n: int) -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(n, 5 if n == 8 else 7))

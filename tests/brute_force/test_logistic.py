@@ -20,6 +20,7 @@ from logistic_truth import (
     quadratic_value,
 )
 from sklearn.linear_model import PoissonRegressor
+from slow import slow
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees import glm_tree
@@ -258,7 +259,7 @@ def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> No
         assert len(times) < looks + 40  # once it has expired, what remains is little
 
 
-@pytest.mark.parametrize("seed", [*range(16), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(16, 24))])
+@pytest.mark.parametrize("seed", [*range(16), *slow(range(16, 24))])
 def test_every_claim_about_counts(seed: int) -> None:
     asked, proved = judged(seed, 5, counted)
     assert proved == asked

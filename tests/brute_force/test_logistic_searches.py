@@ -14,6 +14,7 @@ from glm_claims import of_search
 from glm_referee import Unsure
 from runs import change_plan, new_run, through_earlier_orders
 from scipy.special import expit
+from slow import slow
 from stops import limit_after
 
 from sparsecv_mio.certificate.verify import verify
@@ -42,7 +43,7 @@ from sparsecv_mio.trees.glm_fits import GlmFits
 ROUNDING = 1e-7  # of a held-out loss
 
 
-@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 220))])
+@pytest.mark.parametrize("seed", [3, *slow(range(100, 220))])
 def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first steps, and after every portion of trees that are cut into the smallest pieces."""
     for name in ("FEW_SUPPORTS", "LEAPS_WORK", "BROAD"):
@@ -89,7 +90,7 @@ def test_before_any_tree_every_pair_has_a_lower_end_and_the_best_one_an_upper_en
     assert now.ceiling < 1.3 * now.nominal.min()
 
 
-@pytest.mark.parametrize("seed", [6081, 6285, 6293, pytest.param(5222, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [6081, 6285, 6293, *slow([5222])])
 def test_columns_far_from_0_without_an_intercept(seed: int) -> None:
     """Normal equations lose the digits of what such columns have apart: their fits are taken from the rows."""
     case = two_class_case(seed)
@@ -114,13 +115,13 @@ def judged(seed: int, **how: float) -> str:
     return str(record.status)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(3, 60, 3))])
+@pytest.mark.parametrize("first", [0, *slow(range(3, 60, 3))])
 def test_every_interval_holds_the_truth(first: int) -> None:
     statuses = [judged(seed) for seed in range(first, first + 3)]
     assert statuses.count("proved") >= len([status for status in statuses if status]) - 1
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 60))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 60))])
 def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
@@ -134,7 +135,7 @@ SOME = {5: (40, 100), 7: (80, 225), 10: (200,), 17: (100, 225)}
 
 @pytest.mark.parametrize(
     ("seed", "limits"),
-    [*SOME.items(), *(pytest.param(seed, READINGS, marks=pytest.mark.slow) for seed in (*SOME, *range(20, 60)))],
+    [*SOME.items(), *slow((seed, READINGS) for seed in (*SOME, *range(20, 60)))],
 )
 def test_records_of_sums_that_a_limit_cuts_short_are_verified(
     seed: int, limits: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
@@ -152,7 +153,7 @@ def test_records_of_sums_that_a_limit_cuts_short_are_verified(
         assert found.ok, (readings, found.failures[:2])
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 30))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 30))])
 def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     change_plan(monkeypatch, choice_share=-1.0)
     monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", 11)
@@ -211,7 +212,7 @@ def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
         assert bounds.upper[g, -1] < np.inf and bounds.lower[g, -1] > 0.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 40))])
 def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from draws import KNOWN, METHODS, VENDORS, WAYS, WORDS, Draw, contradicted, drawn
 from every_support import brute_force_cell
 from judge import wrong
+from slow import slow
 from truth import INSIDE, OUTSIDE, Enumeration
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem, nearly_perfect_problem, random_problem
 
@@ -37,12 +38,12 @@ def check(seeds: range, backend: str = "native") -> None:
         assert [*contradicted(draw)] == [], (seed, draw.kinds, draw.way, draw.words)
 
 
-@pytest.mark.parametrize("seeds", [*BLOCKS, *(pytest.param(many, marks=pytest.mark.slow) for many in MANY)])
+@pytest.mark.parametrize("seeds", [*BLOCKS, *slow(MANY)])
 def test_searches(seeds: range) -> None:
     check(seeds)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, *slow([100])])
 @pytest.mark.parametrize("backend", VENDORS)
 def test_other_solvers(backend: str, count: int) -> None:
     usable = get_backend(backend).available()
@@ -68,7 +69,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "solve_with_constraints", tree)
 
 
-@pytest.mark.parametrize("seed", [300, pytest.param(301, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [300, *slow([301])])
 @pytest.mark.parametrize("kind", RESTRICTED[2:])
 @pytest.mark.parametrize("backend", VENDORS)
 @pytest.mark.usefixtures("only_by_vendor")
@@ -185,7 +186,7 @@ HARD = (73, 101, 130, 440)
 
 @pytest.mark.parametrize(
     "seed",
-    [*HARD, *range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 2000) if seed not in HARD)],
+    [*HARD, *range(3), *slow(sorted({*range(3, 2000)} - {*HARD}))],
 )
 def test_nearly_perfect_records_pass(seed: int) -> None:
     try:

@@ -8,6 +8,7 @@ from itertools import combinations, count
 import numpy as np
 import pytest
 from exact import ExactProblem
+from slow import slow
 from zoo import RandomProblem, forced_problem, random_problem
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
@@ -142,8 +143,9 @@ def check_common(seed: int) -> float:
     return record.gap
 
 
-def test_lists_are_those_of_enumeration() -> None:
-    assert sum(check_near(seed) for seed in range(20)) > 40  # models: the lists are not all of one
+@pytest.mark.parametrize("seeds", [range(20), *slow(range(first, first + 100) for first in range(0, 1000, 100))])
+def test_lists_are_those_of_enumeration(seeds: range) -> None:
+    assert sum(check_near(seed) for seed in seeds) > 2 * len(seeds)  # models: the lists are not all of one
 
 
 def test_lists_of_nearly_perfect_fits_pass_verify() -> None:
@@ -152,8 +154,9 @@ def test_lists_of_nearly_perfect_fits_pass_verify() -> None:
     assert verify(record, one.data, one.folds).ok
 
 
-def test_common_subsets_are_those_of_enumeration() -> None:
-    for seed in range(8):
+@pytest.mark.parametrize("seeds", [range(8), *slow(range(first, first + 100) for first in range(0, 500, 100))])
+def test_common_subsets_are_those_of_enumeration(seeds: range) -> None:
+    for seed in seeds:
         check_common(seed)
 
 
@@ -214,19 +217,6 @@ def test_a_limit_leaves_bounds_that_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         missing = [s for s, v in truth.values.items() if v < found.complete_to * unit - 2.0 * truth.slack]
         assert all(frozenset(s) in listed for s in missing), seed
     assert cut > 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 1000, 100))
-def test_a_thousand_lists(first: int) -> None:
-    assert sum(check_near(seed) for seed in range(first, first + 100)) > 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 500, 100))
-def test_five_hundred_common_subsets(first: int) -> None:
-    for seed in range(first, first + 100):
-        check_common(seed)
 
 
 @pytest.mark.parametrize("by", ["cv", "objective"])

@@ -20,6 +20,7 @@ import judge
 import numpy as np
 import pytest
 from glm_cases import GlmCase
+from slow import slow
 from stops import SetWhenAsked, clock_ahead, interrupt_after, limit_after
 from zoo import RandomProblem
 
@@ -170,7 +171,7 @@ def plain_interrupts() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 40))])
 @pytest.mark.parametrize("folds", FOLDS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_stopped_and_resumed(loss: str, folds: str, seed: int, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from slow import slow
 from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.certificate.records import Average, Record
@@ -81,9 +82,9 @@ def solved(case: RandomProblem, seed: int, weight: float) -> Record:
     return case.solve(stability=weight, **given)
 
 
-def check(seed: int, rows: int = 14, columns: int = 5) -> tuple[bool, bool]:
+def check(seed: int) -> tuple[bool, bool]:
     """One problem: every interval holds the truth, decided ones are no wider than ties; the choice is the best pair."""
-    case, weight = random_problem(70_000 + seed, rows=rows, columns=columns), WEIGHTS[seed % 5]
+    case, weight = random_problem(70_000 + seed, rows=14, columns=5), WEIGHTS[seed % 5]
     record = solved(case, seed, weight)
     assert not verify(record, case.data, case.folds).failures
     assert record.stability is not None and record.stability.chosen is not None
@@ -112,16 +113,10 @@ def check(seed: int, rows: int = 14, columns: int = 5) -> tuple[bool, bool]:
     return chosen.proved, stable.estimate
 
 
-def test_instabilities_and_the_choice_agree_with_enumeration() -> None:
-    found = [check(seed) for seed in range(24)]
+@pytest.mark.parametrize("seeds", [range(24), *slow(range(first, first + 100) for first in range(1000, 1600, 100))])
+def test_instabilities_and_the_choice_agree_with_enumeration(seeds: range) -> None:
+    found = [check(seed) for seed in seeds]
     assert any(proved for proved, _ in found) and any(estimate for _, estimate in found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(24))
-def test_instabilities_and_the_choice_on_600_problems(block: int) -> None:
-    for seed in range(1000 + 25 * block, 1025 + 25 * block):
-        check(seed)
 
 
 GAMMA, SHARE = 1e-6, 0.005
@@ -223,7 +218,7 @@ def check_average(case: RandomProblem, record: Record, average: Average) -> None
         assert average.fewer is not None and average.fewer <= fewer * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
+@pytest.mark.parametrize("block", [0, *slow(range(1, 10))])
 def test_average_is_that_of_a_plain_implementation(block: int) -> None:
     """Weights, average and best subset, on 25 random problems (slow: 50) of many kinds."""
     compared, most = 0, 50 if block else 25

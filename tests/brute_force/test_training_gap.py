@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from repository import INSTANCES
+from slow import slow
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.weights import weighted_rows
@@ -58,7 +59,7 @@ def drawn(rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
     return data, asked
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
 def test_no_model_of_a_fold_is_farther_from_the_best_than_is_said(seed: int) -> None:
     rng, said = np.random.default_rng(seed), list[float]()
     for _ in range(50):

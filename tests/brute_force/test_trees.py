@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow import slow
 from truth import Enumeration
 from zoo import RandomProblem, chained, chained_problem, random_problem
 
@@ -124,20 +125,12 @@ def against_enumeration(seed: int, solves: Solves = in_one_call) -> int:
     return complete
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seeds", [range(40), *slow(range(first, first + 100) for first in range(1000, 4000, 100))])
 @pytest.mark.parametrize("way", WAYS)
-def test_answers_are_those_of_enumeration(way: Way, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    way(monkeypatch, seed)
-    assert against_enumeration(seed) or seed % 5 == 0 or seed % 4 == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(30))
-@pytest.mark.parametrize("way", WAYS)
-def test_many_answers_are_those_of_enumeration(way: Way, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+def test_answers_are_those_of_enumeration(way: Way, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
         way(monkeypatch, seed)
-        against_enumeration(seed)
+        assert against_enumeration(seed) or seed % 5 == 0 or seed % 4 == 3 or seed >= 1000
 
 
 def only_a_few_nodes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
@@ -147,7 +140,7 @@ def only_a_few_nodes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
     patch.setattr(every_size, "SWAP_ROUNDS", seed % 2)
 
 
-@pytest.mark.parametrize("count", [16, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [16, *slow([1500])])
 def test_trees_go_on_where_they_were_left(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(count):
         only_a_few_nodes(monkeypatch, seed)
@@ -211,7 +204,7 @@ def ended_by_a_bound(seed: int) -> tuple[int, int]:
 @pytest.mark.parametrize(
     "sizes", [{}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "MOST_PATH_TREE_COLUMNS": 0}], ids=str
 )
-@pytest.mark.parametrize("count", [40, pytest.param(750, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, *slow([750])])
 def test_trees_that_may_end_early(sizes: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if "MANY" in sizes:
         many_columns(monkeypatch)
@@ -291,13 +284,7 @@ def check_tree_by_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
     return trees, ended
 
 
-def test_trees_by_rows_are_those_of_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = np.sum([check_tree_by_rows(seed, monkeypatch) for seed in range(25)], axis=0)
+@pytest.mark.parametrize("seeds", [range(25), *slow(range(first, first + 100) for first in range(100, 1100, 100))])
+def test_trees_by_rows_are_those_of_enumeration(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = np.sum([check_tree_by_rows(seed, monkeypatch) for seed in seeds], axis=0)
     assert found[0] > 50 and found[1] > 25
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(10))
-def test_many_trees_by_rows_are_those_of_enumeration(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = np.sum([check_tree_by_rows(100 * (block + 1) + i, monkeypatch) for i in range(100)], axis=0)
-    assert found[0] > 100 and found[1] > 50

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engines import ENGINES
 from judge import wrong
+from slow import slow
 from zoo import RandomProblem
 
 import sparsecv_mio as sc
@@ -45,7 +46,7 @@ def solved(case: RandomProblem, method: str, one_se: bool) -> Record:
         return case.solve(gap=0.0, one_se=one_se, method="rounds" if method in ENGINES else method)
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 300))])
+@pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 300))])
 def test_whole_weights_are_so_many_rows(seed: int) -> None:
     (case, counts), method = drawn(seed), METHODS[seed % len(METHODS)]
     plain, plan = case.data, case.folds

@@ -13,6 +13,7 @@ from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, planned
 from judge import wrong
 from repository import ROOT, syntax
 from runs import new_run, through_earlier_orders
+from slow import slow
 from stops import SetWhenAsked
 from zoo import RandomProblem, random_problem
 
@@ -60,7 +61,7 @@ def case_of(seed: int) -> RandomProblem:
 
 
 @KINDS
-@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in (1, 2))])
+@pytest.mark.parametrize("turn", [0, *slow((1, 2))])
 def test_the_answer_is_that_of_enumeration(order: str, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three problems, each with a gap of its own; the slow suite takes every gap with every problem."""
     patch_all(monkeypatch, ORDERS[order])
