@@ -24,7 +24,7 @@ from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.glm_values import GlmValues
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.answer.glm_average import SmoothAverageFits
+from sparsecv_mio.search.answer.average_fits import SmoothAverageFits
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.targets import Loss
 

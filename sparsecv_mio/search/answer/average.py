@@ -29,7 +29,7 @@ from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
     row_moments,
 )
-from sparsecv_mio.search.answer.average_fits import AverageFits, Pairs, SquaredAverageFits
+from sparsecv_mio.search.answer.average_fits import Pairs, make_average_fits
 from sparsecv_mio.search.answer.result import all_rows_fit, fitted_row
 from sparsecv_mio.search.problems.all_rows import solve_all_rows
 from sparsecv_mio.search.problems.local_search import FoldSearch, make_seed_table
@@ -43,15 +43,6 @@ from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE, MOMENTS
 from sparsecv_mio.words import Intercept
 
 MOST_STORED = 50_000  # number of folds of pairs up to which the record stores supports of pairs without a weight
-
-
-def _make_fits(context: Context) -> AverageFits:
-    """Return the fits with the loss of a search."""
-    if context.data.loss.is_quadratic:
-        return SquaredAverageFits(context)
-    from sparsecv_mio.search.answer.glm_average import SmoothAverageFits  # loads kernels
-
-    return SmoothAverageFits(context)
 
 
 def held_out_losses(
@@ -72,7 +63,7 @@ def held_out_losses(
     over : callable
         Function that returns True to stop, with `OutOfTime`, while many folds are fitted.
     """
-    data, folds, fits = context.data, context.folds, _make_fits(context)
+    data, folds, fits = context.data, context.folds, make_average_fits(context)
     errors = np.zeros((len(pairs[0]), data.n))
     weights, single = data.dataset.row_weights, folds.sizes == 1
     first = folds.order[folds.starts[:-1]]
@@ -124,7 +115,7 @@ def compute_distances(
         distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not uses_all_columns(data, context.grid):
         return distances
-    whole, more = _make_fits(context).losses_of_all_columns(expired), np.full(len(context.grid.gammas), np.inf)
+    whole, more = make_average_fits(context).losses_of_all_columns(expired), np.full(len(context.grid.gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
@@ -152,7 +143,7 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         Places of the pairs among the distances.
     """
     context, fits_made = snapshot.context, {}
-    fits = _make_fits(context)
+    fits = make_average_fits(context)
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
     for i in wanted[wanted < len(gammas) * len(taus)].tolist():
         g, t = divmod(i, len(taus))
@@ -458,7 +449,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means = _make_fits(context).averages_of_folds(pairs, supports, expired)
+    means = make_average_fits(context).averages_of_folds(pairs, supports, expired)
     fold_supports, total, heft = list[tuple[str, ...]](), 0.0, 0.0
     if means is None:
         return record

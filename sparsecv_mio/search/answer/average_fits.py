@@ -1,4 +1,7 @@
-"""Fits for the average of near-optimal pairs: one class for squared-error loss, one for the other losses."""
+"""Fits for the average of near-optimal pairs: one class for squared-error loss, one for the other losses.
+
+Squared-error loss uses moments of the folds; with the other losses every support is fitted in every fold.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import AveragedPair
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_squares
@@ -19,8 +24,13 @@ from sparsecv_mio.problem.training_moments import (
     squared_errors_of_all_columns,
     training_moments,
 )
+from sparsecv_mio.search.answer.result import all_rows_fit
+from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.trees.glm_fits import WIDE
+from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import CROSSING_RTOL
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
@@ -56,15 +66,31 @@ class AverageFits(ABC):
             Function that returns True to stop, with `OutOfTime`.
         """
 
-    @abstractmethod
     def losses_of_folds(self, cells: CellTable, pairs: Pairs, wanted: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """Yield folds with the (P, rows) weighted losses of their rows at the supports of pairs.
+
+        A support whose losses do not sum to the stored loss of its fold is fitted from the rows.
 
         Parameters
         ----------
         cells, pairs, wanted
             Arguments as for `losses_of_single_rows`.
         """
+        gammas = self.context.grid.gammas[pairs[0]]
+        for fold, losses in self._quick_losses(cells, pairs, wanted):
+            said, sums = cells.nominal[(*pairs, fold)], losses.sum(axis=1)
+            for p in np.flatnonzero(~(np.abs(sums - said) <= CROSSING_RTOL * said)).tolist():
+                support = cells.pool.supports[cells.support[pairs[0][p], pairs[1][p], fold]]
+                losses[p] = self._losses_from_rows(fold, support, float(gammas[p]))
+            yield fold, losses
+
+    @abstractmethod
+    def _quick_losses(self, cells: CellTable, pairs: Pairs, wanted: IntArray) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the losses of `losses_of_folds` by fits that may lack digits."""
+
+    @abstractmethod
+    def _losses_from_rows(self, fold: int, support: IntArray, gamma: float) -> FloatArray:
+        """Return the weighted losses of the rows of a fold by an accurate fit of a support."""
 
     @abstractmethod
     def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
@@ -101,7 +127,7 @@ class SquaredAverageFits(AverageFits):
     def losses_of_single_rows(self, cells: CellTable, pairs: Pairs, wanted: IntArray, over: IsOver) -> FloatArray:
         return np.asarray(cells.nominal[pairs][:, wanted])
 
-    def losses_of_folds(self, cells: CellTable, pairs: Pairs, wanted: IntArray) -> Iterator[tuple[int, FloatArray]]:
+    def _quick_losses(self, cells: CellTable, pairs: Pairs, wanted: IntArray) -> Iterator[tuple[int, FloatArray]]:
         context = self.context
         data, folds, lams = context.data, context.folds, context.grid.gammas[pairs[0]] / 2.0
         numbers = cells.support[pairs]
@@ -112,13 +138,12 @@ class SquaredAverageFits(AverageFits):
             problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
             supports = [tables[i] for i in numbers[:, fold].tolist()]
             V, r = problem.centre_rows(narrow, rows)
-            squares = (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
-            said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
-            wrong = ~(np.abs(sums - said) <= CROSSING_RTOL * said)
-            for p in np.flatnonzero(wrong).tolist():
-                fit = refit_squares(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
-                squares[p] = fit.residuals(narrow, rows) ** 2
-            yield fold, squares
+            yield fold, (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
+
+    def _losses_from_rows(self, fold: int, support: IntArray, gamma: float) -> FloatArray:
+        data, folds = self.context.data, self.context.folds
+        made = refit_squares(data, folds.train_rows(fold), support, gamma)
+        return np.asarray(made.residuals(data, folds.scored_rows(fold)) ** 2)
 
     def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
         context = self.context
@@ -164,6 +189,83 @@ class SquaredAverageFits(AverageFits):
         return coefficients, intercepts
 
 
+class SmoothAverageFits(AverageFits):
+    """Fits with a smooth loss, by Newton's method."""
+
+    def _make_problems(self) -> SmoothProblems:
+        return SmoothProblems(self.context.data, self.context.folds, self.context.grid)
+
+    def losses_of_single_rows(self, cells: CellTable, pairs: Pairs, wanted: IntArray, over: IsOver) -> FloatArray:
+        # subproblems store losses after a few steps, which differ between equal pairs: so these are losses of fits
+        data, plan, losses = self.context.data, self.context.folds, np.array(cells.nominal[pairs][:, wanted])
+        for here, g, t in zip(losses, *pairs, strict=True):
+            gamma, numbers = float(self.context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
+            for number in np.unique(numbers[numbers >= 0]).tolist():
+                at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
+                here[at] = held_out_losses_at_fits(data, plan, support, gamma, wanted[at], over, over)
+                for i in at[np.isnan(here[at])].tolist():
+                    if over():
+                        break
+                    here[i] = float(self._losses_from_rows(int(wanted[i]), support, gamma).sum())
+                if over():
+                    raise OutOfTime("the time limit ended before the loss of every row was computed")
+        return losses
+
+    def _quick_losses(self, cells: CellTable, pairs: Pairs, wanted: IntArray) -> Iterator[tuple[int, FloatArray]]:
+        folds, problems = self.context.folds, self._make_problems()
+        for fold in wanted.tolist():
+            losses = np.empty((len(pairs[0]), len(folds.scored_rows(fold))))
+            for g in np.unique(pairs[0]).tolist():
+                at = np.flatnonzero(pairs[0] == g)
+                supports = [cells.pool.supports[number] for number in cells.support[g, pairs[1][at], fold].tolist()]
+                losses[at] = problems.fold(fold, g).row_losses(supports)[1]
+            yield fold, losses
+
+    def _losses_from_rows(self, fold: int, support: IntArray, gamma: float) -> FloatArray:
+        data, folds = self.context.data, self.context.folds
+        return refit_glm(data, folds.train_rows(fold), support, gamma).losses(data, folds.scored_rows(fold))[0]
+
+    def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
+        data, plan, every = self.context.data, self.context.folds, [np.arange(self.context.data.q)]
+        if data.q > WIDE:
+            return None
+        problems, losses = self._make_problems(), np.zeros((len(self.context.grid.gammas), data.n))
+        heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
+        for fold in range(plan.k):
+            rows = plan.scored_rows(fold)
+            for g in range(len(losses)):
+                if expired():
+                    return None
+                losses[g, rows] += problems.fold(fold, g).row_losses(every)[1][0] / heft[rows]
+        return np.asarray(losses / np.maximum(np.bincount(plan.all_scored, minlength=data.n), 1))
+
+    def is_double_enough(self, tau: int) -> bool:
+        return False  # fits in double precision would end too early for `verify`
+
+    def fits_of_all_columns(self, gammas: FloatArray) -> list[Model]:
+        data = self.context.data
+        cell = BestSubset.from_bounds(data.choice.max_tau, np.arange(data.q))
+        fits = (all_rows_fit(data, gamma, None, cell, self.context.gap) for gamma in gammas.tolist())
+        return [(coefficients, level) for _, _, coefficients, level in fits]
+
+    def averages_of_folds(
+        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: IsOver
+    ) -> tuple[FloatArray, FloatArray] | None:
+        data, plan, problems = self.context.data, self.context.folds, self._make_problems()
+        coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
+        for fold in range(plan.k):
+            if expired():
+                return None
+            for g, gamma in enumerate(self.context.grid.gammas.tolist()):
+                here = [pair for pair in pairs if pair.gamma == gamma]
+                chosen = [data.support_of(supports[pair.folds[fold]]) for pair in here]
+                if here:
+                    fits, weights = problems.fold(fold, g).subsets.refit(chosen), _weights_and_gammas(here)[0]
+                    coefficients[fold, data.columns] += weights @ fits.coefficients
+                    intercepts[fold] += float(weights @ fits.intercept)
+        return coefficients, intercepts
+
+
 def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
     """(P, q) coefficients of ridge fits by moments, NaN where the moments are singular.
 
@@ -189,3 +291,8 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
 
 def _weights_and_gammas(pairs: Sequence[AveragedPair]) -> tuple[FloatArray, FloatArray]:
     return np.array([pair.weight for pair in pairs]), np.array([pair.gamma for pair in pairs])
+
+
+def make_average_fits(context: Context) -> AverageFits:
+    """Return the fits with the loss of a search."""
+    return SquaredAverageFits(context) if context.data.loss.is_quadratic else SmoothAverageFits(context)
