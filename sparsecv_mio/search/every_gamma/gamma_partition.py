@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -70,6 +70,8 @@ class Piece:
         All that can be optimal on it, by fold; None where the bound needed none of them.
     left, right : FitsAtLam or None
         Of these fits at the ends.
+    errors : (2, 4) array
+        CV errors at the ends, as `held_out` returns them; inf without fits.
     closed : bool
         Whether it cannot or need not be divided.
     """
@@ -81,13 +83,8 @@ class Piece:
     fits: FitsOverGamma | RowFits | None = None
     left: FitsAtLam | None = None
     right: FitsAtLam | None = None
+    errors: FloatArray = field(default_factory=lambda: np.full((2, 4), np.inf))
     closed: bool = False
-
-    @property
-    def sides(self) -> tuple[FitsAtLam, ...]:
-        """Values of the fits at both ends; none without fits."""
-        complete = self.fits is not None and self.left is not None and self.right is not None
-        return (self.left, self.right) if complete else ()  # type: ignore[return-value]
 
     @property
     def narrow(self) -> bool:
@@ -234,10 +231,9 @@ class GammaPartition:
         fits = self.lists.candidate_fits(*ends, piece.size)
         if fits is None:
             return piece if self.expired() else replace(piece, closed=True)
-        low_values, right = fits.values(piece.low), fits.values(piece.high)
-        self._score(fits.fold, low_values, piece.low, piece.size)
-        self._score(fits.fold, right, piece.high, piece.size)
-        return _bound_piece(piece, fits, low_values, right)
+        values = fits.values(piece.low), fits.values(piece.high)
+        errors = [self._score(fits.fold, side, lam, piece.size) for side, lam in zip(values, ends, strict=True)]
+        return _bound_piece(replace(piece, errors=np.stack(errors)), fits, *values)
 
     def _widen(self, lam: float, piece: Piece) -> None:
         """Lengthen the lists at one lam for all open pieces there at once."""
@@ -252,18 +248,20 @@ class GammaPartition:
     def _divide(self, piece: Piece) -> Iterable[Piece]:
         assert piece.fits is not None and piece.left is not None and piece.right is not None
         values = piece.fits.values(piece.middle)
-        self._score(piece.fits.fold, values, piece.middle, piece.size)
-        parts = ((piece.low, piece.middle, piece.left, values), (piece.middle, piece.high, values, piece.right))
-        return [
-            _bound_piece(Piece(piece.size, low, high, piece.lower), piece.fits, low_values, right)
-            for low, high, low_values, right in parts
-        ]
+        errors = self._score(piece.fits.fold, values, piece.middle, piece.size)
+        lower_part = replace(piece, high=piece.middle, errors=np.stack((piece.errors[0], errors)))
+        upper_part = replace(piece, low=piece.middle, errors=np.stack((errors, piece.errors[1])))
+        return (
+            _bound_piece(lower_part, piece.fits, piece.left, values),
+            _bound_piece(upper_part, piece.fits, values, piece.right),
+        )
 
-    def _score(self, fold: IntArray, values: FitsAtLam, lam: float, size: int) -> None:
-        """Take in the CV error at one lam, the worst of the supports that are tied there."""
-        low, high = held_out(fold, values)
-        if high < self.upper:
-            self.best = ErrorAtLam(lam, size, low, high)
+    def _score(self, fold: IntArray, values: FitsAtLam, lam: float, size: int) -> FloatArray:
+        """Take in the CV error at one lam, the worst of the supports that are tied there; return that of `held_out`."""
+        errors = held_out(fold, values)
+        if errors[1] < self.upper:
+            self.best = ErrorAtLam(lam, size, float(errors[0]), float(errors[1]))
+        return errors
 
     def _make_first_piece(self, size: int, low: float, high: float) -> tuple[Piece, float]:
         """Bound a size on an interval by training losses alone; and what its CV error may be near.
@@ -338,8 +336,8 @@ def least_of_greater(lines: FloatArray) -> float:
     return min(values)
 
 
-def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
-    """Sum over folds of the held-out errors of the optima, at least and at most, where some are tied.
+def held_out(fold: IntArray, values: FitsAtLam) -> FloatArray:
+    """Return the sum over folds of the held-out errors of the optima, at least and at most, where some are tied.
 
     Parameters
     ----------
@@ -347,42 +345,18 @@ def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
         Ascending.
     values : FitsAtLam
         Of P fits, all that can be optimal among them.
-    """
-    low, high = _bound_optima_errors(find_run_starts(fold), values.f, values.f_error, values.h, values.h_error)
-    return float(low.sum()), float(high.sum()) * (1.0 + OUTWARD)
-
-
-def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
-    """Return what `held_out` does for many at once, and the same as if there were no rounding.
-
-    Parameters
-    ----------
-    given : sequence of pairs
-        Arguments of `held_out`, N of them.
 
     Returns
     -------
-    (N, 4) array
+    (4,) array
         At least and at most, with rounding; at least and at most, without.
     """
-    if not given:
-        return np.zeros((0, 4))
-    lengths = np.array([len(fold) for fold, _ in given])
-    fold = np.concatenate([fold for fold, _ in given])
-    f, f_error, h, h_error = (
-        np.concatenate([getattr(values, name) for _, values in given]) for name in ("f", "f_error", "h", "h_error")
+    starts, none = find_run_starts(fold), np.zeros_like(values.f)
+    bounds = (
+        *_bound_optima_errors(starts, values.f, values.f_error, values.h, values.h_error),
+        *_bound_optima_errors(starts, values.f, none, values.h, none),
     )
-    begins = np.cumsum(lengths) - lengths
-    new = np.concatenate(([True], fold[1:] != fold[:-1]))
-    new[begins] = True
-    starts, none = np.flatnonzero(new), np.zeros_like(f)
-    sums = np.stack(
-        [*_bound_optima_errors(starts, f, f_error, h, h_error), *_bound_optima_errors(starts, f, none, h, none)]
-    )
-    cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
-    sums_of = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
-    sums_of[:, [1, 3]] *= 1.0 + OUTWARD
-    return sums_of
+    return np.array([bound.sum() for bound in bounds]) * (1.0, 1.0 + OUTWARD, 1.0, 1.0 + OUTWARD)
 
 
 def _bound_optima_errors(
@@ -413,7 +387,7 @@ def _bound_piece(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam,
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
     lower = chord * (1.0 - OUTWARD) - room
     # where numbers overflow, the new bound is nan and `max` returns the old bound
-    return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, at_low, at_high)
+    return replace(piece, lower=max(piece.lower, lower), fits=fits, left=at_low, right=at_high)
 
 
 CURVE_POINTS = 400  # number of points of the curve, in addition to the ends of its pieces
@@ -437,11 +411,8 @@ def make_continuous_record(
     """
     numbers: dict[tuple[int, ...], int] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
-        errors = _errors_at_ends(pieces)
-        by_size = _pieces(pieces, errors[:, :, 1], asked.cv_error_factor, numbers)
-        curve = _curve(
-            asked, [given_piece if given_piece.size == size else None for given_piece in pieces], errors, expired
-        )
+        by_size = _pieces(pieces, asked.cv_error_factor, numbers)
+        curve = _curve(asked, [piece for piece in pieces if piece.size == size and piece.fits is not None], expired)
     names, q = asked.standard.names, asked.standard.q
     made = [replace(piece, tau=tau) for tau in asked.taus for piece in by_size.get(min(tau, q), ())]
     supports = tuple(tuple(names[j] for j in support) for support in numbers)
@@ -449,84 +420,50 @@ def make_continuous_record(
 
 
 def _pieces(
-    pieces: Sequence[Piece], upper: FloatArray, per_row: float, numbers: dict[tuple[int, ...], int]
+    pieces: Sequence[Piece], per_row: float, numbers: dict[tuple[int, ...], int]
 ) -> dict[int, list[GammaPiece]]:
-    """Pieces of each size, ascending, with upper bounds (N, 2) at their ends; their supports are numbered."""
-    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - ACCURATE_RTOL)
-    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + ACCURATE_RTOL)).T.tolist(), strict=True)
+    """Pieces of each size, ascending, with upper bounds at their ends; their supports are numbered."""
     by_size: dict[int, list[GammaPiece]] = {}
-    places: dict[int, tuple[int, ...]] = {}
-    order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
-    for piece, (least, at_low, at_high) in order:
-        sums_of = None
-        if min(at_low, at_high) < np.inf and piece.fits is not None:  # else rounding leaves nothing of the errors
-            sums_of = places.get(id(piece.fits))
-            if sums_of is None:
-                distinct = sorted(set(map(tuple, piece.fits.support.tolist())))
-                sums_of = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in distinct))
-                places[id(piece.fits)] = sums_of
-        if sums_of is None:
+    places: dict[int, tuple[int, ...]] = {}  # by fits, which neighbours may share
+    for piece in sorted(pieces, key=lambda piece: (piece.size, piece.low)):
+        lower = piece.lower * per_row * (1.0 - ACCURATE_RTOL)
+        at_low, at_high = (piece.errors[:, 1] * per_row * (1.0 + ACCURATE_RTOL)).tolist()
+        supports = None
+        if piece.fits is None or not min(at_low, at_high) < np.inf:  # rounding leaves nothing of the errors
             at_low = at_high = np.inf
-        made = GammaPiece(piece.size, 2.0 * piece.low, 2.0 * piece.high, least, at_low, at_high, sums_of)
+        elif (supports := places.get(id(piece.fits))) is None:
+            distinct = sorted(set(map(tuple, piece.fits.support.tolist())))
+            supports = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in distinct))
+            places[id(piece.fits)] = supports
+        made = GammaPiece(piece.size, 2.0 * piece.low, 2.0 * piece.high, lower, at_low, at_high, supports)
         by_size.setdefault(piece.size, []).append(made)
     return by_size
 
 
-def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
-    """(N, 2, 4): what `held_out_of_many` returns at both ends of N pieces; inf without fits."""
-    place: dict[int, int] = {}  # of values, which neighbours share
-    fits: list[tuple[IntArray, FitsAtLam]] = []
-    places = []
-    for piece in pieces:
-        sides = piece.sides
-        for side in sides:
-            if piece.fits is not None and id(side) not in place:
-                place[id(side)] = len(fits)
-                fits.append((piece.fits.fold, side))
-        places.append([place[id(side)] for side in sides] or [-1, -1])
-    cuts = np.cumsum([len(fold) for fold, _ in fits]) // BLOCK_NUMBERS
-    blocks = np.split(np.arange(len(fits)), np.flatnonzero(np.diff(cuts)) + 1)
-    table = [held_out_of_many([fits[i] for i in block]) for block in blocks]
-    return np.concatenate((*table, np.full((1, 4), np.inf)))[np.array(places)]
-
-
 def _curve(
-    asked: IntervalSearch, every: Sequence[Piece | None], errors: FloatArray, expired: Callable[[], bool]
+    asked: IntervalSearch, pieces: Sequence[Piece], expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return gammas and CV errors of some pieces, where these hold fits and rounding leaves their digits."""
-    known_pieces = [
-        (i, given_piece) for i, given_piece in enumerate(every) if given_piece is not None and given_piece.sides
+    """Return gammas and CV errors at ends of some pieces and between them, where rounding leaves their digits."""
+    pieces = sorted(pieces, key=lambda piece: piece.low)
+    points = {
+        lam: errors for piece in pieces for lam, errors in zip((piece.low, piece.high), piece.errors, strict=True)
+    }
+    inner = np.geomspace(*asked.ends, CURVE_POINTS).tolist()
+    before = np.searchsorted([piece.low for piece in pieces], inner) - 1
+    between = [
+        (lam, pieces[i]) for lam, i in zip(inner, before.tolist(), strict=True) if i >= 0 and lam < pieces[i].high
     ]
-    if not known_pieces:
-        return (), ()
-    which, pieces = [i for i, _ in known_pieces], [given_piece for _, given_piece in known_pieces]
-    low, high = (np.array([getattr(piece, name) for piece in pieces]) for name in ("low", "high"))
-    inner = np.geomspace(*asked.ends, CURVE_POINTS)
-    first, last = np.searchsorted(inner, low, side="right"), np.searchsorted(inner, high, side="left")
-    between = [(i, lam) for i in np.flatnonzero(first < last).tolist() for lam in inner[first[i] : last[i]].tolist()]
-    between_values = []
-    for i in coarse_first(len(between)):
+    for lam, piece in (between[i] for i in coarse_first(len(between))):
         if expired():
             break
-        between_values.append((*between[i], *_errors_at_lam(pieces[between[i][0]], between[i][1])))
-    number = np.arange(len(pieces), dtype=float)
-    ends = np.column_stack((np.tile(number, 2), np.append(low, high), *errors[which].transpose(2, 1, 0).reshape(4, -1)))
-    points = np.concatenate((ends, np.reshape(between_values, (-1, 6))))
-    return _ascending(points, asked.cv_error_factor)
-
-
-def _errors_at_lam(piece: Piece, lam: float) -> list[float]:
-    assert piece.fits is not None
-    return list(held_out_of_many([(piece.fits.fold, piece.fits.values(lam))])[0].tolist())
-
-
-def _ascending(points: FloatArray, per_row: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Gammas and CV errors of rows (piece, lam, four errors), where rounding leaves the digits; of two the last."""
-    _, _, lows, highs, least, most = points.T
-    points = points[np.maximum(least - lows, highs - most) <= CROSSING_RTOL * least]
-    points = points[np.lexsort((points[:, 0], points[:, 1]))]
-    points = points[np.append(points[1:, 1] != points[:-1, 1], [True] * bool(len(points))).astype(bool)]
-    return tuple((2.0 * points[:, 1]).tolist()), tuple((points[:, 4] * per_row).tolist())
+        if piece.fits is not None:
+            points[lam] = held_out(piece.fits.fold, piece.fits.values(lam))
+    curve = [
+        (2.0 * lam, float(least) * asked.cv_error_factor)
+        for lam, (low, high, least, most) in sorted(points.items())
+        if max(least - low, high - most) <= CROSSING_RTOL * least
+    ]
+    return tuple(gamma for gamma, _ in curve), tuple(error for _, error in curve)
 
 
 def coarse_first(count: int) -> list[int]:

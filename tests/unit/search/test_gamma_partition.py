@@ -27,7 +27,6 @@ from sparsecv_mio.search.every_gamma.gamma_partition import (
     IntervalSearch,
     Piece,
     held_out,
-    held_out_of_many,
 )
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
@@ -109,19 +108,12 @@ def test_pieces_cover_the_interval_at_any_moment(monkeypatch: pytest.MonkeyPatch
     assert len(seen) > 50 and all(seen)
 
 
-def test_many_held_out_errors_at_once_are_those_of_each() -> None:
-    rng, given = np.random.default_rng(4), []
-    for folds in (1, 3, 9, 40, 200):
-        fold = np.sort(np.append(np.arange(folds), rng.integers(0, folds, 2 * folds)))
-        f = rng.integers(1, 4, len(fold)) + 1e-10 * rng.random(len(fold))
-        errors = rng.random((2, len(fold))) * 1e-9
-        given.append((fold, FitsAtLam(f, errors[0], f, rng.random(len(fold)), errors[1])))
-    found = held_out_of_many(given)
-    for (fold, values), row in zip(given, found.tolist(), strict=True):
-        none = np.zeros(len(fold))
-        plain = FitsAtLam(values.f, none, values.slope, values.h, none)
-        assert tuple(row) == (*held_out(fold, values), *held_out(fold, plain))
-    assert held_out_of_many([]).shape == (0, 4)
+def test_tied_optima_widen_the_held_out_error() -> None:
+    """Of supports whose objectives differ by less than their rounding, each may be the optimum of its fold."""
+    f, h = np.array([2.0, 2.0 + 1e-6, 5.0, 1.0]), np.array([0.5, 0.25, 9.0, 3.0])
+    error, h_error = np.array([1e-5, 0.0, 0.0, 0.0]), np.array([0.125, 0.0, 0.0, 0.0])
+    low, high, plain_low, plain_high = held_out(np.array([0, 0, 0, 1]), FitsAtLam(f, error, f, h, h_error))
+    assert (low, plain_low) == (3.25, 3.5) and (high, plain_high) == pytest.approx((3.625, 3.5), rel=1e-9)
 
 
 @pytest.mark.parametrize("spec", ["loo", "4"])
