@@ -6,6 +6,7 @@ import numpy as np
 import problems
 import pytest
 from glm_cases import GlmCase, many_folds_case, two_class_case
+from runs import new_context
 from slow import slow
 
 from sparsecv_mio.data.dataset import Dataset
@@ -18,10 +19,7 @@ from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.problems.smooth import SmoothProblems
-from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out
@@ -35,7 +33,7 @@ MOST_FOLDS = 6
 
 def checked(case: GlmCase, seed: int) -> int:
     """Compare with proved lower bounds of fits on the training rows; returns how many were compared."""
-    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    data = case.standard
     plan, rng, count = case.folds, np.random.default_rng(seed), 0
     whole = make_subsets(data, np.arange(data.n))
     for gamma in case.gammas:
@@ -69,7 +67,7 @@ def test_objectives_from_all_rows_are_upper_bounds(first: int) -> None:
 def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
     """Near-separable, far from 0 beside their spread: the rows of a fold may move its fit far."""
     case = two_class_case(seed)
-    data, plan = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC), case.folds
+    data, plan = case.standard, case.folds
     folds, support = np.arange(plan.k), np.arange(min(data.q, 3))
     for gamma in case.gammas:
         held = held_out_losses_at_fits(data, plan, support, gamma, folds)
@@ -128,7 +126,7 @@ def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatc
 def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated() -> None:
     """Newton's steps take off a share alone there, and a coefficient hangs on a penalty that weighs next to nothing."""
     case = two_class_case(257)
-    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    data = case.standard
     fit = refit_glm(data, slice(0, data.n), np.array([0, 4]), case.gammas[0])
     beta, _ = data.coefficients(fit.support, fit.beta, np.zeros(data.q), fit.r_mean)
     assert beta["x0"] == pytest.approx(-7.89541703856916e-05, rel=1e-6)  # by 60 digits
@@ -177,15 +175,12 @@ SEEDS = [0, 1, 2, 4, 5, *slow(range(6, 60))]
 def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
     try:
         case = many_folds_case(seed)
-        data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+        data = case.standard
     except BadInput:
         return
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     problems = SmoothProblems(data, case.folds, grid)
-    context = Context(
-        data, case.folds, grid, SearchOptions(loss="logistic").request(grid), Deadline(None, None), 1
-    )  # fmt: skip
-    n_solved = 0
+    per_row, n_solved = new_context(data, case.folds, grid).cv_error_factor, 0
     for g, gamma in enumerate(case.gammas):
         for tau in case.taus:
             subset = problems.full(g).solve([tau], [], 0, is_never_expired).by_size[tau]
@@ -198,18 +193,9 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
                     near_best.list_supports(max(near_best.cutoff_to_solve(most), subset.upper), 1 << 12, 1)
                 folds = near_best.bound_folds(least, most)
                 low, high = case.truth.h(gamma, tau)
-                assert folds.lower.sum() * context.cv_error_factor <= high * (1.0 + ROUNDING), (
-                    seed,
-                    gamma,
-                    tau,
-                    has_list,
-                )
-                assert folds.upper.sum() * context.cv_error_factor >= low * (1.0 - ROUNDING), (
-                    seed,
-                    gamma,
-                    tau,
-                    has_list,
-                )
+                where = (seed, gamma, tau, has_list)
+                assert folds.lower.sum() * per_row <= high * (1.0 + ROUNDING), where
+                assert folds.upper.sum() * per_row >= low * (1.0 - ROUNDING), where
                 n_solved += int(folds.is_listed.sum()) * has_list
     assert n_solved > 0
 

@@ -25,14 +25,9 @@ from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.observers import Signals
-from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
 from sparsecv_mio.search.state import cells, fold_tables
-from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid, likely_winner
 from sparsecv_mio.search.steps import Step
@@ -51,7 +46,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
     change_plan(monkeypatch, first_node_limit=1, relaxed_stride=1, initial_share=-1.0 if seed % 2 else 0.05)
     try:
         case = two_class_case(seed)
-        data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+        run = case.new_run(600.0, gap=case.how["gap"], threads=1 + seed % 2)
         check_training_classes(case.data, case.folds, case.how["intercept"])
     except BadInput as error:
         assert "one class" in str(error) or "are all of class" in str(error)
@@ -61,8 +56,6 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
         ends = {(g, t): case.truth.h(case.gammas[g], case.taus[t]) for g, t in pairs}
     except Unsure:
         return
-    grid, asked = Grid.of(case.gammas, case.taus, case.data.p), {"loss": "logistic", "method": "auto"}
-    run = new_run(data, case.folds, grid, 600.0, gap=case.how["gap"], threads=1 + seed % 2, **asked)
     per_row = run.context.cv_error_factor
 
     def check() -> None:
@@ -201,9 +194,7 @@ def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
 
 def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
     case = many_folds_case(0)
-    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    run = new_run(data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), loss="logistic", method="auto")
-    through_earlier_orders(run)
+    run = through_earlier_orders(case.new_run())
     bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     for g, gamma in enumerate(case.gammas):
         low, high = case.truth.h(gamma, case.taus[-1])
@@ -221,10 +212,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
     except BadInput:
         return
     change_plan(monkeypatch, initial_share=-1.0, single_sizes=())
-    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
-    run = new_run(*asked, loss="logistic", method="auto")
-    through_earlier_orders(run)
+    run = through_earlier_orders(case.new_run(600.0))
     bounds, per_row = run.state.bounds(), run.context.cv_error_factor
     for g, t in np.ndindex(bounds.lower.shape):
         low, high = case.truth.h(case.gammas[g], case.taus[t])
@@ -334,11 +322,7 @@ def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_lef
     X, y = rng.normal(size=(60, 80)), rng.integers(0, 2, size=60).astype(float)
     data = as_two_classes(Dataset.from_arrays(X, y))
     plan, grid = make_folds("5", data), Grid.of((0.01, 0.1), tuple(range(1, 11)), 80)
-    context = Context(
-        standardize(data, loss=Loss.LOGISTIC), plan, grid, SearchOptions(loss="logistic").request(grid),
-        Deadline(None, None), 1,
-    )  # fmt: skip
-    search = GridSearch(context, Signals())
+    search = new_run(standardize(data, loss=Loss.LOGISTIC), plan, grid, gap=1e-4, loss="logistic", method="auto")
     through_earlier_orders(search)
     estimates = search.state.cells.nominal.sum(axis=2) / 60.0
     assert search.plan.searches_folds and np.isfinite(estimates).sum() >= 8

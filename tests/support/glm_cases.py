@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 from glm_claims import Truth
+from runs import new_run
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import Loss
 
 FEWEST = 26  # rows where every row is a fold, or one of some pairs of rows
 
@@ -31,6 +35,17 @@ class GlmCase:
     gammas: list[float]
     taus: list[int]
     how: dict[str, Any]
+
+    @property
+    def standard(self) -> StandardData:
+        """The data in standard coordinates."""
+        return standardize(self.data, self.how["scale"], self.how["intercept"], loss=Loss(self.loss))
+
+    def new_run(self, seconds: float | None = None, **more: Any) -> Any:
+        """Return its search, not begun."""
+        grid = Grid.of(self.gammas, self.taus, self.data.p)
+        asked = {"loss": self.loss, "method": "auto"} | more
+        return new_run(self.standard, self.folds, grid, seconds, **asked)
 
     def solved(self, **more: Any) -> Record:
         """Return the record of its search."""

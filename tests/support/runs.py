@@ -27,9 +27,17 @@ def new_run(
 ) -> Any:  # fmt: skip
     """A method that has not begun: rounds at gap 0 on one thread, unless `words` say otherwise."""
     options = SearchOptions.of(**{"method": "rounds", "gap": 0.0, "threads": 1, **words})
-    deadline = Deadline(seconds, threading.Event() if seconds else None)
-    context = Context(data, folds, grid, options.request(grid), deadline, options.workers)
+    context = new_context(data, folds, grid, seconds, options)
     return new_method(with_threads(context, options), options, signals or Signals())
+
+
+def new_context(
+    data: StandardData, folds: FoldPlan, grid: Grid, seconds: float | None = None,
+    options: SearchOptions = SearchOptions(gap=0.0, threads=1),
+) -> Context:  # fmt: skip
+    """The context of a search, at gap 0 and on one thread unless its options say otherwise."""
+    deadline = Deadline(seconds, threading.Event() if seconds else None)
+    return Context(data, folds, grid, options.request(grid), deadline, options.workers)
 
 
 def change_plan(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:

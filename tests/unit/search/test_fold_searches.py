@@ -13,7 +13,7 @@ import pytest
 from drawn_search import drawn
 from every_support import brute_force_cell
 from plain_ridge import ridge
-from runs import new_run
+from runs import new_context, new_run
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -24,8 +24,6 @@ from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRow
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems import local_search
 from sparsecv_mio.search.problems import local_search as fold_searches
@@ -45,7 +43,7 @@ from sparsecv_mio.search.problems.support_searches import FoldPasses, bound_obje
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import ALL_ROWS
-from sparsecv_mio.search.state.context import Context, SearchState
+from sparsecv_mio.search.state.context import SearchState
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FullDataBounds, Step, SubproblemBounds
@@ -53,7 +51,18 @@ from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.trees.subsets import is_never_expired
 
-from .drawn import FOLDS, LABELS, TOP, random_data
+LABELS = np.arange(24) % 3
+FOLDS = folds_from_labels(LABELS)
+TOP = 5
+
+
+def random_data(seed: int, p: int = 60, intercept: str = "fold", held_out: float = 0.0) -> StandardData:
+    """24 rows; `held_out` scales what is added to the response of fold 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((24, p)) + 0.7 * rng.standard_normal((24, 1))
+    y = X[:, 0] + X[:, p // 3] - X[:, 2 * p // 3] + 0.5 * rng.standard_normal(24)
+    y[LABELS == 0] += held_out * rng.standard_normal(8)
+    return standardize(Dataset.from_arrays(X, y), "length", intercept)
 
 
 class SearchesAlone(Problems):
@@ -80,9 +89,7 @@ class SearchesAlone(Problems):
 
 def new_state() -> GridState:
     data, folds, grid = drawn(p=8, n=24, folds="4")
-    options = SearchOptions.of(threads=1)
-    context = Context(data, folds, grid, options.request(grid), Deadline(None, None), 1)
-    return GridState.unknown(SearchState.from_context(context), 0.0)
+    return GridState.unknown(SearchState.from_context(new_context(data, folds, grid)), 0.0)
 
 
 def problems_of(state: GridState) -> SearchesAlone:

@@ -15,7 +15,7 @@ import problems
 import pytest
 import step_findings
 from drawn_search import drawn, drawn_run
-from glm_cases import GlmCase, two_class_case
+from glm_cases import two_class_case
 from runs import new_run, to_end
 from step_findings import CASES, write_steps
 from stops import limit_after
@@ -181,17 +181,6 @@ def test_near_ties_that_a_vendor_leaves_are_listed_by_trees_of_this_package(meth
     assert record.status == "proved" and record.chosen_folds.decided.all()
 
 
-def new_search(case: GlmCase, threads: int = 1, **words: Any) -> GridSearch:
-    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    grid, how = Grid.of(case.gammas, case.taus, case.data.p), {"gap": 1e-4, **words}
-    search: GridSearch = new_run(data, case.folds, grid, loss="logistic", method="auto", threads=threads, **how)
-    return search
-
-
-def turns_of(search: GridSearch) -> int:
-    return sum(1 for _ in search.turns())
-
-
 def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path) -> None:
     """A resumed search ended without a proof: trees that had excluded a pair once were not grown on."""
     data = problems.counts(0, 90, 7, {0: 0.5, 1: -0.3})
@@ -210,8 +199,7 @@ def test_findings_of_a_step_are_bitwise_equal_in_a_fresh_process(tmp_path: Path)
 
 
 def test_the_writer_refuses_a_contradiction() -> None:
-    search = new_search(two_class_case(0))
-    turns_of(search)
+    search = to_end(two_class_case(0).new_run(gap=1e-4))
     solved = tuple(int(i) for i in np.argwhere(np.asarray(search.state.cells.decided))[0])
     upper = float(search.state.cells.upper[solved])
     known = SubproblemBounds.unknown(solved[0], solved[1:2], slice(solved[2], solved[2] + 1), 1, [np.array([0])])

@@ -13,26 +13,66 @@ import pytest
 from drawn_search import drawn
 from every_support import brute_force_cell
 from plain_ridge import ridge
-from runs import new_run
+from runs import new_context, new_run
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.problems import by_rows
 from sparsecv_mio.search.problems.by_rows import RowBasedProblems
-from sparsecv_mio.search.problems.fold_fits import enclose_held_out
+from sparsecv_mio.search.problems.fold_fits import FoldData, enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Capability, Fits
 from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, VendorProblem
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import SubproblemBounds
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, is_never_expired
 
-from .drawn_subproblem import TAUS, best_support, context_of, fold_of, held_out_error
+GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)
+
+
+def context_of(seed: int = 0) -> Context:
+    """Correlated columns in four folds."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 6)) + 0.5 * rng.normal(size=(30, 1))
+    data = Dataset.from_arrays(X, 2.0 * X[:, 1] - X[:, 5] + 0.4 * X[:, 0] + rng.normal(size=30))
+    return new_context(standardize(data), make_folds("4", data, seed), Grid.of(GAMMAS, TAUS, 6))
+
+
+def moments_of(context: Context, fold: int) -> TrainingMoments:
+    return next(training_moments(context.data, context.folds, [fold]))[1]
+
+
+def fold_of(context: Context, fold: int, g: int) -> FoldData:
+    here = FoldData.from_moments(context.data, context.folds, fold, moments_of(context, fold))
+    return here.with_gamma(float(context.grid.gammas[g]))
+
+
+def best_support(context: Context, where: tuple[int, int, int]) -> tuple[int, ...]:
+    """The best of all supports of a cell."""
+    g, t, fold = where
+    problem = fold_of(context, fold, g).problem
+    return min(combinations(range(problem.q), int(context.grid.taus[t])), key=lambda s: ridge(problem, s)[1])
+
+
+def held_out_error(context: Context, where: tuple[int, int, int], support: tuple[int, ...]) -> float:
+    """Held-out sum of squares of a support, in standard units, from the rows."""
+    g, _, fold = where
+    dataset, folds = context.data.dataset, context.folds
+    columns = context.data.columns[np.array(support, dtype=np.int64)].tolist()
+    fit = objective.fit(dataset.X, dataset.y, columns, float(context.grid.gammas[g]), rows=folds.train_rows(fold))
+    return float(objective.held_out_error(fit, dataset.X, dataset.y, folds.scored_rows(fold)) / context.data.y_unit**2)
+
 
 EVERY = tuple(range(len(TAUS)))
 
