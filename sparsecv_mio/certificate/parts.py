@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -475,7 +476,9 @@ class JsonRecord:
             if not values:
                 raise CorruptStore(f"record: field request.{grid} is empty")
         limits = getattr(request or getattr(record, "side", None), "restrictions", None)
-        _check_parts(record, frozenset(record.data.names), "", frozenset(limits.adjust if limits else ()))
+        known, adjusted = frozenset(record.data.names), frozenset(limits.adjust if limits else ())
+        for path, inside in iterate_parts(record):
+            _check_part(inside, known, path, adjusted)
         return record
 
 
@@ -494,11 +497,9 @@ def _check_data(data: DataInfo) -> None:
         raise CorruptStore("record: field data.n is 0; a record needs at least one row")
     if len(data.names) != data.p:
         raise CorruptStore(f"record: field data.names has {len(data.names)} names, but data.p is {data.p}")
-    seen: set[str] = set()
-    for name in data.names:
-        if name in seen:
-            raise CorruptStore(f"record: field data.names has {name!r} twice")
-        seen.add(name)
+    twice = next((name for name, times in Counter(data.names).items() if times > 1), None)
+    if twice is not None:
+        raise CorruptStore(f"record: field data.names has {twice!r} twice")
 
 
 def _check_loss(record: JsonRecord) -> None:
@@ -509,46 +510,36 @@ def _check_loss(record: JsonRecord) -> None:
             raise CorruptStore(f"record: field {name} must {'not be' if needed else 'be'} null with loss {record.loss}")
 
 
-def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:
-    """Raise an error for features that the data lack, a model without its coefficients, and negative squares."""
+def iterate_parts(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path and the fields of every part of a record; folds, stored by column, have `supports` and `error`."""
     if isinstance(part, tuple):
         for i, item in enumerate(part):
-            _check_parts(item, known, f"{path}[{i}]", adjusted)
-    if hasattr(part, "json_items"):  # folds are stored by column and have no parts
-        inside = {"supports": part.supports, "error": part.error.tolist()}
+            yield from iterate_parts(item, f"{path}[{i}]")
+    elif hasattr(part, "json_items"):
+        yield path, {"supports": part.supports, "error": part.error.tolist()}
     elif is_dataclass(part):
         inside = {field.name: getattr(part, field.name) for field in fields(part)}
-    else:
-        return
+        yield path, inside
+        for name, value in inside.items():
+            yield from iterate_parts(value, f"{path}.{name}".lstrip("."))
+
+
+def _check_part(inside: Mapping[str, Any], known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:
+    """Raise an error for features that the data lack, a model without its coefficients, and negative squares."""
     for name, value in inside.items():
         place = f"{path}.{name}".lstrip(".")
-        if name in NAMES:
-            _check_features(value, known, place)
-        elif name in SQUARES:
-            if any(number is not None and number < 0.0 for number in _flat(value)):
+        for entry in _flat(value) if name in (*NAMES, *SQUARES) else ():
+            if name in NAMES and isinstance(entry, str) and entry not in known:
+                raise CorruptStore(f"record: field {place} names {entry!r}, which is not in data.names")
+            if name in SQUARES and entry is not None and entry < 0.0:
                 raise CorruptStore(f"record: field {place} has a negative number")
-        else:
-            _check_parts(value, known, place, adjusted)
-    _check_together(inside, path, adjusted)
-
-
-def _check_features(value: Any, known: frozenset[str], place: str) -> None:
-    """Raise an error for a text that is not a feature of the data."""
-    for name in _flat(value):
-        if isinstance(name, str) and name not in known:
-            raise CorruptStore(f"record: field {place} names {name!r}, which is not in data.names")
-
-
-def _check_together(inside: Mapping[str, Any], path: str, adjusted: frozenset[str]) -> None:
-    """Raise an error for inconsistent fields of one part."""
     if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
         raise CorruptStore(f"record: field {path}.curve_errors must have one value for each of curve_gammas")
     if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
         raise CorruptStore(f"record: field {path}.low is not below high")
     if "coefficients" in inside and set(inside["coefficients"]) != {*inside["support"], *adjusted}:
-        raise CorruptStore(
-            f"record: field {path}.coefficients do not belong to the features of support".replace(" .", " ")
-        )
+        place = f"{path}.coefficients".lstrip(".")
+        raise CorruptStore(f"record: field {place} do not belong to the features of support")
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
+COUNT_SENTENCE = "only the half deviance is certified; the model predicts the expected count"
 NO_AVERAGE = "no averaged model was computed; the model of the pair is used for predictions"
 
 
@@ -494,11 +495,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         CorruptStore
             As for `JsonRecord.from_json`, and for a record of the previous schema with a model chosen by another rule.
         """
-        return (
-            cls.from_any_schema(text).of_this_schema()
-            if parts.read_schema(text) == FIRST_SCHEMA
-            else super().from_json(text)
-        )
+        if parts.read_schema(text) == FIRST_SCHEMA:
+            return cls.from_any_schema(text).of_this_schema()
+        return super().from_json(text)
 
     def of_this_schema(self) -> Self:
         """Return a record of the previous schema, in which `upper` was that of the reported pair, as one of this."""
@@ -542,12 +541,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def answer_lines(self) -> tuple[str, str]:
         """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""
         nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
-        averaged = self.average
-        model = (
-            ""
-            if averaged is None
-            else (f"; an averaged model of {len(averaged.model.support)} features is used for predictions")
-        )
+        averaged = "" if self.average is None else f"; an averaged model of {len(self.average.model.support)} features"
+        model = f"{averaged} is used for predictions" if averaged else ""
         error = "CV error" if self.loss.is_quadratic else self.loss.target.cv_error
         reported = f"{pair_in_words(self, error)}{nested}{model}"
         if self.least is None:
@@ -603,9 +598,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return f"share of the deviance explained {explained}{null}"
         root = f"{mark}{format_number(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{format_number(self.mae)}, "
-        return f"RMSE {root}, {middle}R^2 " + (
-            "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
-        )
+        share = "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
+        return f"RMSE {root}, {middle}R^2 {share}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `TableRow`."""
@@ -623,10 +617,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
         word = "likely" if 2 * seen >= self.folds.k else "perhaps"
-        return (
-            f"{word} {how}: {some} the features of the full-data model, which may have been selected with their "
-            "held-out rows"
-        )
+        cause = "the features of the full-data model, which may have been selected with their held-out rows"
+        return f"{word} {how}: {some} {cause}"
 
     def _averaged_error(self) -> list[str]:
         """Return a line on the error of the averaged model, if it is known."""
@@ -650,30 +642,26 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
+        likely, limits = self.likely("too low"), self.request.restrictions
+        title = f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
+        if self.average is not None:
+            title = f"averaged model of {len(self.average.used)} near-optimal pairs, used for predictions:"
         lines = [
-            *filter(None, self.answer_lines()),
+            *self.answer_lines(),
             f"on held-out rows{'' if self.average is None else ', model of the pair'}: {self.accuracy_line()}",
-            *([] if self.classes is None else [self._class_sentence(self.classes)]),
-            *(
-                []
-                if self.counts is None
-                else ["only the half deviance is certified; the model predicts the expected count"]
-            ),
-            *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
+            "" if self.classes is None else self._class_sentence(self.classes),
+            "" if self.counts is None else COUNT_SENTENCE,
+            likely and f"~ an estimate, {likely}",
             *self._averaged_error(),
             f"{self.data.n} rows{weights}, {several(self._n_selectable_features, 'feature')}, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
-            *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
-            f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
-            if self.average is None
-            else f"averaged model of {len(self.average.used)} near-optimal pairs, used for predictions:",
+            "" if not limits else f"models compared: {limits.words(self.data.p)}",
+            title,
         ]
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
-        codes = [] if self.data.reading is None else self.data.reading.code_lines
-        return "\n".join(
-            [*lines, *(f"  {name:<{width}}  {format_number(value)}" for name, value in model.items()), *codes]
-        )
+        lines += [f"  {name:<{width}}  {format_number(value)}" for name, value in model.items()]
+        return "\n".join([*filter(None, lines), *([] if self.data.reading is None else self.data.reading.code_lines)])
 
 
 def class_words(classes: Classes, mark: str = "") -> str:
@@ -685,19 +673,19 @@ def class_words(classes: Classes, mark: str = "") -> str:
         Prefix of an estimate.
     """
     accuracies = [
-        f"accuracy {mark}{100.0 * classes.accuracy:.1f}%" if classes.accuracy is not None else "",
-        f"AUC {mark}{classes.auc:.4f}" if classes.auc is not None else "",
-        f"Brier score {mark}{classes.brier:.4f}" if classes.brier is not None else "",
+        "" if classes.accuracy is None else f"accuracy {mark}{100.0 * classes.accuracy:.1f}%",
+        "" if classes.auc is None else f"AUC {mark}{classes.auc:.4f}",
+        "" if classes.brier is None else f"Brier score {mark}{classes.brier:.4f}",
+        f"log loss of the class frequencies {classes.null_error:.6g}",
     ]
-    return ", ".join([*filter(None, accuracies), f"log loss of the class frequencies {classes.null_error:.6g}"])
+    return ", ".join(filter(None, accuracies))
 
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:
     """Return a pair with its CV error, marked by `~` if it is an estimate, and the reported interval."""
     ends, mark = format_interval(known.lower, known.upper), "~" if known.estimate else ""
-    return (
-        f"tau={known.tau}, gamma={format_number(known.gamma)}, {error} {mark}{format_number(known.cv_error)} in {ends}"
-    )
+    pair = f"tau={known.tau}, gamma={format_number(known.gamma)}"
+    return f"{pair}, {error} {mark}{format_number(known.cv_error)} in {ends}"
 
 
 def find_loosest_pair(table: Sequence[TableRow]) -> Loosest | None:

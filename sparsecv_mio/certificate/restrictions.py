@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.parts import iterate_parts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput, CorruptStore, did_you_mean
@@ -55,28 +55,11 @@ def check_supports(record: Any) -> None:
         Record.
     """
     adjusted = adjustment_columns(record)
-    for support in _iterate_supports(record) if adjusted else ():
-        for name in adjusted:
-            if name in support:
-                raise CorruptStore(f"record: a support contains {name!r}, but adjusted columns are never in a support")
-
-
-def _iterate_supports(part: Any) -> Iterator[tuple[str, ...]]:
-    """Yield the supports of a part of a record."""
-    if isinstance(part, ChosenFolds):
-        yield from part.supports
-    elif isinstance(part, tuple):
-        for item in part:
-            yield from _iterate_supports(item)
-    elif is_dataclass(part) and not isinstance(part, Restrictions):
-        for field in fields(part):
-            value = getattr(part, field.name)
-            if field.name in SUPPORTS:
-                yield value
-            elif field.name == "supports":
-                yield from value
-            else:
-                yield from _iterate_supports(value)
+    for _, inside in iterate_parts(record) if adjusted else ():
+        supports = [*inside.get("supports", ()), *(inside[name] for name in SUPPORTS if name in inside)]
+        name = next((name for name in adjusted for support in supports if name in support), None)
+        if name is not None:
+            raise CorruptStore(f"record: a support contains {name!r}, but adjusted columns are never in a support")
 
 
 @dataclass(frozen=True, eq=False)
