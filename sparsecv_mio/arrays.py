@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -77,6 +77,11 @@ def give_back_memory() -> None:
 
 
 SPLITTER = 2.0**27 + 1.0  # splits a float into two halves of 26 bits, whose products are exact
+
+
+def power_of_two(size: ArrayLike) -> FloatArray:
+    """Return the power of two above each size, 1 for 0."""
+    return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
 
 
 def exact_product(a: Any, b: Any) -> tuple[Any, Any]:

@@ -22,8 +22,7 @@ from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
 from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import Backend
-from sparsecv_mio.formulation.outcome import Limits, Outcome
+from sparsecv_mio.formulation.outcome import Limits, Outcome, Solver
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
@@ -96,7 +95,7 @@ class Contender:
     """A backend and its formulation; `label` is `name` or `name:formulation`."""
 
     label: str
-    backend: Backend
+    backend: Solver
     formulation: str
 
     @classmethod

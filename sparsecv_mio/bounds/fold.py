@@ -19,8 +19,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Incumbents, Rounding, si
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.kernels.starts import eliminate
-from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.thresholds import LARGEST_FOLD, MANY
 from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
 

@@ -38,8 +38,7 @@ from sparsecv_mio.bounds.normal_equations import (
     best_multipliers,
     multiplied_form,
 )
-from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import ReducedProblem, SparseProblem, eliminate_forced_columns
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpen_form
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
 from sparsecv_mio.trees.subsets import ROUND_GROWTH

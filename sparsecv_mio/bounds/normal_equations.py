@@ -32,8 +32,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Node
-from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import ReducedProblem, SparseProblem, eliminate_forced_columns
 from sparsecv_mio.trees.listing import with_diagonal
 from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
 from sparsecv_mio.units import TINY

@@ -53,7 +53,7 @@ from sparsecv_mio.kernels.nodes import (
 )
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.problem.elimination import strip_forced_columns
+from sparsecv_mio.problem.problem import strip_forced_columns
 from sparsecv_mio.thresholds import RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import NEAR_OF_MANY, ROOT_ACCURACY, ROOT_STEPS
 from sparsecv_mio.trees.subsets import MOST_REFITTED, OpenNodes, is_never_expired

@@ -55,7 +55,7 @@ class WideRows:
     """Rows about the training means, every column divided by the square root of its penalty: `M = X'X + I`.
 
     Forced columns are eliminated: the other columns and the target become `P^(1/2) X` and `P^(1/2) y` with
-    `P = (I + X_F X_F')^{-1}`, the counterpart by rows of :mod:`sparsecv_mio.problem.elimination`.
+    `P = (I + X_F X_F')^{-1}`, the counterpart by rows of :mod:`sparsecv_mio.problem.problem`.
 
     Parameters
     ----------

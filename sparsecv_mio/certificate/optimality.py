@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, power_of_two
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import ReportedPair, check_against_table, find_row, reported_pairs, rows_in_region
 from sparsecv_mio.certificate.design import Design, FoldOptima, Pair, Support
@@ -22,7 +22,6 @@ from sparsecv_mio.certificate.fit_records import PathRecord, Surface, SurfacePie
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Least, Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
-from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TIE_RTOL, TINY
 

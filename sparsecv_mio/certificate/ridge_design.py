@@ -33,7 +33,7 @@ from sparsecv_mio.certificate.unit_columns import (
     penalties,
 )
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
+from sparsecv_mio.problem.beyond_floats import objective_slack, size_of_target
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scaled_norms, squared_errors
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 

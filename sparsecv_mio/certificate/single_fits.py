@@ -21,7 +21,7 @@ from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.problem.coordinates import size_of_target
+from sparsecv_mio.problem.beyond_floats import size_of_target
 from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights, varying_columns
 from sparsecv_mio.units import ACCURATE_RTOL
 

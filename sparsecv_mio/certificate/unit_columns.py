@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray, exact_product
 from sparsecv_mio.certificate.restrictions import NO_EFFECT
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.coordinates import Coordinates, exact_sum
+from sparsecv_mio.problem.beyond_floats import Coordinates, exact_sum
 from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.units import ROUNDING, TINY
 

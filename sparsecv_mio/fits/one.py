@@ -24,12 +24,12 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, import_pyomo, proof_allowance
-from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, import_pyomo, proof_allowance
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Solver, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, feasible_start, make_task, require_finite
 from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions, size_out_of_range
+from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
@@ -121,7 +121,7 @@ def fit_one(
     return replace(again, warnings=(*again.warnings, word))
 
 
-def _solve_model(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
+def _solve_model(model: _Model, backend: Solver, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
     """Return the outcome of a model: by rows if columns are many, in an assumed box, or directly; else None."""
     start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
     squared = model.data.loss.is_quadratic
@@ -375,7 +375,7 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
     return Start(tuple(sorted(support)), "user")
 
 
-def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits) -> FitRecord:
+def _record(model: _Model, outcome: Outcome, backend: Solver, pair: tuple[int, float], limits: Limits) -> FitRecord:
     data, unit, (tau, gamma) = model.data, model.unit, pair
     objective, support, beta, v_mean, r_mean, doubt = model.refit(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)

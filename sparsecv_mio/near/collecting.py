@@ -25,8 +25,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.problems.left_out_folds import listed_supports

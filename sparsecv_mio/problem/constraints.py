@@ -95,7 +95,7 @@ class SideConstraints:
         columns = np.arange(q)
         yield "budget", self.feature_counts(q), -math.inf, float(tau)
         for k, limited in self.at_most:
-            yield "at_most", np.isin(columns, limited) * 1.0, -math.inf, float(k)
+            yield "at_most", np.isin(columns, limited).astype(np.float64), -math.inf, float(k)
         for term in self.terms:
             for j in term.columns[1:]:
                 yield "together", np.asarray((columns == term.columns[0]) * 1.0 - (columns == j)), 0.0, 0.0

@@ -22,9 +22,16 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, base_with_ones, exact_product, prepend_ones
+from sparsecv_mio.arrays import (
+    CACHED_NUMBERS,
+    FloatArray,
+    IntArray,
+    base_with_ones,
+    exact_product,
+    power_of_two,
+    prepend_ones,
+)
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RADII_TRIED, SMALL_RANGE, RowLoss
 from sparsecv_mio.units import ROUNDING, TINY

@@ -29,9 +29,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
-from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, power_of_two
+from sparsecv_mio.problem.beyond_floats import EXACT_WORK, Coordinates, DoubleDouble, ExactFit, fit_exactly
 from sparsecv_mio.units import ACCURATE_RTOL, ALIKE_PENALTIES, TIE_RTOL, WRITTEN
 
 REFINEMENTS = 12

@@ -8,7 +8,7 @@ The package has three implementations of this fit, which differ in their input a
 * `refit_squares`, in this module, fits from the rows in standard coordinates, refined in long precision. It computes
   the reported numbers, and replaces fits from moments that lose too many digits. It returns bounds on its rounding
   errors, computed from the residual. If these bounds are too wide to distinguish two supports and the fit is small, it
-  is computed in fractions (`problem.exact_fit`).
+  is computed in fractions (`problem.beyond_floats`).
 * `problem.moment_fits.refit_moments` fits from the moments, within boxes if there are any. The upper bounds of every
   backend come from this function. It evaluates the objective of its coefficients again and rounds it up, so the result
   is an upper bound for any coefficients. It also returns a bound on the excess over the minimum.
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
-from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
+from sparsecv_mio.problem.beyond_floats import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.units import ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 

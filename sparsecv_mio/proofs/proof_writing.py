@@ -21,7 +21,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
+from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head

@@ -29,9 +29,8 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.model_space import NONE, abbreviate_names
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets, rows_left_out
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head

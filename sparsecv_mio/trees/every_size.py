@@ -20,8 +20,7 @@ from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept_supports, scan_supports
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
-from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WHOLE, Candidates, PerspectiveTree

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import CACHED_ROWS, BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
 from sparsecv_mio.problem.glm import Ellipsoid, GlmProblem, Minorant, Ranges, minorant, minorant_on_ranges, symmetric
+from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_tree import Listing, SizeSearch

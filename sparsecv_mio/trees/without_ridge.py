@@ -44,7 +44,7 @@ from sparsecv_mio.data.standard import StandardData, find_constant_columns, stan
 from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.attained import check_optimum_exists
+from sparsecv_mio.problem.glm_refit import check_optimum_exists
 from sparsecv_mio.problem.training_moments import (
     CentredRows,
     TrainingMoments,

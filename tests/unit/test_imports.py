@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "beyond_floats")},
     **{
         f"certificate.{part}": GROUND | {f"data.{x}" for x in ("dataset", "frames", "number_format", "reading_options")}
         for part in RECORDS
@@ -225,7 +225,7 @@ def test_the_core_imports_no_satellite() -> None:
 
 def test_the_command_line_standardises_nothing() -> None:
     """A command calls library functions, which bring the data into standard coordinates."""
-    numerical = {f"{PACKAGE}.data.standard", f"{PACKAGE}.problem.coordinates"}
+    numerical = {f"{PACKAGE}.data.standard", f"{PACKAGE}.problem.beyond_floats"}
     assert {name for name, wanted in graph().items() if inside(name, f"{PACKAGE}.cli") and wanted & numerical} == set()
 
 

@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
+from sparsecv_mio.formulation.outcome import Solver
 from sparsecv_mio.words import NATIVE
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from sparsecv_mio.formulation.backends.contract import Backend
 
 BACKENDS = {
     NATIVE: "sparsecv_mio.formulation.backends.native:NativeBackend",
@@ -41,7 +40,7 @@ def backend_name(word: str) -> str:
 
 
 @cache
-def get_backend(name: str) -> Backend:
+def get_backend(name: str) -> Solver:
     """Return a backend by name; it is the same object at every call and can be used from several threads.
 
     Raises
@@ -58,21 +57,19 @@ def get_backend(name: str) -> Backend:
     """
     if name in BACKENDS:
         module, _, attribute = BACKENDS[name].partition(":")
-        backend: Backend = getattr(import_module(module), attribute)()
+        backend: Solver = getattr(import_module(module), attribute)()
         return backend
     if name not in find_package_backends():
         raise BadInput(f"there is no backend {name!r}; choose from {', '.join((*BACKENDS, *find_package_backends()))}")
     return _load_package_backend(find_package_backends()[name])
 
 
-def _load_package_backend(entry: EntryPoint) -> Backend:
+def _load_package_backend(entry: EntryPoint) -> Solver:
     """Return the backend of another package."""
-    from sparsecv_mio.formulation.backends.contract import Backend
-
     try:
         backend = entry.load()()
     except Exception as error:  # code of another package may raise any exception
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} cannot be loaded: {error}") from error
-    if not isinstance(backend, Backend) or backend.name != entry.name:
+    if not isinstance(backend, Solver) or backend.name != entry.name:
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} is not a Backend of that name")
     return backend

@@ -3,6 +3,12 @@
 A backend implements two methods: `available()` and `_run(task, formulation, limits)`. The base class performs all steps
 on which the correctness of a result depends. It checks that the side constraints are feasible and finds the initial
 solution. Then it refits every support that a solver returns, and sets the bounds, their allowance and the status.
+
+**Elimination.** Columns that every solution at least as good as the start contains are eliminated before a solver runs.
+A solver's tolerances are relative to the scale of the objective, the sum of squares y'y of the centred target. If the
+columns F explain nearly all of the target, these tolerances may be larger than the minimum. An exact elimination of F
+leaves a problem of the same form in the other columns (`problem.eliminate_forced_columns`). The scale of this
+problem is f(F), the objective of the ridge fit on F.
 """
 
 from __future__ import annotations
@@ -13,33 +19,139 @@ import re
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
-from sparsecv_mio.formulation.before_solving import Reduction, reduce_task
-from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
+from sparsecv_mio.formulation.outcome import Availability as Availability
+from sparsecv_mio.formulation.outcome import Capabilities as Capabilities
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Solver, Start, Stop
+from sparsecv_mio.formulation.outcome import OptionValue as OptionValue
 from sparsecv_mio.formulation.task import (
     SOLVER_ROUNDING,
     ModelTask,
     feasible_start,
+    level_set_interval,
     make_task,
     model_task,
     refit_support,
 )
-from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.moment_fits import Fit
-from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
+from sparsecv_mio.units import TINY
+
+WIDEST_A = 1e4  # maximum condition of A at unit length for a rounding of its inverse below 1e-12 of yy
+THINNEST = 1e-5  # minimum share of a column that F leaves unexplained; with less, M' would be mostly rounding error
+PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A task on some of the columns of a whole problem.
+
+    Attributes
+    ----------
+    task : ModelTask
+        Problem on the other columns.
+    choice : ForcedColumns
+        Columns of the whole problem that are in every support at least as good as the start, and those of the task.
+    """
+
+    task: ModelTask
+    choice: ForcedColumns
+
+    @classmethod
+    def make_trivial(cls, task: ModelTask) -> Reduction:
+        """Return a task without any elimination."""
+        return cls(task, ForcedColumns.from_positions(task.q, np.zeros(0, dtype=np.int64)))
+
+    def make_support(self, support: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the support of the whole problem that corresponds to a support of the task."""
+        return tuple(self.choice.make_support(np.array(support, dtype=np.int64)).tolist())
+
+
+def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
+    """Return a task without the columns that are fixed in or proven in by the level set of the start.
+
+    Columns with a box or with parents are not eliminated, nor any column whose elimination would lose more digits than
+    a solver's tolerances.
+    """
+    boxed = {j for j, *_ in (*task.constraints.box, *task.constraints.parents)}
+    inside = (task.z_lo > 0) | find_nonzero_columns(task)
+    out = [j for j in sorted(task.start.support) if inside[j] and j not in boxed]
+    choice = ForcedColumns.from_positions(task.q, np.array(out, dtype=np.int64))
+    problem = _eliminate(task.squares, choice) if out else None
+    if problem is None:
+        return Reduction.make_trivial(task)
+    columns = choice.others
+    beta = np.array([b for j, b in zip(task.start.support, task.start.beta, strict=True) if j not in out])
+    start = tuple(choice.inside(np.array(task.start.support)).tolist())
+    return Reduction(
+        model_task(
+            problem,
+            min(task.tau - task.constraints.count(out), len(columns)),
+            _constraints(task.constraints, tuple(out), tuple(columns.tolist())),
+            Fit(start, beta, task.start.objective, task.start.shortfall),
+            replace(advice, points=tuple(point[columns] for point in advice.points)),
+        ),
+        choice,
+    )
+
+
+def find_nonzero_columns(task: ModelTask) -> BoolArray:
+    """Return a (q,) mask of the columns that are nonzero in every b at least as good as the start."""
+    margin = PROVEN + 1e-14 * task.scaled.yy / task.scaled.unit**2
+    lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), margin)
+    return np.asarray((lo > 0) | (hi < 0))
+
+
+def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem | None:
+    """Return the problem on the other columns; None if it would be too inaccurate. O(q^2 |F|)."""
+    out, free = choice.forced, choice.others
+    unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
+    spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
+    if not spectrum[0] * WIDEST_A >= spectrum[-1]:
+        return None
+    reduced = eliminate_forced_columns(replace(problem, forced=out)).problem
+    if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[free]):
+        return None
+    return replace(reduced, yy=refit_moments(problem, tuple(out.tolist())).objective)
+
+
+def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:
+    """Return the constraints on the other columns when all of `out` are chosen."""
+    gone, place = set(out), {j: k for k, j in enumerate(kept)}
+    pulled = {j for term in constraints.terms if gone & set(term.columns) for j in term.columns}
+    forced = (set(constraints.forced_in) | pulled) - gone
+    return SideConstraints(
+        forced_in=tuple(sorted(place[j] for j in forced)),
+        forced_out=tuple(place[j] for j in constraints.forced_out),
+        terms=tuple(term.convert_to_positions(place) for term in constraints.terms if not gone & set(term.columns)),
+        at_most=tuple(
+            (k - len(gone & set(columns)), tuple(place[j] for j in columns if j not in gone))
+            for k, columns in constraints.at_most
+        ),
+        box=tuple((place[j], lo, hi) for j, lo, hi in constraints.box),
+        parents=tuple(
+            (place[j], tuple(place[i] for i in columns if i not in gone), every)
+            for j, columns, every in constraints.parents
+            if not (gone.issuperset(columns) if every else gone.intersection(columns))
+        ),
+    )
+
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
 PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
@@ -47,70 +159,8 @@ ROOT_ROUNDS = 60  # maximum number of rounds of cuts at the root, if these are m
 LARGEST_ALLOWANCE = 1e-3  # maximum allowance, as a share of the objective, of an optimum that is called proved
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
-KEPT = re.compile(  # names of solver options that are set here, or that may make a bound wrong
-    r"tol|gap|limit|cutoff|stop|bound|thread|scale|epsilon|infin|log|output|flag|relax|lazy|small_|large_|objective|"
-    r"ctrlc|donot|max_time|[^\w/.]",
-    re.IGNORECASE,
-)
-
 MISSING_MODULE = re.compile(r"(?:No module named '|import of )([\w.]+)(?:'| halted)")
 COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # stops after which a longer run would not improve the answer
-
-OptionValue = int | float | bool | str
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """Capabilities of a backend.
-
-    Attributes
-    ----------
-    formulations : dict of str to frozenset
-        Names of the formulations for squared-error loss, with the supported kinds of side constraints (`force`,
-        `together`, `at_most`, `box`). The first one is the default.
-    logistic : dict of str to frozenset
-        The same for logistic loss; empty if it is not supported.
-    by_rows : dict of str to frozenset
-        The same for every other loss of rows.
-    limits : frozenset of str
-        Supported limits among `seconds`, `nodes`, `gap`, `threads`, `log`, `options`.
-    warm_start : bool
-        True if a start is passed to the solver.
-    concurrent : bool
-        True if several threads of a process may solve at once.
-    licence_free : bool
-        True if it runs without a licence wherever the package is installed; tests then require it.
-    """
-
-    formulations: dict[str, frozenset[str]]
-    limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log", "options"})
-    warm_start: bool = True
-    concurrent: bool = True
-    licence_free: bool = True
-    logistic: dict[str, frozenset[str]] = field(default_factory=dict)
-    by_rows: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def of(self, loss: Loss) -> dict[str, frozenset[str]]:
-        """Return the formulations of a loss."""
-        if loss.is_quadratic:
-            return self.formulations
-        return self.logistic if loss.target.has_classes and self.logistic else self.by_rows
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        """Supported losses."""
-        return tuple(loss for loss in Loss if self.of(loss))
-
-
-@dataclass(frozen=True)
-class Availability:
-    """State of a backend here: usable or not, with reason and hint; `version` and `licence` are texts to show."""
-
-    usable: bool
-    why: str = ""
-    version: str = ""
-    licence: str = ""
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,70 +225,20 @@ class _Pass:
         return dual - TRUST * max(task.scaled.yy, boxed), answer.raw_status
 
 
-class Backend(ABC):
+class Backend(Solver):
     """Base class of a solver backend."""
 
-    name: ClassVar[str]
-    capabilities: ClassVar[Capabilities]
     reduces: ClassVar[bool] = True  # True if, given its tolerances, proven columns are eliminated first
-
-    @abstractmethod
-    def available(self) -> Availability:
-        """Return whether this backend is usable here, or why not; cheap after the first call, never raises."""
 
     @abstractmethod
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         """Solve one task; vendor exceptions become `BackendUnavailable` or `BackendFailed` here."""
 
-    def solve(
-        self,
-        problem: SparseProblem | GlmProblem,
-        tau: int,
-        *,
-        start: Start | None = None,
-        limits: Limits | None = None,
-        constraints: SideConstraints = FREE,
-        advice: KnownBounds | None = None,
-        formulation: str | None = None,
-    ) -> Outcome:
-        """Solve `min f(S), |S| <= tau` under the side constraints; return bounds and the best support.
-
-        Parameters
-        ----------
-        problem : SparseProblem or GlmProblem
-            Problem in standard coordinates; with two classes in any columns.
-        tau : int
-            Maximum support size, 0..q.
-        start : Start, optional
-            Warm start; ignored if the side constraints exclude it.
-        limits : Limits, optional
-            Stopping rules; by default only the relative gap of 1e-7.
-        constraints : SideConstraints, optional
-            Side constraints; none by default.
-        advice : KnownBounds, optional
-            A lower bound and points for cuts, if known.
-        formulation : str, optional
-            One of `capabilities.formulations`; the first by default.
-
-        Returns
-        -------
-        Outcome
-            Result, also if a limit was reached; `lower <= optimum <= upper` always holds.
-
-        Raises
-        ------
-        BadInput
-            If the backend does not support the tau, formulation or side constraint.
-        BackendUnavailable
-            If it is not installed, has no licence, or has a licence too small for this model.
-        BackendFailed
-            If the solver broke down; the error has its raw status and the end of its log.
-        Contradiction
-            If the solver's bound exceeds a feasible objective by more than the allowance.
-        """
-        limits = limits or Limits()
-        advice = advice or KnownBounds()
-        form = self._check(problem, tau, formulation, constraints, limits)
+    def _solve(
+        self, problem: SparseProblem | GlmProblem, tau: int, start: Start | None, limits: Limits,
+        constraints: SideConstraints, advice: KnownBounds, form: str,
+    ) -> Outcome:  # fmt: skip
+        """Solve a problem whose arguments were checked."""
         begin = time.perf_counter()
         unit = np.ones(0)
         if not isinstance(problem, SparseProblem):
@@ -305,102 +305,6 @@ class Backend(ABC):
             return answer
         return self._run(task, form, limits)
 
-    def _check(
-        self, problem: SparseProblem | GlmProblem, tau: int, formulation: str | None,
-        constraints: SideConstraints, limits: Limits,
-    ) -> str:  # fmt: skip
-        loss = Loss.SQUARED if isinstance(problem, SparseProblem) else Loss(problem.loss.name)
-        form, q = self.check_takes(formulation, constraints, loss), len(problem.weight)
-        if not 0 <= tau <= q:
-            raise BadInput(f"tau {tau} is out of range; give a number from 0 to {q}, the number of columns")
-        if limits.gap < 0 or limits.threads < 1:
-            raise BadInput("the gap must not be negative and there must be at least one thread")
-        self.check_available()
-        return form
-
-    def check_available(self) -> None:
-        """Raise `BackendUnavailable`, with the reason and a hint, if the backend cannot be used."""
-        usable = self.available()
-        if not usable.usable:
-            hint = f"; {usable.hint}" if usable.hint else ""
-            raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
-
-    def check_takes(
-        self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = DEFAULT_LOSS
-    ) -> str:
-        """Return the name of a formulation, the first by default; raise `BadInput` if the backend does not support it.
-
-        Parameters
-        ----------
-        formulation : str or None
-            Name of the formulation.
-        constraints : SideConstraints, optional
-            Side constraints.
-        loss : Loss, optional
-            Loss.
-        """
-        supported = self.capabilities.of(loss)
-        if not supported:
-            raise BadInput(
-                f"backend {self.name} does not support loss {loss}; `sparsecv backends` lists the backends that do"
-            )
-        form = formulation or next(iter(supported))
-        if form not in supported:
-            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
-        missing = constraints.needs - supported[form]
-        if missing:
-            beside = "" if loss.is_quadratic else f", with loss {loss}"
-            raise BadInput(
-                f"backend {self.name}, formulation {form}{beside}, does not support: {', '.join(sorted(missing))}; "
-                "`sparsecv backends` lists what each backend supports"
-            )
-        return form
-
-    def check_options(self, options: Sequence[str]) -> None:
-        """Raise an error for solver options that do not exist, are refused, or are needed by the certificate.
-
-        Parameters
-        ----------
-        options : sequence of str
-            Options `NAME=VALUE`, by the names of the solver.
-
-        Raises
-        ------
-        BadInput
-            If an option is refused; the message names it and quotes the solver's message.
-        """
-        if options and "options" not in self.capabilities.limits:
-            raise BadInput(f"solver_option: backend {self.name} does not accept solver options; leave this option out")
-        for name, _, _ in (setting.partition("=") for setting in options):
-            if KEPT.search(name):
-                why = (
-                    "this option is set by the package, because the certificate, --gap or --time-limit depends on it; "
-                    "leave it out"
-                )
-                raise BadInput(f"solver_option {name}: {why}")
-        if options and self.available().usable:
-            self.set_options(self._blank(), options)
-
-    def set_options(self, solver: Any, options: Sequence[str]) -> None:
-        """Set options of a solver; raise `BadInput` with the solver's message if it refuses one."""
-        for name, _, text in (setting.partition("=") for setting in options):
-            value, why = _parse_value(text), ""
-            try:
-                taken = self._set(solver, name, value)
-                why = "" if taken == value else f"the solver would use {taken!r} instead"
-            except Exception as error:
-                why = str(error.args[0] if isinstance(error, KeyError) else error).rstrip(".!")
-            if why:
-                raise BadInput(f"solver_option {name}={text}: {self.name} rejects this option: {why}")
-
-    def _blank(self) -> Any:
-        """Return a solver without a model, on which options are tried."""
-        raise NotImplementedError
-
-    def _set(self, solver: Any, name: str, value: OptionValue) -> OptionValue:
-        """Set an option of a solver and return its new value; any exception means that the solver refuses it."""
-        raise NotImplementedError
-
     def _trivial(self, task: ModelTask, limits: Limits) -> Answer | None:
         """Return a result without a solver if the ridge bound closes the gap (tau 0, no response, a huge gamma)."""
         lower, upper = task.scaled.objective(task.floor), task.start.objective
@@ -458,20 +362,6 @@ class Backend(ABC):
             if trial.objective < best.objective:
                 best = trial
         return best
-
-
-def _parse_value(text: str) -> OptionValue:
-    """Return the value of an option from its text: a number, a truth value, or a keyword.
-
-    Examples
-    --------
-    >>> _parse_value("1"), _parse_value("0.5"), _parse_value("false"), _parse_value("off")
-    (1, 0.5, False, 'off')
-    """
-    for read in (int, float):
-        with suppress(ValueError):
-            return read(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def proof_allowance(doubt: float, yy: float, objective: float) -> float:

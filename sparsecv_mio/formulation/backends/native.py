@@ -18,10 +18,9 @@ from sparsecv_mio.formulation.backends.contract import Answer, Availability, Bac
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, refit_support, unbounded_task
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.elimination import strip_forced_columns
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.moment_fits import Fit
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, strip_forced_columns
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.trees.allowed_supports import complete_support
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets

@@ -13,7 +13,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import Centre
 from sparsecv_mio.bounds.model_changes import LossesOfRows, Residuals, losses_without_rows, residuals_without_rows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.coordinates import objective_slack
+from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows

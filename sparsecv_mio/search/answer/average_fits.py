@@ -13,7 +13,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import AveragedPair
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.problem.exact_fit import EXACT_WORK
+from sparsecv_mio.problem.beyond_floats import EXACT_WORK
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam

@@ -17,7 +17,7 @@ from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.constraints import constraints_of
-from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
+from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.deadline import GRACE

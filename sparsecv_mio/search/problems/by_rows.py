@@ -22,8 +22,7 @@ from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
-from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns, gamma_to_lam, strip_forced_columns
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
 from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.fold_fits import enclose_held_out

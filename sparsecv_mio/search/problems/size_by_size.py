@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing, SolverClock, VendorListing, joined_lists
 from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
-from sparsecv_mio.problem.elimination import eliminate_forced_columns, strip_forced_columns
+from sparsecv_mio.problem.problem import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.refit import find_wrong_signs
 from sparsecv_mio.search.problems.all_rows import check_restrictions
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired

@@ -18,8 +18,7 @@ from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem.elimination import ReducedProblem, eliminate_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import ReducedProblem, SparseProblem, eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.state.cells import CellTable

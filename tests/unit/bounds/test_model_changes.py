@@ -13,7 +13,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.problem.exact_fit import fit_exactly
+from sparsecv_mio.problem.beyond_floats import fit_exactly
 from sparsecv_mio.problem.objective import fit
 
 

@@ -22,7 +22,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
+from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_terms

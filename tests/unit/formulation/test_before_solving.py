@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.before_solving import find_nonzero_columns, reduce_task
+from sparsecv_mio.formulation.backends.contract import find_nonzero_columns, reduce_task
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, feasible_start, model_task
 from sparsecv_mio.model_space import Term

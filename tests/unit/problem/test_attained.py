@@ -11,7 +11,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.attained import check_optimum_exists
+from sparsecv_mio.problem.glm_refit import check_optimum_exists
 from sparsecv_mio.targets import Loss
 
 

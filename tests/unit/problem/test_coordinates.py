@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sparsecv_mio.arrays import power_of_two
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, objective_slack, power_of_two, size_of_target
+from sparsecv_mio.problem.beyond_floats import Coordinates, DoubleDouble, objective_slack, size_of_target
 from sparsecv_mio.units import ACCURATE_RTOL
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.problem.elimination import eliminate_forced_columns
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 
 
 def drawn(seed: int, forced: list[int], q: int = 5, n: int = 9) -> tuple[SparseProblem, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from thin_columns import thin_case
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.exact_fit import fit_exactly
+from sparsecv_mio.problem.beyond_floats import fit_exactly
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.refit import refit_rows
 

@@ -9,7 +9,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.kernels import starts
-from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
+from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.training_moments import row_moments
 
 LABELS = np.arange(24) % 3

@@ -10,8 +10,8 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem import moment_fits, refit
+from sparsecv_mio.problem.beyond_floats import EXACT_WORK
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem

@@ -20,7 +20,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
+from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search.accounts import Accounts
