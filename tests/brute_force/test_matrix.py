@@ -215,20 +215,3 @@ def test_reference_is_the_definition(seed: int) -> None:
         outer, inner = found.interval(OUTSIDE, 1.0), found.interval(INSIDE, -1.0)
         assert outer[0] * (1 - 1e-9) - slip <= low / unit / unit <= inner[0] * (1 + 1e-9) + slip
         assert inner[1] * (1 - 1e-9) - slip <= high / unit / unit <= outer[1] * (1 + 1e-9) + slip
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_weight_counts_as_so_many_rows(seed: int) -> None:
-    rng, case = np.random.default_rng(seed), random_problem(seed, rows=20, columns=5)
-    X, y, weight = case.data.X, case.data.y, rng.integers(1, 4, case.data.n)
-    train, test = case.folds.train_rows(0), case.folds.scored_rows(0)
-    many = np.repeat(np.arange(len(y)), weight)
-    how = case.scale, case.intercept
-    rows = Enumeration(X, y, train, test, *how, weight=weight.astype(float))
-    repeated = (np.flatnonzero(np.isin(many, some)) for some in (train, test))
-    again = Enumeration(X[many], y[many], *repeated, *how)
-    one, two = (some.optima(case.gammas[0], case.taus[-1]) for some in (rows, again))
-    room = 1e-9 * two.value + 16.0 * (one.value_error + two.value_error)
-    assert np.all(np.abs(one.value - two.value) <= room)
-    loose = 1e-7 * two.held_out + 64.0 * (one.held_out_error + two.held_out_error)
-    assert np.all(np.abs(one.held_out - two.held_out) <= loose)

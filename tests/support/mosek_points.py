@@ -1,33 +1,12 @@
-"""What a Mosek task says of given points, and Pyomo's own way into Mosek; neither needs a licence."""
+"""What a Mosek task says of given points, which needs no licence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-
-
-def from_kernel(model: Any) -> tuple[Any, Callable[[], FloatArray]]:
-    """Hand a Pyomo kernel block to Pyomo's own Mosek interface; needs no licence.
-
-    Returns
-    -------
-    solver : mosek.Task
-        As Pyomo built it.
-    read : callable
-        Returns the block's current values in the order of the task's variables.
-    """
-    import pyomo.environ  # registers the interface
-
-    interface = pyomo.environ.SolverFactory("mosek_persistent")
-    interface.set_instance(model)
-    solver = interface._solver_model
-    places = interface._pyomo_var_to_solver_var_map
-    order = sorted(places, key=places.__getitem__)
-    return solver, lambda: np.array([variable.value for variable in order], dtype=np.float64)
 
 
 def evaluate(solver: Any, x: FloatArray) -> tuple[float, float]:
