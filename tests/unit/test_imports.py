@@ -94,9 +94,9 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"writer", "options", "question"},
     {"answer", "goals"},
     {"orders"},
-    {"grid_search"},
+    {"loop", "grid_search"},
     {"every_gamma"},
-    {"loop", "api"},
+    {"running_search", "api"},
 )
 
 # Outside libraries that only these rooms may import. No room: nothing of the package.

@@ -90,8 +90,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
     from sparsecv_mio.search.grid_search import GridSearch
 
     hung = Hung()
-    for kind in (GridSearch,):
-        monkeypatch.setattr(kind, "begin", lambda self: hung())
+    monkeypatch.setattr(GridSearch, "step", lambda self: hung())
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, *given: hung())
     try:
         yield hung

@@ -20,8 +20,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search import loop as module
 from sparsecv_mio.search import observers as trace_module
+from sparsecv_mio.search import running_search as module
 from sparsecv_mio.search.accounts import OTHER_WORK
 from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
