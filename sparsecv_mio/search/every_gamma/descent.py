@@ -21,9 +21,11 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from sparsecv_mio import model_space
 from sparsecv_mio.arrays import IntArray
@@ -106,17 +108,14 @@ class GammaCurve:
             self.part[rows, : len(support)] = turned * (vectors.T @ (problem.c[support] / root))
             self.pole[rows, : len(support)] = np.maximum(values, 0.0)
 
-    def evaluate(self, gamma: float) -> tuple[float, float, float]:
-        """Return the sum of h_j, and its first and second derivative with respect to `log gamma`. O(n tau)."""
+    def evaluate(self, gamma: float) -> tuple[float, float]:
+        """Return the sum of h_j, and its derivative with respect to `log gamma`. O(n tau)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
             lam = gamma_to_lam(gamma)
             inverse = 1.0 / (self.pole + lam)
             residual = self.target - (self.part * inverse).sum(axis=1)
-            first = (self.part * inverse**2).sum(axis=1)
-            second = -2.0 * (self.part * inverse**3).sum(axis=1)
-            slope = 2.0 * float(residual @ first)
-            bend = 2.0 * float(first @ first + residual @ second)
-            return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
+            slope = 2.0 * float(residual @ (self.part * inverse**2).sum(axis=1))
+            return float(residual @ residual), lam * slope
 
     def minima(self, gamma: float, least: float = LEAST_GAMMA, most: float = MOST_GAMMA) -> list[GammaPoint]:
         """Return the local minima on `[least, most]` that the starts lead to, best first.
@@ -128,8 +127,9 @@ class GammaCurve:
         least, most : float
             Bounds of the interval.
 
-        Notes ----- Between neighbouring starts where the slope changes from negative to positive, its root is found by
-        Newton steps. Bisection keeps them inside the bracket.
+        Notes
+        -----
+        The roots of the slope are those between neighbouring starts where it changes from negative to positive.
 
         Examples
         --------
@@ -143,41 +143,22 @@ class GammaCurve:
         >>> best.total <= curve.evaluate(0.1)[0]
         True
         """
-        ends = np.log([least, most])
-        inner = ends[0] + (ends[1] - ends[0]) * (np.arange(STARTS) + 1.0) / (STARTS + 1.0)
-        starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(max(gamma, least))]]), *ends))
-        slopes = [self.evaluate(float(np.exp(t)))[1] for t in starts]
-        roots = [float(starts[0])] if slopes[0] >= 0.0 else []
-        for (a, down), (b, up) in zip(
-            zip(starts, slopes, strict=True), zip(starts[1:], slopes[1:], strict=False), strict=False
-        ):
-            if down < 0.0 <= up:
-                roots.append(self._root(float(a), float(b)))
-        if slopes[-1] < 0.0:
-            roots.append(float(starts[-1]))
-        exact = {float(ends[0]): least, float(ends[1]): most}  # exp(log(x)) is not x
-        gammas = [exact.get(t) or float(np.clip(np.exp(t), least, most)) for t in roots]
+        low, high = math.log(least), math.log(most)
+        starts = np.unique([*np.linspace(low, high, STARTS + 2), min(math.log(max(gamma, least)), high)])
+        slopes = [self._slope(t) for t in starts.tolist()]
+        rising = [i for i, (down, up) in enumerate(pairwise(slopes)) if down < 0.0 <= up]
+        roots = [brentq(self._slope, starts[i], starts[i + 1], xtol=NARROWEST) for i in rising]
+        gammas = [
+            *[least] * (slopes[0] >= 0.0),
+            *np.clip(np.exp(roots), least, most).tolist(),
+            *[most] * (slopes[-1] < 0.0),
+        ]
         points = [GammaPoint(gamma, self.evaluate(gamma)[0]) for gamma in gammas]
         return sorted(points, key=lambda point: (point.total, point.gamma))
 
-    def _root(self, low: float, high: float) -> float:
-        """Return the point where the slope changes from negative (at `low`) to positive (at `high`)."""
-        t = 0.5 * (low + high)
-        for _ in range(200):
-            _, slope, bend = self.evaluate(float(np.exp(t)))
-            if slope < 0.0:
-                low = t
-            else:
-                high = t
-            if high - low <= NARROWEST * max(1.0, abs(low)):
-                break
-            step = t - slope / bend if bend > 0.0 else low
-            # bisection replaces a Newton step that leaves the bracket or barely moves a bound
-            inside = low + 1e-3 * (high - low) < step < high - 1e-3 * (high - low)
-            if not inside and bend > 0.0 and abs(step - t) < NARROWEST:
-                return t
-            t = step if inside else 0.5 * (low + high)
-        return t
+    def _slope(self, log_gamma: float) -> float:
+        """Return the derivative of the sum of h_j with respect to `log gamma`; 0 where numbers overflow."""
+        return float(np.nan_to_num(self.evaluate(math.exp(log_gamma))[1]))
 
 
 def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, float]) -> list[GammaPoint]:
