@@ -86,6 +86,11 @@ class RowFit:
             return self._exact_residuals(data, rows)
         return np.asarray(e, dtype=float)
 
+    def predictors(self, data: StandardData, rows: IntArray) -> FloatArray:
+        """Return the (m,) predictions of some rows, in units of the file."""
+        fitted = (data.of_columns(rows, self.support) - self.v_mean) @ self.beta
+        return np.asarray(data.y_center + data.y_unit * (data.r_rest + self.r_mean + fitted))
+
     @cached_property
     def exact(self) -> ExactFit | None:
         """The fit in fractions; None if it would take long."""

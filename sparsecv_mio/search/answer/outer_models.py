@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,14 +20,14 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.problem.glm_objective import fit_of_data, weighted_losses
-from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights, standard_error
-from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
+from sparsecv_mio.problem.glm_objective import weighted_losses
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.answer.result import fold_info
 from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.units import CROSSING_RTOL, OUTWARD
+from sparsecv_mio.units import OUTWARD
 
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -36,7 +37,7 @@ Done = TypeVar("Done")
 class ScoredOutside(NamedTuple):
     """The mean loss of rows that a model has not seen, an interval that is certain to hold it, and their predictions.
 
-    Of squared loss, whose rounding `verify` bounds, the interval is the error itself.
+    The interval of `score_model` is the error itself. With logistic loss the predictions are probabilities.
     """
 
     error: float
@@ -61,11 +62,6 @@ def scored_outside(
     options : SearchOptions
         Loss, scale, intercept.
 
-    Returns
-    -------
-    ScoredOutside
-        With logistic loss the predictions are probabilities.
-
     Examples
     --------
     >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0.0, 0.0, 1.0, 1.0, 1.0])
@@ -76,17 +72,14 @@ def scored_outside(
     (0.411608, True)
     """
     options = options.within(training)
-    adjusted = options.restrictions.adjust
-    if options.loss.is_quadratic:
-        rows, columns = np.arange(test.n), [training.names.index(name) for name in (*adjusted, *support)]
-        ridge = ridge_weights(columns, columns[: len(adjusted)], gamma)
-        model = fit(
-            training.X, training.y, columns, ridge, scale=options.scale, intercept=options.intercept,
-            weights=training.row_weights,
-        )  # fmt: skip
-        error = held_out_error(model, test.X, test.y, rows, test.row_weights) / test.weight_of(rows)
-        return ScoredOutside(error, error, error, model.intercept + test.X[:, columns] @ model.beta)
-    return _outside_by_rows(training, test, [*adjusted, *support], gamma, options)
+    data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
+    model = refit_rows(data, slice(0, data.n), data.support_of(support), gamma)
+    rows, weights = np.arange(test.n), test.row_weights
+    outside = replace(data, dataset=test, root=None if weights is None else np.sqrt(weights))
+    loss, slip = model.held_out(outside, rows)
+    mean = data.loss_unit / test.weight_of(rows)
+    predicted = INVERSE_LINKS[options.loss.target.link](model.predictors(outside, rows))
+    return ScoredOutside(loss * mean, max(loss - slip, 0.0) * mean, (loss + slip) * mean, predicted)
 
 
 def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:
@@ -108,30 +101,6 @@ def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOut
     predictors = test.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
     error = float(weighted_losses(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
     return ScoredOutside(error, error, error, INVERSE_LINKS[loss.target.link](predictors))
-
-
-def _outside_by_rows(
-    training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
-) -> ScoredOutside:
-    """Of :func:`scored_outside`; where rounding leaves much open, the error is that of a fit by the definition."""
-    from sparsecv_mio.trees.smooth_rows import make_subsets  # loads kernels
-
-    data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
-    columns, places = data.columns, [data.names.index(name) for name in support]
-    subsets = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
-    loss, X = row_loss(options.loss), np.ascontiguousarray(test.X[:, columns])
-    y, v = encode_dataset_targets(loss, test, slice(0, test.n))
-    fits, lower, upper = subsets.score_supports([np.array(places, dtype=np.int64)], X, y, v)
-    predictors = X @ fits.coefficients[0] + fits.intercept[0]
-    low, high = max(float(lower[0]), 0.0), float(upper[0]) if upper[0] < np.inf else np.inf
-    if not high - low <= CROSSING_RTOL * low:
-        own = columns[places].tolist()
-        ridge = ridge_weights(own, data.free, gamma)
-        how = {"scale": options.scale, "intercept": options.intercept}
-        predictors = fit_of_data(training, options.loss, own, ridge, **how).predictors(test.X)
-    total, error = test.weight_of(slice(0, test.n)), float(weighted_losses(test, options.loss, predictors).sum())
-    predicted = INVERSE_LINKS[options.loss.target.link](predictors)
-    return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, predicted)
 
 
 def solve_outer_folds(
