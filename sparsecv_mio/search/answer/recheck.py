@@ -109,24 +109,31 @@ class _Recheck:
         columns = self.data.columns[cells.pool.supports[cells.support[where]]]
         if self.data.n * (len(columns) + 1) > DOUBLED_NUMBERS:
             return ""
-        if not self.data.loss.is_quadratic:
-            return self._objection_of_rows(where, columns)
-        train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
-        of_support = self._support_columns(columns)
-        model = of_support.refit(tuple(range(len(columns))), gamma, train)
-        error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
-        unit = self.data.loss_unit
-        low, high = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
-        room = len(scored) * of_support.slack(error / len(scored), gamma, tau, CROSSING_RTOL) + TINY
+        error, room = self._refit(fold, columns, gamma, tau)
+        low, high = (float(bound[where]) * self.data.loss_unit for bound in (cells.lower, cells.upper))
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
-            interval = format_interval(low, high, 9)
-            return (
-                f"{named}: the search bounds the held-out error by {interval}, but a refit gives "
-                f"{format_number(error, 9)}"
-            )
-        rival = self._better(g, train, folds.left_out(fold), columns)
+            what = "error" if self.data.loss.is_quadratic else "loss"
+            bounds, refit = format_interval(low, high, 9), format_number(error, 9)
+            return f"{named}: the search bounds the held-out {what} by {bounds}, but a refit gives {refit}"
+        rival = self._better(g, folds.train_rows(fold), folds.left_out(fold), columns)
         return f"{named}: the features {rival} fit better than the reported best subset" if rival else ""
+
+    def _refit(self, fold: int, columns: IntArray, gamma: float, tau: int) -> tuple[float, float]:
+        """Return the held-out loss of a support by the definition of its fit, and an allowance for rounding."""
+        folds, dataset, design = self.context.folds, self.data.dataset, self._support_columns(columns)
+        train, scored = folds.train_rows(fold), folds.scored_rows(fold)
+        if self.data.loss.is_quadratic:
+            squared = design.refit(tuple(range(len(columns))), gamma, train)
+            error = held_out_error(squared, dataset.X, dataset.y, scored, dataset.row_weights)
+            return error, len(scored) * design.slack(error / len(scored), gamma, tau, CROSSING_RTOL) + TINY
+        ridge = design.ridge_weights(columns.tolist(), gamma, train)
+        model = glm_objective.fit_of_data(
+            dataset, self.data.loss, columns.tolist(), ridge, scale=str(self.data.scale),
+            intercept=str(self.data.intercept), rows=train,
+        )  # fmt: skip
+        loss, doubt = model.held_out(dataset, scored)
+        return loss, CROSSING_RTOL * loss + doubt + TINY
 
     def _support_columns(self, columns: IntArray) -> RidgeDesign:
         """Return the design of a support; the last one is stored, because most folds have the same support."""
@@ -134,38 +141,20 @@ class _Recheck:
             self._last = RidgeDesign(*self._how, columns, tuple(self.data.free))
         return self._last
 
-    def _objection_of_rows(self, where: Where, columns: IntArray) -> str:
-        """Return the objection of a refit by the definition of the loss; empty if there is none."""
-        g, t, fold = where
-        folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
-        rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
-        ridge = self._support_columns(columns).ridge_weights(columns.tolist(), gamma, folds.train_rows(fold))
-        model = glm_objective.fit_of_data(
-            dataset, self.data.loss, columns.tolist(), ridge, scale=str(self.data.scale),
-            intercept=str(self.data.intercept), rows=folds.train_rows(fold),
-        )  # fmt: skip
-        error, doubt = model.held_out(dataset, rows)
-        room = CROSSING_RTOL * error + doubt + TINY
-        low, high = float(cells.lower[where]), float(cells.upper[where])
-        if low - room <= error <= high + room:
-            return ""
-        named = f"gamma {gamma:.6g}, tau {int(self.context.grid.taus[t])}, fold {fold + 1}"
-        return f"{named}: the search bounds the held-out loss by [{low:.9g}, {high:.9g}], but a refit gives {error:.9g}"
-
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Return the names of a support that differs in one column and fits better; empty if there is none.
 
         The result is empty too if the comparison would take long.
         """
-        if self.data.restrictions.side_constraints or self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
+        if not self.data.loss.is_quadratic or self.data.restrictions.side_constraints:
+            return ""
+        if self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
             return ""
         support = tuple(np.searchsorted(self.design.columns, columns).tolist())
         exchanges = self._exchanges.get(g)
         if exchanges is None:
             exchanges = self._exchanges[g] = Exchanges(self.design, float(self.context.grid.gammas[g]))
         rival = exchanges.best(left_out, support)
-        return (
-            self.design.join_names(rival)
-            if rival is not None and exchanges.has_better_fit(train, rival, support)
-            else ""
-        )
+        if rival is None or not exchanges.has_better_fit(train, rival, support):
+            return ""
+        return self.design.join_names(rival)

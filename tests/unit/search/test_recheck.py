@@ -12,7 +12,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search import loop
+from sparsecv_mio.search import running_search
 from sparsecv_mio.search.answer import recheck
 from sparsecv_mio.search.answer.recheck import recheck_snapshot
 from sparsecv_mio.search.state.context import Snapshot
@@ -32,7 +32,7 @@ def solved_after(monkeypatch: pytest.MonkeyPatch, change, taus=tuple(TAUS)) -> s
         change(snapshot.cells)
         return recheck_snapshot(snapshot)
 
-    monkeypatch.setattr(loop, "recheck_snapshot", altered)
+    monkeypatch.setattr(running_search, "recheck_snapshot", altered)
     monkeypatch.setattr(recheck, "RECHECK_SHARE", np.inf)  # of every cell, however long that takes
     return sc.cross_validate(*problem(), gammas=GAMMAS, taus=taus, gap=0.0)
 
