@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conic_program import conic_minimum  # noqa: E402
-from ellipsoids import Ellipsoid
+from ellipsoids import held_out_interval
 
 from sparsecv_mio.kernels import level_sets as kernel
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -134,7 +134,7 @@ def test_squares_over_a_ball(seed: int) -> None:
     half = np.linalg.inv(np.linalg.cholesky(M)).T
     values = np.sum((e - np.vstack([steps, inside]) @ half.T @ X.T) ** 2, axis=1)
     assert low <= values.min() and values.max() <= high
-    body = Ellipsoid(np.zeros(m), M, rho).together(X, e)  # the same by a root finder
+    body = held_out_interval(M, rho, X, e)  # the same by a root finder
     assert low == pytest.approx(body.lower, rel=1e-6, abs=1e-6) and high == pytest.approx(body.upper, rel=1e-6)
     assert high <= 1.03 * values.max() and low >= 0.8 * values.min() - 0.05 * float(e @ e) - 0.05 * rho
 
