@@ -24,7 +24,7 @@ from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen_by_
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
-from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.slices import Clock
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
@@ -36,6 +36,7 @@ from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 from sparsecv_mio.words import NATIVE
 
+UNFINISHED = (Stop.TIME, Stop.NODES, Stop.INTERRUPTED)  # stops of an MIO without a proof
 MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes; with more, the list is incomplete
 
 
@@ -126,37 +127,6 @@ class MioSettings:
         return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
 
 
-@dataclass(frozen=True, eq=False)
-class ScreenedColumns:
-    """Columns in all, and columns in none, of the supports that may be optimal or tied; other known bounds."""
-
-    inside: IntArray
-    outside: IntArray
-    advice: KnownBounds
-
-
-@dataclass(frozen=True, eq=False)
-class SupportList:
-    """Supports in the order in which they were found.
-
-    Attributes
-    ----------
-    supports : list of int arrays
-        Supports.
-    lower : float
-        Lower bound on the optimum.
-    complete : bool
-        True if every near-optimal support is in the list.
-    nodes : int
-        Number of nodes.
-    """
-
-    supports: list[IntArray]
-    lower: float
-    complete: bool
-    nodes: int
-
-
 class VendorListing:
     """Lists of near-optimal supports of problems without side constraints.
 
@@ -193,16 +163,32 @@ class VendorListing:
         relaxation = solve_relaxation(problem, size)
         if relaxation is not None:
             starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
-        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
-        incumbents = [(objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None]
-        value, best = min(incumbents) if incumbents else (np.inf, ())
-        screened_columns = screen_columns(problem, relaxation, value)
-        start = Start(best, "incumbent") if incumbents else None
-        listed = self._exclude(problem, useful, size, screened_columns, start)
-        if not listed.supports:
-            unproved = SupportList([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
-            return BestSubsets({tau: _best_subset(problem, tau, unproved)}, listed.nodes, False)
-        return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.has_expired())
+        value, best = _best_of_starts(problem, starts, size, useful)
+        fixed, advice = screen_columns(problem, relaxation, value)
+        outside = np.union1d(fixed.forced_out, np.setdiff1d(np.arange(problem.q), useful)).astype(np.int64)
+        fixed = replace(fixed, forced_out=tuple(outside.tolist()))
+        start = Start(best, "incumbent") if np.isfinite(value) or best else None
+        supports, nodes, lower, complete, is_last = list[IntArray](), 0, 0.0, False, False
+        while len(supports) <= MAX_EXCLUDED_SUPPORTS and not (is_last or self.clock.has_expired()):
+            excluded = tuple((size - 1, tuple(support.tolist())) for support in supports)
+            outcome = self.mio.solve(
+                problem, size, self.clock, start=start, constraints=replace(fixed, at_most=excluded), advice=advice
+            )
+            start, advice = None, KnownBounds(points=advice.points)
+            nodes += outcome.nodes
+            lower = lower if supports else max(outcome.lower, 0.0)
+            complete = bool(supports) and _is_clearly_worse(problem, outcome.lower, supports)
+            support = None
+            if not complete and outcome.incumbent is not None and outcome.stop not in UNFINISHED:
+                support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, supports)
+            if support is not None:
+                supports.append(support)
+                complete = size in (0, len(useful))
+            is_last = complete or support is None
+        is_finished = bool(supports) and not self.clock.has_expired()
+        if not supports:
+            supports, lower = [np.array(best, dtype=np.int64)], 0.0
+        return BestSubsets({tau: _best_subset(problem, tau, supports, lower, complete)}, nodes, is_finished)
 
     def bound(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
         """Return bounds on the optimum of one size by one MIO; near ties stay unknown, because nothing is excluded.
@@ -220,50 +206,24 @@ class VendorListing:
         size = min(tau, len(useful))
         outcome = self.mio.solve(problem, size, self.clock)
         supports = [*starts, np.array(outcome.incumbent or (), dtype=np.int64)]
-        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in supports if len(s) <= size]
-        value, best = min((objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None)
+        value, best = _best_of_starts(problem, supports, size, useful)
         lower = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
         subset = BestSubset.from_bounds(tau, np.array(best, dtype=np.int64), value, min(lower, value))
         return BestSubsets({tau: subset}, outcome.nodes, not self.clock.has_expired())
 
-    def _exclude(
-        self, problem: SparseProblem, useful: IntArray, size: int, fixed: ScreenedColumns, start: Start | None
-    ) -> SupportList:
-        """Solve repeatedly, each time without the supports found before; return the list."""
-        outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
-        fixed = ScreenedColumns(fixed.inside, outside, fixed.advice)
-        supports: list[IntArray] = []
-        nodes, lower, complete = 0, 0.0, False
-        while len(supports) <= MAX_EXCLUDED_SUPPORTS and not self.clock.has_expired() and not complete:
-            outcome = self._find_next_support(problem, size, fixed, supports, start)
-            start, fixed = None, replace(fixed, advice=KnownBounds(points=fixed.advice.points))
-            nodes += outcome.nodes
-            lower = lower if supports else max(outcome.lower, 0.0)
-            if supports and _is_clearly_worse(problem, outcome.lower, supports):
-                return SupportList(supports, lower, True, nodes)
-            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
-                break
-            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, supports)
-            if support is None:
-                break
-            supports.append(support)
-            complete = size in (0, len(useful))
-        return SupportList(supports, lower, complete, nodes)
 
-    def _find_next_support(
-        self, problem: SparseProblem, size: int, fixed: ScreenedColumns, found: list[IntArray], start: Start | None
-    ) -> Outcome:
-        """Solve the problem without the supports found before."""
-        constraints = SideConstraints(
-            forced_in=tuple(fixed.inside.tolist()),
-            forced_out=tuple(fixed.outside.tolist()),
-            at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
-        )
-        return self.mio.solve(problem, size, self.clock, start=start, constraints=constraints, advice=fixed.advice)
+def _best_of_starts(
+    problem: SparseProblem, starts: Sequence[IntArray], size: int, useful: IntArray
+) -> tuple[float, tuple[int, ...]]:
+    """Return the objective and the columns of the best support of `size` useful columns that contains a start."""
+    whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
+    return min([(objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None], default=(np.inf, ()))
 
 
-def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value: float) -> ScreenedColumns:
-    """Return the columns that safe screening fixes.
+def screen_columns(
+    problem: SparseProblem, relaxation: Relaxation | None, value: float
+) -> tuple[SideConstraints, KnownBounds]:
+    """Return the columns that safe screening fixes for every support that may be optimal or tied, and known bounds.
 
     Parameters
     ----------
@@ -274,12 +234,12 @@ def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value:
     value : float
         Training objective of the incumbent; inf if there is none.
     """
-    nothing = np.zeros(0, dtype=np.int64)
     if relaxation is None or not np.isfinite(value):
-        return ScreenedColumns(nothing, nothing, KnownBounds())
+        return FREE, KnownBounds()
     status = screen_by_relaxation(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
     advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta,))
-    return ScreenedColumns(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
+    inside, outside = (tuple(np.flatnonzero(status == kind).tolist()) for kind in (INSIDE, DROPPED))
+    return SideConstraints(forced_in=inside, forced_out=outside), advice
 
 
 def solve_relaxation(problem: SparseProblem, size: int) -> Relaxation | None:
@@ -316,18 +276,19 @@ def _new_support(support: IntArray, size: int, useful: IntArray, found: list[Int
     return None
 
 
-def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestSubset:
-    """Return a list in the form of the results of the package's own trees."""
-    supports = listed.supports
+def _best_subset(
+    problem: SparseProblem, tau: int, supports: list[IntArray], lower: float, is_complete: bool
+) -> BestSubset:
+    """Return a list with a lower bound on the optimum in the form of the results of the package's own trees."""
     values = [objective_upper(problem, support) for support in supports]
     best = int(np.argmin(values))
-    complete = listed.complete and bool(np.isfinite(values).all())
+    complete = is_complete and bool(np.isfinite(values).all())
     margin = tie_margin(problem, values[best])
     ties = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return BestSubset(
         tau=tau,
         support=supports[best],
-        lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
+        lower=max(values[best] - margin, 0.0) if complete else min(lower, values[best]),
         upper=values[best],
         candidates=tuple(supports[i] for i in ties),
         values=tuple(values[i] for i in ties),
@@ -405,7 +366,7 @@ class RestrictedListing:
             best = min(lists, key=lambda subset: subset.upper)
             if outcome.stop is Stop.INFEASIBLE or (len(lists) > 1 and outcome.lower > best.upper + best.margin):
                 return BestSubsets({tau: _merge_lists(lists)}, nodes, True)
-            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
+            if outcome.incumbent is None or outcome.stop in UNFINISHED:
                 break
             active = self._active(outcome.incumbent, outcome.beta)
             inner = self._grow_tree(problem, tau, [], MOST_NODES, active)

@@ -212,16 +212,11 @@ class _Pass:
         dual = task.scaled.objective(answer.bound)
         if answer.certified:
             return dual, answer.raw_status
-        if task.widest_coefficient_range > REACH and math.isfinite(dual):
-            return (
-                -math.inf,
-                f"{answer.raw_status}; its lower bound is not used, because columns are too collinear for this gamma",
-            )
-        if task.scaled.has_uneven_weights and math.isfinite(dual):
-            return (
-                -math.inf,
-                f"{answer.raw_status}; its lower bound is not used, because a few rows have nearly all the weight",
-            )
+        why = "a few rows have nearly all the weight" if task.scaled.has_uneven_weights else ""
+        if task.widest_coefficient_range > REACH:
+            why = "columns are too collinear for this gamma"
+        if why and math.isfinite(dual):
+            return -math.inf, f"{answer.raw_status}; its lower bound is not used, because {why}"
         return dual - TRUST * max(task.scaled.yy, boxed), answer.raw_status
 
 

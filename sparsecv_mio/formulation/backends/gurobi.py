@@ -267,17 +267,12 @@ class _Outer(_Watch):
             self.added += 1
 
     def _rows(self, cuts: Iterator[Cuts]) -> Iterator[Any]:
+        import gurobipy as gp
+
         x = self.x.tolist()
         for lower, places, values in cuts:
             for k, low in enumerate(lower.tolist()):
-                yield _sum([float(v[k]) for v in values], [x[int(p[k])] for p in places]) >= low
-
-
-def _sum(values: list[float], variables: list[Any]) -> Any:
-    """Return a linear expression of Gurobi."""
-    import gurobipy as gp
-
-    return gp.LinExpr(values, variables)
+                yield gp.LinExpr([float(v[k]) for v in values], [x[int(p[k])] for p in places]) >= low
 
 
 def _gurobi_environment() -> Any:

@@ -29,7 +29,7 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
     problem, pair = far_from_the_origin(), np.array([0, 1])
     assert near_ties.objective_upper(problem, pair) == np.inf
     assert 2.0 <= near_ties.objective_upper(problem, np.zeros(0, dtype=np.int64)) <= 2.0 * (1.0 + 1e-12)
-    cell = near_ties._best_subset(problem, 2, near_ties.SupportList([pair], 0.5, True, 0))
+    cell = near_ties._best_subset(problem, 2, [pair], 0.5, True)
     assert not cell.complete and cell.candidates == ()
     assert cell.lower == 0.5 and cell.upper == np.inf
 
