@@ -13,10 +13,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -28,7 +29,7 @@ from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.files import JsonLines, null_if_infinite
-from sparsecv_mio.report.layout import alike, mark_estimate
+from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.search.observers import COMPILING, RESUMED
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import StopSignal
     from sparsecv_mio.search.observers import Progress, TauProgress
 
+FAINT = "bright_black"  # colour of less important texts
 REDRAWS = 6  # redraws in a second
 LINE_SECONDS = 10.0  # seconds between two plain lines
 FIRST_LINE_SECONDS = 1.0  # seconds from the start of a view to its first plain line
@@ -106,39 +108,28 @@ def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
     """
     first = width * done // max(total, 1)
     second = width * (done + pruned) // max(total, 1) - first
-    return Text.assemble(
-        ("━" * first, "green"), ("╌" * second, "yellow"), ("·" * (width - first - second), "bright_black")
-    )
+    return Text.assemble(("━" * first, "green"), ("╌" * second, "yellow"), ("·" * (width - first - second), FAINT))
 
 
 def progress_line(state: Progress) -> str:
     """Return the state as one line of plain text."""
     certified = "" if state.best is None else describe_known_bounds(state)
-    said = (state.stage, describe_answer(state), certified, describe_certified_region(state))
-    parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
+    counts = ""
     if state.total:  # nothing is counted while kernels are compiled
-        solved = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-        parts.append(f"{solved}, {state.mios:,} by branch and bound, {state.nodes:,} nodes")
-    return "sparsecv: " + "; ".join(parts)
+        counts = f"{describe_counts(state)}, {state.mios:,} by branch and bound, {state.nodes:,} nodes"
+    said = state.stage, describe_answer(state), certified, describe_certified_region(state), counts
+    return "; ".join([f"{state.seconds:.0f} s", *filter(None, said)])
 
 
 def resumed_line(state: Progress) -> str:
     """Return a line on the state of a stored run when it was resumed."""
     if not state.total:
         return "resumed from a run that was stored before its search began"
-    counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
-    descriptions = (counts, describe_answer(state), describe_known_bounds(state), describe_certified_region(state))
-    return f"resumed from the stored run: {'; '.join(words for words in descriptions if words)}"
+    said = describe_answer(state), describe_known_bounds(state), describe_certified_region(state)
+    return f"resumed from the stored run: {'; '.join([describe_counts(state), *filter(None, said)])}"
 
 
-class LiveLines(NamedTuple):
-    """A row of the view: one tau, or several similar neighbouring ones with the minimum of each number."""
-
-    taus: str
-    one: TauProgress
-
-
-def merge_taus(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
+def merge_taus(taus: Sequence[TauProgress], best: int) -> list[tuple[str, TauProgress]]:
     """Return rows in which similar neighbouring taus are merged: none is solved, and all or none are open.
 
     Parameters
@@ -148,8 +139,8 @@ def merge_taus(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 
     Returns
     -------
-    list of LiveLines
-        Rows of the view.
+    list of (str, TauProgress)
+        Names of the taus, and the row of one tau, or of several with the minimum of each number.
     """
 
     def kind(row: TauProgress) -> int:
@@ -157,14 +148,14 @@ def merge_taus(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
         return row.tau if alone else -1 if row.pruned < row.total else -2
 
     rows = []
-    for name, same in alike(taus, kind):
-        least = min(same, key=lambda row: row.cv_error)
-        folded_line = replace(
-            least, final=sum(row.final for row in same), pruned=sum(row.pruned for row in same),
-            total=sum(row.total for row in same), lower=min(row.lower for row in same),
-            upper=min(row.upper for row in same),
+    for _, group in groupby(taus, kind):
+        same = list(group)
+        merged = replace(
+            min(same, key=lambda row: row.cv_error), final=sum(row.final for row in same),
+            pruned=sum(row.pruned for row in same), total=sum(row.total for row in same),
+            lower=min(row.lower for row in same), upper=min(row.upper for row in same),
         )  # fmt: skip
-        rows.append(LiveLines(name, folded_line))
+        rows.append((taus_in_words([row.tau for row in same]), merged))
     return rows
 
 
@@ -183,33 +174,29 @@ class View:
 
     def draw(self) -> Group:
         """Draw the last state."""
-        state, seconds = self.state, _seconds_of_command()
+        state, seconds = self.state, f"{_seconds_of_command():.0f} s"
         if state is None:
-            return Group(Text(f"starting   {seconds:.0f} s", style="bright_black"))
-        parts: list[Any] = []
+            return Group(Text(f"starting   {seconds}", style=FAINT))
+        answer, parts = describe_answer(state), list[Any]()
         if state.stage:
             parts.append(Text(state.stage))
         if state.best is not None:
-            answer = describe_answer(state)
             parts.append(Text.assemble((answer, "bold"), "   " if answer else "", describe_known_bounds(state)))
         if words := describe_certified_region(state):
             parts.append(Text(words, style="green"))
         if state.total:
-            counts = f"  {state.done:,}/{state.total:,} solved"
-            if state.best is not None:
-                counts += f", {state.pruned:,} excluded"
-            counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
+            excluded = "" if state.best is None else f", {state.pruned:,} excluded"
+            counts = f"  {state.done:,}/{state.total:,} solved{excluded}, {state.nodes:,} nodes   {seconds}"
             parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         else:  # nothing is counted while kernels are compiled
-            parts.append(Text(f"{seconds:.0f} s", style="bright_black"))
+            parts.append(Text(seconds, style=FAINT))
         if state.taus:
-            parts.append(self._taus(state.taus, state.best[1] if describe_answer(state) and state.best else -1))
+            parts.append(self._taus(state.taus, state.best[1] if answer and state.best else -1))
         if self.note:
-            parts.append(Text(self.note, style="bright_black"))
+            parts.append(Text(self.note, style=FAINT))
         if self.stop.is_set():
-            parts.append(
-                Text("stopping with the best answer found so far (press Ctrl-C again to quit at once)", style="yellow")
-            )
+            stopping = "stopping with the best answer found so far (press Ctrl-C again to quit at once)"
+            parts.append(Text(stopping, style="yellow"))
         return Group(*parts)
 
     def _bar(self) -> int:
@@ -218,28 +205,24 @@ class View:
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
         """Return the table of taus; similar ones are merged, and a low screen shows the smallest lower bounds."""
-        room = max(self.console.size.height - OTHER_LINES, 3)
         rows = merge_taus(taus, best)
-        first = sorted(range(len(rows)), key=lambda at: (rows[at].one.tau != best, rows[at].one.lower))
-        visible = set(first[:room])
-        bars = self.console.width >= BESIDE_BAR + LEAST_BAR
-        table = Table(box=None, pad_edge=False, header_style="bright_black")
+        first = sorted(rows, key=lambda named: (named[1].tau != best, named[1].lower))
+        visible = first[: max(self.console.size.height - OTHER_LINES, 3)]
+        has_bars = self.console.width >= BESIDE_BAR + LEAST_BAR
+        table = Table(box=None, pad_edge=False, header_style=FAINT)
         table.add_column("tau", justify="right", no_wrap=True)
-        if bars:
+        if has_bars:
             table.add_column("solved ━ excluded ╌ open ·", min_width=self._bar())
         for name in ("folds", "CV error", "lower", "upper"):
             table.add_column(name, justify="right", no_wrap=True)
-        for at, (name, row) in enumerate(rows):
-            if at in visible:
-                style = "bold" if row.tau == best else "bright_black" if row.final + row.pruned >= row.total else ""
-                cells = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
-                drawn = [bar(row.final, row.pruned, row.total, self._bar())] if bars else []
-                error = mark_estimate(format_number(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
-                table.add_row(
-                    name, *drawn, cells, error, format_number(row.lower), format_number(row.upper), style=style
-                )
+        for name, row in (named for named in rows if named in visible):
+            style = "bold" if row.tau == best else FAINT if row.final + row.pruned >= row.total else ""
+            solved = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
+            drawn = [bar(row.final, row.pruned, row.total, self._bar())] if has_bars else []
+            error = mark_estimate(format_number(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
+            table.add_row(name, *drawn, solved, error, *map(format_number, (row.lower, row.upper)), style=style)
         if len(visible) < len(rows):
-            table.add_row("", Text(f"{len(rows) - len(visible)} more rows", style="bright_black"))
+            table.add_row("", Text(f"{len(rows) - len(visible)} more rows", style=FAINT))
         return table
 
 
@@ -274,9 +257,9 @@ class Lines:
             tell(f"note: {self.note}")
             self.note = ""
         if state is None:
-            return f"sparsecv: {seconds:.0f} s; starting"
+            return f"{seconds:.0f} s; starting"
         if state.stage.startswith(COMPILING):
-            return f"sparsecv: {seconds:.0f} s; still {state.stage.partition(':')[0]}"
+            return f"{seconds:.0f} s; still {state.stage.partition(':')[0]}"
         return progress_line(replace(state, seconds=seconds))
 
 
@@ -302,15 +285,10 @@ class Steps:
     def __call__(self, state: Progress) -> None:
         """Write a report; may be called from any thread."""
         gamma, tau = state.best if state.best is not None and math.isfinite(state.cv_error) else (None, None)
-        numbers = (state.cv_error, state.lower, state.upper, relative_gap(state.lower, state.upper))
-        answer = {
-            "phase": state.stage, "tau": tau, "gamma": gamma,
-            **dict(zip(("cv_error", "lower", "upper", "gap"), null_if_infinite(numbers), strict=True)),
-            "estimate": state.estimate, "done": state.done, "pruned": state.pruned, "total": state.total,
-            "mios": state.mios, "nodes": state.nodes,
-        }  # fmt: skip
+        answer = _numbers_of_answer(state.cv_error, state.lower, state.upper, relative_gap(state.lower, state.upper))
+        counts = {name: getattr(state, name) for name in ("estimate", "done", "pruned", "total", "mios", "nodes")}
         with self.lock:
-            self.known = answer
+            self.known = {"phase": state.stage, "tau": tau, "gamma": gamma} | answer | counts
             if state.stage == RESUMED or time.monotonic() >= self.due:
                 self.write()
 
@@ -326,23 +304,15 @@ class Steps:
         """Write the last line, with the answer of a search."""
         answer: dict[str, Any] = {}
         if record is not None:
-            certificate = record.certificate
-            error, lower, upper, gap = null_if_infinite(
-                (record.cv_error, certificate.lower, certificate.upper, certificate.gap)
-            )
-            answer = {"tau": record.tau, "gamma": record.gamma, "cv_error": error, "estimate": record.estimate}
-            answer |= {"lower": lower, "upper": upper, "gap": gap}
+            least = record.certificate
+            answer = {"tau": record.tau, "gamma": record.gamma, "estimate": record.estimate}
+            answer |= _numbers_of_answer(record.cv_error, least.lower, least.upper, least.gap)
         self.write(status, phase="end", **answer)
         self.lines.close()
 
 
 def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _print_line(line: str) -> None:
-    with suppress(OSError, ValueError):  # if nobody reads the lines, the run continues
-        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -367,16 +337,12 @@ def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
 
 def print_periodically(line: Callable[[], str]) -> AbstractContextManager[None]:
     """Print a line on standard error after a second, then every ten seconds."""
-    return every_ten_seconds(lambda: _print_line(line()))
+    return every_ten_seconds(lambda: tell(line()))
 
 
 def reading_lines(quiet: bool) -> AbstractContextManager[None]:
     """Print lines while the data are read, unless quiet."""
-
-    def line() -> str:
-        return f"sparsecv: {_seconds_of_command():.0f} s; reading the data"
-
-    return nullcontext() if quiet else print_periodically(line)
+    return nullcontext() if quiet else print_periodically(lambda: f"{_seconds_of_command():.0f} s; reading the data")
 
 
 @contextmanager
@@ -473,3 +439,26 @@ def counting_bar(quiet: bool, unit: str) -> Iterator[CountingHook | None]:
                 bar.update(task, completed=done, total=total)
 
         yield draw
+
+
+def taus_in_words(taus: Sequence[int]) -> str:
+    """Return a short text for ascending taus; LO:HI means all from LO to HI.
+
+    Examples
+    --------
+    >>> taus_in_words([4]), taus_in_words([4, 5, 6]), taus_in_words([1, 3, 5]), taus_in_words([1, 2, 4, 8, 16])
+    ('4', '4:6', '1,3,5', '1,2..16')
+    """
+    if len(taus) > 1 and taus[-1] - taus[0] == len(taus) - 1:
+        return f"{taus[0]}:{taus[-1]}"
+    return ",".join(map(str, taus)) if len(taus) <= 3 else f"{taus[0]},{taus[1]}..{taus[-1]}"
+
+
+def describe_counts(state: Progress) -> str:
+    """Return the numbers of solved and excluded subproblems."""
+    return f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
+
+
+def _numbers_of_answer(*numbers: float) -> dict[str, float | None]:
+    """Return the CV error, its bounds and the gap by name, None for an infinite one."""
+    return dict(zip(("cv_error", "lower", "upper", "gap"), null_if_infinite(numbers), strict=True))

@@ -6,8 +6,7 @@ text columns; if it is still too wide, each row is written on several lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -46,26 +45,6 @@ def pair(tau: int, gamma: float) -> str:
 def mark_estimate(number: str, estimate: bool) -> str:
     """Return a formatted number, with the prefix of an estimate if it is a known estimate."""
     return f"{ESTIMATE}{number}" if estimate and number != UNKNOWN else number
-
-
-def alike(rows: Iterable[Any], kind: Callable[[Any], Hashable]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield groups of neighbouring rows of the same kind, with the names of their taus."""
-    for _, group in groupby(rows, kind):
-        same = list(group)
-        yield taus_in_words([row.tau for row in same]), same
-
-
-def taus_in_words(taus: Sequence[int]) -> str:
-    """Return a short text for ascending taus; LO:HI means all from LO to HI.
-
-    Examples
-    --------
-    >>> taus_in_words([4]), taus_in_words([4, 5, 6]), taus_in_words([1, 3, 5]), taus_in_words([1, 2, 4, 8, 16])
-    ('4', '4:6', '1,3,5', '1,2..16')
-    """
-    if len(taus) > 1 and taus[-1] - taus[0] == len(taus) - 1:
-        return f"{taus[0]}:{taus[-1]}"
-    return ",".join(map(str, taus)) if len(taus) <= 3 else f"{taus[0]},{taus[1]}..{taus[-1]}"
 
 
 POINT_WIDTH = 1e-5  # relative width below which the bounds of an interval look equal

@@ -94,7 +94,7 @@ def test_rows_that_are_alike_are_one() -> None:
     taus = [row(1, 10, 0), row(2, 4, 0), *(row(tau, 0, tau % 4) for tau in range(3, 8)), row(8, 0, 10), row(9, 0, 10)]
     rows = live.merge_taus(taus, best=5)
     assert [name for name, _ in rows] == ["1", "2", "3:4", "5", "6:7", "8:9"]
-    one = rows[2].one
+    _, one = rows[2]
     assert (one.final, one.pruned, one.total) == (0, 3, 20)
     assert (one.lower, one.upper, one.cv_error) == (0.3, 5.0, 16.0)
     assert sum(one.total for _, one in rows) == 90
@@ -151,11 +151,11 @@ def test_all_lines_of_a_command_show_one_clock(
         wait_for("sparsecv: 500 s; reading the data", capsys)
     nothing = Progress(0, 0, 0, 0.0, float("inf"), 0.0, stage=f"{COMPILING}: about 10 s")
     lines = live.Lines()
-    assert lines.line() == "sparsecv: 500 s; starting"
+    assert lines.line() == "500 s; starting"
     lines(nothing)
-    assert lines.line() == f"sparsecv: 500 s; still {COMPILING}"
+    assert lines.line() == f"500 s; still {COMPILING}"
     lines(STATE)
-    assert lines.line().startswith("sparsecv: 500 s; tau 3, ")
+    assert lines.line().startswith("500 s; tau 3, ")
     for text in (drawn(None), drawn(nothing), drawn(STATE)):
         assert "500 s" in text
     assert "0/0" not in drawn(nothing) and "0 of 0" not in live.progress_line(nothing)
