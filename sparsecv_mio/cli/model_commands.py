@@ -120,13 +120,9 @@ def path(
             )
             record = with_reference(record, levels)
 
-    return ending.deliver(
-        session.EXIT_CODE[record.status],
-        make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
-        json=json, record=record.pieces,
-        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
-        warnings=ending.warnings_to_print(record.warnings, quiet),
-    )  # fmt: skip
+    printer = make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record)
+    files = proof_files(record, dataset, proof, data=data, json=json, quiet=quiet)
+    return session.deliver_record(record, printer, json, quiet, files=files)
 
 
 @with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
@@ -141,8 +137,7 @@ def near(
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
     tau: str | None = option(None, "LIST", "Model sizes, as in `solve`. [chosen by cross-validation; with --by "
-                                           "objective "
-                             "and --gamma: all sizes, as in `path`]"),
+                                           "objective and --gamma: all sizes, as in `path`]"),
     forced: Given,
     units: Given,
     effort: Given,
@@ -184,24 +179,20 @@ def near(
 
         with compilation_lines(quiet):
             record = near_optimal(
-                dataset, plan, gamma=ridge_weight, taus=tau, options=how, stop=stop,
-                began=Began.moment,
-            )  # fmt: skip
+                dataset, plan, gamma=ridge_weight, taus=tau, options=how, stop=stop, began=Began.moment
+            )
 
-    return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_near_optimal(screen, record, brief=quiet, full=full),
-        json=json, record=record.pieces, warnings=ending.warnings_to_print(record.warnings, quiet),
-    )  # fmt: skip
+    return session.deliver_record(
+        record, lambda screen: print_near_optimal(screen, record, brief=quiet, full=full), json, quiet
+    )
 
 
 def _gamma_of_near(text: str | None) -> float | None:
     """Return the ridge weight of `near`; None if cross-validation chooses it."""
     gammas = [None] if text is None else model_space.gammas(text)
     if len(gammas) > 1:
-        raise BadInput(
-            f"--gamma: {len(gammas)} ridge weights are given, but near needs one; give one, or leave the option out "
-            "for the best one"
-        )
+        advice = "give one, or leave the option out for the best one"
+        raise BadInput(f"--gamma: {len(gammas)} ridge weights are given, but near needs one; {advice}")
     return gammas[0]
 
 
@@ -237,9 +228,8 @@ def bounds(
 
         how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
         check_formula(bounds == AS_PRINTED, how.loss)
-        dataset, plan = session.run_preparation(
-            partial(session.read_with_folds, data, table, rows, quiet, None, how), stop, how
-        )
+        read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
+        dataset, plan = session.run_preparation(read, stop, how)
         from sparsecv_mio.cli.live import compilation_lines, counting_bar
         from sparsecv_mio.report.record_tables import describe_single_levels
         from sparsecv_mio.search.options import Hooks
@@ -259,8 +249,8 @@ def bounds(
     if bounded.status == "limit" and not quiet:
         limit = f"--time-limit: the command stopped after {how.time_limit:g} seconds"
         notes.append(f"{limit}; the printed bounds are valid")
-    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset)}
-    numbers |= {"options": _options_of_bounds(bounded.options, plan, rows, losses, units)}
+    chosen = _options_of_bounds(bounded.options, plan, rows, losses, units)
+    numbers = bounded.table.to_dict() | {"data": session.describe_data(dataset), "options": chosen}
     numbers["wall_seconds"] = bounded.seconds
     return ending.deliver(
         session.EXIT_CODE[bounded.status],
@@ -416,13 +406,9 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
 
     from sparsecv_mio.report.fit_tables import print_fit
 
-    return ending.deliver(
-        session.EXIT_CODE[record.status],
-        make_printer(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
-        json=json, record=record.pieces,
-        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
-        warnings=ending.warnings_to_print(record.warnings, quiet),
-    )  # fmt: skip
+    printer = make_printer(lambda screen, one: print_fit(screen, one, quiet, dataset), record)
+    files = proof_files(record, dataset, proof, data=data, json=json, quiet=quiet)
+    return session.deliver_record(record, printer, json, quiet, files=files)
 
 
 @with_declared_options(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)

@@ -90,43 +90,35 @@ def proof_files(
     from sparsecv_mio.certificate.own_rows import fold_preprocessing
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.cli import ending
     from sparsecv_mio.data.rows_of_folds import OfTrainingRows
     from sparsecv_mio.errors import Interrupted
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 
     checker = next(registered("PROOF_CHECKER"))
-    dataset = adapt_to_record_loss(record, dataset)
+    rows = adapt_to_record_loss(record, dataset)
     within = fold_preprocessing(record) if isinstance(record, Record) else OfTrainingRows()
-    cells, holes = stated_cells(dataset, within), within.na is Within.FOLDS
+    cells, has_holes = stated_cells(rows, within), within.na is Within.FOLDS
 
     def write() -> None:
         modes, table = list[str](), data
         try:
             write_proof(
-                record,
-                dataset,
-                path,
-                plan,
-                found,
-                lambda place: modes.append(checker.find_check_mode(place, cells, dataset.y)),
-            )
+                record, rows, path, plan, found,
+                lambda place: modes.append(checker.find_check_mode(place, cells, rows.y)),
+            )  # fmt: skip
         except KeyboardInterrupt:
-            advice = (
-                f"the same command continues from {unfinished_file(path)}"
-                if unfinished_file(path).exists()
-                else "no part of the proof is stored"
-            )
+            unfinished, advice = unfinished_file(path), "no part of the proof is stored"
+            if unfinished.exists():
+                advice = f"the same command continues from {unfinished}"
             raise Interrupted(
                 f"--proof: the proof was interrupted and {path} is not written; the answer is not affected; {advice}"
             ) from None
-        if not checker.is_read_alike(data, replace(dataset, X=cells), holes):
+        if not checker.is_read_alike(data, replace(rows, X=cells), has_holes):
             table = f"{path}{session.NUMBERS}"
-            shown = ([None if math.isnan(cell) else cell for cell in row] for row in cells.tolist())
-            numbers = ([*row, y] for row, y in zip(shown, dataset.y.tolist(), strict=True))
-            rows = csv_lines(chain([[*dataset.names, dataset.target]], numbers), "\t")
-            write_text(table, rows, "table of numbers")
+            numbers = ([None if math.isnan(cell) else cell for cell in row] for row in cells.tolist())
+            lines = ([*row, y] for row, y in zip(numbers, rows.y.tolist(), strict=True))
+            write_text(table, csv_lines(chain([[*rows.names, rows.target]], lines), "\t"), "table of numbers")
         if quiet:
             return
         failure = ending.show(lambda screen: screen.print(_written(path, table, modes[0]), soft_wrap=True), json)
@@ -205,10 +197,8 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
     except CorruptStore as error:
         more = "; for a proof use `sparsecv check`" if _has_prefix(record, GZIP) else ""
         if _has_prefix(data, b"{"):
-            more = (
-                "; the record is the first argument: "
-                f"{shlex.join(['sparsecv', command, argument(data), argument(record)])}"
-            )
+            swapped = shlex.join(["sparsecv", command, argument(data), argument(record)])
+            more = f"; the record is the first argument: {swapped}"
         raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
 
@@ -279,7 +269,7 @@ def _read_new_rows(
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     features, aux = tuple(used) or stored.data.names, exposure_columns(stored.data.exposure)
-    are_lines_given = (reading or {}).get("skip_lines") is not None
+    are_lines_given = reading["skip_lines"] is not None
     new = read_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
     return new, learnt is not None
 
@@ -312,19 +302,26 @@ def _describe_fit(
     """Return notes on the errors of the predictions, with a warning about training rows."""
     import numpy as np
 
-    rows, scored, notes = new.data, np.flatnonzero(new.has_target), list[str]()
-    if len(scored) >= stored.data.n and _are_training_rows(stored, path, reading):
-        some = "the model was fitted to these rows"
-        if rows.n != stored.data.n:
-            some = f"the model was fitted to {stored.data.n:,} of these rows"
-        notes.append(f"{some}, so the errors are training errors")
+    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
+    from sparsecv_mio.certificate.read_back import adapt_to_record_loss
+    from sparsecv_mio.report.record_tables import error_lines
+
+    rows, scored, notes, n = new.data, np.flatnonzero(new.has_target), list[str](), stored.data.n
+    if len(scored) >= n and _are_training_rows(stored, path, reading):
+        which = "these rows" if rows.n == n else f"{n:,} of these rows"
+        notes.append(f"the model was fitted to {which}, so the errors are training errors")
     if len(scored):
-        notes += _describe_errors(stored, rows.take(scored), table[rows.places[scored], 0], threshold)
+        target, predicted = stored.loss.target, table[rows.places[scored], 0]
+        known = adapt_to_record_loss(stored, rows.take(scored))
+        if target.has_counts:
+            notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure))
+        elif target.has_classes:
+            notes += error_lines(stored, class_quality(known.y, predicted, threshold=threshold))
+        else:
+            notes += error_lines(stored, accuracy(known.y, predicted))
     if 0 < len(scored) < rows.n:
         notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
-    if new.doubt:
-        notes.append(f"no errors are computed: {new.doubt}")
-    return notes
+    return [*notes, *([f"no errors are computed: {new.doubt}"] if new.doubt else [])]
 
 
 def _describe_read_lines(new: NewRows) -> list[str]:
@@ -334,10 +331,10 @@ def _describe_read_lines(new: NewRows) -> list[str]:
     if not new.read_lines:
         return []
     lines = ",".join(filter(None, (new.skipped_lines, new.read_lines)))
+    verb = "are" if "," in new.read_lines or ":" in new.read_lines else "is"
     return [
-        f"{name_lines(new.read_lines)} of this file "
-        f"{'are' if ',' in new.read_lines or ':' in new.read_lines else 'is'} read as data, although the record "
-        f"skipped these line numbers of the data of the fit; to skip them, give --skip-lines {lines}"
+        f"{name_lines(new.read_lines)} of this file {verb} read as data, although the record skipped these line "
+        f"numbers of the data of the fit; to skip them, give --skip-lines {lines}"
     ]
 
 
@@ -362,22 +359,6 @@ def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
         return False
 
 
-def _describe_errors(
-    stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray, threshold: float | None
-) -> list[str]:
-    """Return lines on the errors of predictions for rows with a target, in comparison with the CV error."""
-    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
-    from sparsecv_mio.certificate.read_back import adapt_to_record_loss
-    from sparsecv_mio.report.record_tables import error_lines
-
-    rows = adapt_to_record_loss(stored, rows)
-    if stored.loss.target.has_counts:
-        return error_lines(stored, count_quality(rows.y, predictions, rows.row_exposure))
-    if stored.loss.target.has_classes:
-        return error_lines(stored, class_quality(rows.y, predictions, threshold=threshold))
-    return error_lines(stored, accuracy(rows.y, predictions))
-
-
 def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
     if threshold is None:
         return
@@ -391,12 +372,11 @@ def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonR
     """Return a record with one model; raise `BadInput` for other records."""
     from sparsecv_mio.certificate.fit_records import NearRecord, PathRecord
 
-    if isinstance(stored, PathRecord | NearRecord):
-        models = "a model for every size" if isinstance(stored, PathRecord) else "many models"
-        raise BadInput(
-            f"record {place} holds {models}: this command needs one model; name a record of `solve` or `fit`"
-        )
-    return stored
+    if not isinstance(stored, PathRecord | NearRecord):
+        return stored
+    models = "a model for every size" if isinstance(stored, PathRecord) else "many models"
+    advice = "this command needs one model; name a record of `solve` or `fit`"
+    raise BadInput(f"record {place} holds {models}: {advice}")
 
 
 def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: float | None) -> dict[str, list[Any]]:
@@ -406,12 +386,10 @@ def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: fl
         return columns
     from sparsecv_mio.certificate.accuracy import predict_positive
 
-    names, chances = {True: classes.positive, False: classes.negative}, columns["prediction"]
-    is_positive = predict_positive(table[:, 0], threshold).tolist()
-    named = [
-        None if math.isnan(chance) else names[positive] for chance, positive in zip(chances, is_positive, strict=True)
-    ]
-    return {"probability": chances, "class": named}
+    chances, is_positive = columns["prediction"], predict_positive(table[:, 0], threshold).tolist()
+    named = [classes.positive if positive else classes.negative for positive in is_positive]
+    known = [None if math.isnan(chance) else name for chance, name in zip(chances, named, strict=True)]
+    return {"probability": chances, "class": known}
 
 
 def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str | None) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.cli import Began, parse, terminate
+from sparsecv_mio.cli import Began, ending, parse, terminate
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import check_whole
@@ -298,3 +298,31 @@ def raise_if_interrupted(stop: threading.Event) -> None:
     """Raise KeyboardInterrupt if Ctrl-C was pressed while the data were read."""
     if stop.is_set():
         raise KeyboardInterrupt
+
+
+def deliver_record(
+    record: Any, printer: Callable[[Any], None], json: str | None, quiet: bool, *, status: str | None = None,
+    warnings: Iterable[str] = (), **writers: Iterable[Any],
+) -> int:  # fmt: skip
+    """Print and write a record with its warnings; return the exit code for its status.
+
+    Parameters
+    ----------
+    record : Record or others
+        Record of a command.
+    printer : callable
+        Function that prints the record on a console.
+    json : str or None
+        Value of `--json`.
+    quiet : bool
+        Value of `--quiet`.
+    status : str, optional
+        Status of the command, if it is not that of the record.
+    warnings : iterable of str
+        Further warnings.
+    **writers
+        `files` and `lost` of :func:`sparsecv_mio.cli.ending.deliver`.
+    """
+    told = ending.warnings_to_print((*record.warnings, *warnings), quiet)
+    code = EXIT_CODE[status or record.status]
+    return ending.deliver(code, printer, json=json, record=record.pieces, warnings=told, **writers)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
@@ -15,7 +15,7 @@ from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.files import write_text
 from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
     from sparsecv_mio.search.deadline import StopSignal
-    from sparsecv_mio.search.options import Hooks, SearchOptions
+    from sparsecv_mio.search.options import SearchOptions
     from sparsecv_mio.search.state.context import Snapshot
 
 
@@ -195,27 +195,23 @@ def solve_common(data: str, request: SolveRequest) -> int:
                 search = common_search(dataset, plan, grid, request.tau, how, stop, Began.moment)
             search.progress = progress
             record = search.run()
-    return ending.deliver(
-        session.EXIT_CODE[record.status],
-        lambda screen: print_common(screen, record, quiet, request.full, dataset),
-        json=request.json, record=record.pieces, warnings=ending.warnings_to_print(record.warnings, quiet),
-    )  # fmt: skip
-
-
-class _Prepared(NamedTuple):
-    """The data of a search, with its folds and checked options."""
-
-    dataset: Dataset
-    plan: FoldPlan
-    how: SearchOptions
+    return session.deliver_record(
+        record, lambda screen: print_common(screen, record, quiet, request.full, dataset), request.json, quiet
+    )
 
 
 @dataclass(eq=False)
 class _SearchRun:
-    """The result of a search, and its errors after which it continued.
+    """A search: its data, its writer of progress, its record, and the errors after which it continued.
 
     Attributes
     ----------
+    dataset : Dataset
+        Data.
+    plan : FoldPlan
+        Folds.
+    how : SearchOptions
+        Checked options.
     steps : Steps or None
         Writer of the progress to a file.
     record : Record
@@ -228,7 +224,10 @@ class _SearchRun:
         Messages on a failed solver.
     """
 
-    steps: Steps | None
+    dataset: Dataset
+    plan: FoldPlan
+    how: SearchOptions
+    steps: Steps | None = None
     record: Record = field(init=False)
     snapshots: list[Snapshot] = field(default_factory=list)
     failures: list[SparseCVError] = field(default_factory=list)
@@ -254,52 +253,52 @@ def solve(data: DataFile, *, request: SolveRequest) -> int:
         return solve_common(data, request)
     request.check_outputs(data)
     with session.stop_on_interrupt() as stop:
-        prepared, levels = _prepare(data, request, stop)
+        run, levels = _prepare(data, request, stop)
         with parse.advice_with_reference(levels):
-            run = _run_search(request, prepared, levels, stop)
-    return _deliver(data, request, prepared, run, "interrupted" if stop.is_set() else run.record.status)
+            _run_search(request, run, levels, stop)
+    return _deliver(data, request, run, "interrupted" if stop.is_set() else run.record.status)
 
 
-def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Prepared, References]:
+def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_SearchRun, References]:
     """Check the options, read the data, and return both, and the reference level of each factor."""
-    from sparsecv_mio.search.options import Hooks, SearchOptions
+    from sparsecv_mio.cli import live
+    from sparsecv_mio.search.options import Hooks, SearchOptions, describe_deprecated_options
+    from sparsecv_mio.search.question import check_interval
 
     every, _ = request.gammas
     how = SearchOptions.of(**request.search_options, restrictions=parse.restrictions(**request.restrictions))
     shown_against = parse.reference(request.reference, how)
-    _check_together(how, every, Hooks(**request.stored, scheduler=request.scheduler), request.quiet)
-    refuse_early(
-        request.proof, how.restrictions, request.rows["weights"], how.loss, how.class_weight,
-        _find_unproved_feature(every, how),
-    )  # fmt: skip
-    from sparsecv_mio.cli import live
-
+    if every is not None:
+        check_interval(every, how, Hooks(**request.stored, scheduler=request.scheduler))
+    for words in () if request.quiet else describe_deprecated_options(how):
+        ending.tell(f"warning: --{words}")
+    weights, unproved = request.rows["weights"], _find_unproved_feature(every, how)
+    refuse_early(request.proof, how.restrictions, weights, how.loss, how.class_weight, unproved)
     with live.reading_lines(request.quiet):
-        prepared = session.run_preparation(partial(_read, data, request, how), stop, how)
+        run = session.run_preparation(partial(_read, data, request, how), stop, how)
     from sparsecv_mio.certificate.restrictions import reference_levels
 
-    return prepared, reference_levels(shown_against, prepared.dataset, prepared.how.restrictions)
+    return run, reference_levels(shown_against, run.dataset, run.how.restrictions)
 
 
-def _read(data: str, request: SolveRequest, how: SearchOptions) -> _Prepared:
+def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     """Return the data and folds; the restrictions count the levels of a factor together if that is the default."""
     from sparsecv_mio.search.options import NESTED
     from sparsecv_mio.search.question import Question
 
     draws_outer = request.nested is not None or how.stability == NESTED
-    dataset, plan = session.read_with_folds(
-        data, request.table, request.rows, request.quiet or draws_outer, request.id, how
-    )
+    quiet = request.quiet or draws_outer
+    dataset, plan = session.read_with_folds(data, request.table, request.rows, quiet, request.id, how)
     how.check_data(dataset, plan)
-    if request.restrictions["count"] is not None:
-        return _Prepared(dataset, plan, how)
-    every, grid = request.gammas
-    question = Question(dataset, plan, every or grid, request.tau, how)
-    return _Prepared(dataset, plan, session.count_factors_together(question, request.quiet))
+    if request.restrictions["count"] is None:
+        every, grid = request.gammas
+        question = Question(dataset, plan, every or grid, request.tau, how)
+        how = session.count_factors_together(question, request.quiet)
+    return _SearchRun(dataset, plan, how)
 
 
-def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, stop: StopSignal) -> _SearchRun:
-    """Search with progress on the screen, and return the record and what else is to be delivered."""
+def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop: StopSignal) -> None:
+    """Search with progress on the screen, and store the record and what else is to be delivered."""
     from sparsecv_mio.cli import live
     from sparsecv_mio.report.coefficients import with_reference
     from sparsecv_mio.search.api import cross_validate, nested_cross_validate
@@ -307,54 +306,49 @@ def _run_search(request: SolveRequest, prepared: _Prepared, levels: References, 
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
-    run = _SearchRun(None if request.progress_json is None else live.Steps(request.progress_json, "solve"))
+    if request.progress_json is not None:
+        run.steps = live.Steps(request.progress_json, "solve")
     every, grid = request.gammas
-    with live.progress_view(request.quiet, stop, run.steps, _limit_note(prepared.how.time_limit)) as progress:
+    note = ""
+    if run.how.time_limit == options.COMMAND_SECONDS:
+        note = f"the search stops after {options.COMMAND_SECONDS:g} s with valid bounds; --time-limit none runs until "
+        note += "the choice is certified"
+    with live.progress_view(request.quiet, stop, run.steps, note) as progress:
         store_snapshot = None if request.proof is None else run.snapshots.append
         hooks = Hooks(
             progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=store_snapshot
         )  # fmt: skip
         answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
-        record = answer(
-            prepared.dataset, prepared.plan, gammas=every or grid, taus=request.tau, options=prepared.how, hooks=hooks
-        )
+        record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=run.how, hooks=hooks)
         run.record = with_reference(record, levels)
-    return run
 
 
-def _deliver(data: str, request: SolveRequest, prepared: _Prepared, run: _SearchRun, status: str) -> int:
+def _deliver(data: str, request: SolveRequest, run: _SearchRun, status: str) -> int:
     """Print the answer, write the files and return the exit code."""
+    from sparsecv_mio.data.table_facts import describe_collinearity, describe_target
     from sparsecv_mio.report.coefficients import make_printer
     from sparsecv_mio.report.record_tables import print_answer
 
-    dataset, plan, how = prepared
-    record, quiet, full = run.record, request.quiet, request.full
+    record, dataset, quiet, quality = run.record, run.dataset, request.quiet, None
     if run.steps is not None:
         run.steps.end(status, record)
         run.failures += filter(None, [run.steps.lines.failure])
-    _note_data(dataset, how.loss, quiet)
+    if not quiet:
+        notes = describe_target(dataset) if run.how.loss.is_quadratic else "", describe_collinearity(dataset)
+        for note in filter(None, notes):
+            ending.tell(f"note: {note}")
     snapshot = run.snapshots[-1] if run.snapshots else None
     files = proof_files(
-        record, dataset, request.proof, plan, snapshot, data=data, json=request.json, quiet=quiet
+        record, dataset, request.proof, run.plan, snapshot, data=data, json=request.json, quiet=quiet
     )  # fmt: skip
-    quality = None
     if request.save_held_out is not None:
-        quality, write = _held_out_file(record, dataset, plan, request.save_held_out, request.id)
-        files.append(write)
-    return ending.deliver(
-        session.EXIT_CODE[status],
-        make_printer(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
-        json=request.json, record=record.pieces, files=files,
-        warnings=ending.warnings_to_print((*record.warnings, *run.warnings), quiet), lost=run.failures,
-    )  # fmt: skip
-
-
-def _limit_note(seconds: float | None) -> str:
-    """Return a note on the time limit if it is the default limit of the command."""
-    if seconds != options.COMMAND_SECONDS:
-        return ""
-    return (
-        f"the search stops after {seconds:g} s with valid bounds; --time-limit none runs until the choice is certified"
+        quality, lines = _held_out_predictions(record, dataset, run.plan, request.id)
+        files.append(partial(write_text, request.save_held_out, lines, "predictions"))
+    printer = make_printer(
+        lambda screen, shown: print_answer(screen, shown, quiet, quality, request.full, dataset), record
+    )
+    return session.deliver_record(
+        record, printer, request.json, quiet, status=status, files=files, warnings=run.warnings, lost=run.failures
     )
 
 
@@ -367,58 +361,31 @@ def _find_unproved_feature(every: GammaInterval | None, how: SearchOptions) -> s
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 
-def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hooks, quiet: bool) -> None:
-    """Raise an error for options that cannot be combined, with the one to remove."""
-    from sparsecv_mio.search.options import describe_deprecated_options
-
-    if every is not None:
-        from sparsecv_mio.search.question import check_interval
-
-        check_interval(every, how, hooks)
-    for words in () if quiet else describe_deprecated_options(how):
-        ending.tell(f"warning: --{words}")
-
-
-def _note_data(dataset: Dataset, loss: Loss, quiet: bool) -> None:
-    from sparsecv_mio.data.table_facts import describe_collinearity, describe_target
-
-    for line in (
-        () if quiet else (describe_target(dataset) if loss.is_quadratic else "", describe_collinearity(dataset))
-    ):
-        if line:
-            ending.tell(f"note: {line}")
-
-
-def _held_out_file(
-    record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
-) -> tuple[FitQuality | ClassQuality | CountQuality, Callable[[], None]]:  # fmt: skip
-    """Return the quality of the held-out predictions, and the function that writes them."""
+def _held_out_predictions(
+    record: Record, dataset: Dataset, plan: FoldPlan, id: str | None
+) -> tuple[FitQuality | ClassQuality | CountQuality, Iterator[str]]:
+    """Return the quality of the held-out predictions, and the lines of their file."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
-    from sparsecv_mio.files import write_text
     from sparsecv_mio.search.answer.fold_models import mean_predictions, predictions_by_fold
 
-    scored, predicted = predictions_by_fold(record, dataset, plan)
-    means, times = mean_predictions(scored, predicted, dataset.n)
-    scored_rows, weights = times > 0, dataset.row_weights
+    means, times = mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)
+    scored, weights, exposure = times > 0, dataset.row_weights, dataset.row_exposure
     once = plan.has_distinct_scored_rows
     numbers, kind = (plan.scoring_folds + 1, "fold") if once else (times, "times scored")  # folds count from 1
-    name = "prediction" if record.classes is None else "probability"
-    classes = None if record.classes is None else (record.classes.negative, record.classes.positive)
+    targets, name = dataset.y.tolist(), "prediction"
+    if record.classes is not None:
+        name, classes = "probability", (record.classes.negative, record.classes.positive)
+        targets = [classes[int(y > 0.0)] for y in targets]
     columns = {
-        "target": dataset.y.tolist() if classes is None else [classes[int(y > 0.0)] for y in dataset.y.tolist()],
-        kind: [number if scored else None for number, scored in zip(numbers.tolist(), scored_rows, strict=True)],
+        "target": targets,
+        kind: [number if is_scored else None for number, is_scored in zip(numbers.tolist(), scored, strict=True)],
         name if record.average is None else f"pair_{name}": means.tolist(),
-    }  # fmt: skip
+    }
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
+    y, predicted = dataset.y[scored], means[scored]
     if record.counts is not None:
-        exposure = None if dataset.row_exposure is None else dataset.row_exposure[scored_rows]
-        return count_quality(dataset.y[scored_rows], means[scored_rows], exposure), lambda: write_text(
-            place, lines, "predictions"
-        )
+        return count_quality(y, predicted, None if exposure is None else exposure[scored]), lines
     quality = accuracy if record.classes is None else class_quality
-    held_out_quality = quality(
-        dataset.y[scored_rows], means[scored_rows], None if weights is None else weights[scored_rows]
-    )
-    return held_out_quality, lambda: write_text(place, lines, "predictions")
+    return quality(y, predicted, None if weights is None else weights[scored]), lines
