@@ -164,7 +164,7 @@ def _allowed_keywords(kind: str) -> dict[str, tuple[str, ...]]:
         from sparsecv_mio.oracles.losses import CERTIFIED
 
         return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
-    from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
+    from sparsecv_mio.oracles.iacv import PENALTIES
     from sparsecv_mio.oracles.losses import SMOOTH
 
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
@@ -243,8 +243,7 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
 
 
 def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
-    from sparsecv_mio.oracles.iacv import METHODS, make_erm, make_solver, run
-    from sparsecv_mio.oracles.iacv.trajectory import DEFAULT_BATCH
+    from sparsecv_mio.oracles.iacv import DEFAULT_BATCH, METHODS, make_erm, make_solver, run
 
     kind, per_row = settings.get("solver", "gd"), settings.get("per_row", False)
     lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")

@@ -182,7 +182,7 @@ class Regularizer(Penalty):
         Notes
         -----
         The residual is `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`, and so at least `ridge/2 (w - drho*(c))^2`, from
-        which the ball of :mod:`.optimum_region` follows.
+        which the ball of :mod:`.regions` follows.
         """
         q = np.clip(c, -self.l1, self.l1)
         miss = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)

@@ -1,8 +1,15 @@
 """GLRU: certified bounds on the minimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
 
-from sparsecv_mio.oracles.glru.intervals import IntervalMethod, coefficient_intervals, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv
-from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion, change_columns, change_rows, region_of
+from sparsecv_mio.oracles.glru.regions import (
+    IntervalMethod,
+    OptimumRegion,
+    change_columns,
+    change_rows,
+    coefficient_intervals,
+    prediction_intervals,
+    region_of,
+)
 from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem, assess, make_problem
 from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train

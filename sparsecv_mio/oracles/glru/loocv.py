@@ -4,7 +4,7 @@
 predictor. For the L2 penalty without an intercept, let `u = w - X' alpha / ((n - 1) ridge)`. All bounds then follow
 from three numbers for each row (`x_i' w`, `x_i' u`, `||x_i||^2`). Let `a_i = alpha_i / ((n - 1) ridge)`. The primal
 point that belongs to the dual point without row i is `v_i = w - u - a_i x_i`. The midpoint ball of
-:mod:`.optimum_region` then gives
+:mod:`.regions` then gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
     slack_i = Fenchel-Young residuals of the remaining rows / (n - 1) + ridge/4 ||u + a_i x_i||^2
@@ -36,8 +36,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.answers import Bracket, Estimate, Guarantee, ProgressHook
-from sparsecv_mio.oracles.glru.intervals import INTERVAL_ROUNDING, IntervalMethod, prediction_intervals
-from sparsecv_mio.oracles.glru.optimum_region import change_rows, region_of
+from sparsecv_mio.oracles.glru.regions import (
+    INTERVAL_ROUNDING,
+    IntervalMethod,
+    change_rows,
+    prediction_intervals,
+    region_of,
+)
 from sparsecv_mio.oracles.glru.risk import RESIDUAL, DualFit, Problem, fewer_columns, weighted_gram
 from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
 from sparsecv_mio.units import ROUNDING
@@ -53,7 +58,7 @@ class GlruOracle:
     fit : DualFit
         Fit to all rows that may be held out. The smaller its gap, the narrower the intervals.
     method : {"primal", "dual", "sharp", "best"}
-        Construction of the intervals, see :mod:`.intervals`.
+        Construction of the intervals, see :mod:`.regions`.
 
     Examples
     --------
@@ -226,7 +231,7 @@ class NewtonOracle:
 
         The method requires L2 without an intercept, and steps on all columns. With `alpha = -l'(t)` at a point w of a
         problem, `c = X' alpha / n` and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the
-        ball with diameter [w, v] (see :mod:`.optimum_region`). The cost is O(nd) time and O(n) memory for each row.
+        ball with diameter [w, v] (see :mod:`.regions`). The cost is O(nd) time and O(n) memory for each row.
         """
         fit, problem, ridge = self.fit, self.fit.problem, self.fit.problem.regularizer.ridge
         X, steps = self._steps(rows)

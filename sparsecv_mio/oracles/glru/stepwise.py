@@ -20,9 +20,14 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles.answers import ProgressHook
-from sparsecv_mio.oracles.glru.intervals import INTERVAL_ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
-from sparsecv_mio.oracles.glru.optimum_region import change_columns, primal_distance, region_of
+from sparsecv_mio.oracles.glru.regions import (
+    INTERVAL_ROUNDING,
+    change_columns,
+    prediction_intervals,
+    primal_distance,
+    region_of,
+)
 from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem
 from sparsecv_mio.oracles.glru.training import HessianFactor, Solve, train
 from sparsecv_mio.units import ROUNDING

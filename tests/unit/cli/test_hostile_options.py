@@ -226,7 +226,7 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
 def test_the_words_of_the_oracles_are_the_libraries() -> None:
     """The command line knows the words without an import of what they name."""
     from sparsecv_mio.oracles import commands
-    from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
+    from sparsecv_mio.oracles.iacv import PENALTIES
     from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
 
     assert set(commands.GLRU_LOSSES) == set(CERTIFIED) and set(commands.IACV_LOSSES) == set(SMOOTH)

@@ -8,6 +8,7 @@ import pytest
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import (
     Erm,
+    Expansion,
     KSupport,
     Logistic,
     Penalty,
@@ -24,7 +25,6 @@ from sparsecv_mio.oracles.iacv import (
     proxgd,
     start,
 )
-from sparsecv_mio.oracles.iacv.risk_without_rows import Expansion
 
 
 @pytest.mark.parametrize(

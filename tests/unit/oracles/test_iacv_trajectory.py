@@ -14,6 +14,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import (
     EarlyStop,
     Erm,
+    Expansion,
     Logistic,
     Regularizer,
     Solver,
@@ -31,9 +32,8 @@ from sparsecv_mio.oracles.iacv import (
     sgd,
     start,
 )
-from sparsecv_mio.oracles.iacv.risk_without_rows import Expansion
 
-from .rows import LOSS, PENALTY, ROW, data
+from .iacv_rows import LOSS, PENALTY, ROW, data
 
 
 def plain_penalty(name, lam, weights, theta):

@@ -17,9 +17,9 @@ from sparsecv_mio.oracles.glru import (
     change_rows,
     coefficient_intervals,
     make_problem,
-    optimum_region,
     prediction_intervals,
     region_of,
+    regions,
 )
 
 from .problems import LOSSES, RIDGES, fitted
@@ -72,7 +72,7 @@ def test_equations_18_to_21(loss: ConjugateLoss, regularizer: Regularizer) -> No
 
 def test_a_dual_point_that_cannot_be_repaired_gives_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = fitted(Logistic(), Regularizer(0.3, intercept=True))
-    monkeypatch.setattr(optimum_region.risk, "shift", lambda *_: None)
+    monkeypatch.setattr(regions.risk, "shift", lambda *_: None)
     region = change_rows(fit, [2])
     assert region.gap == np.inf
     for method in IntervalMethod:
