@@ -23,6 +23,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, SOLVERS
+from sparsecv_mio.oracles.answers import binary_labels, design_matrix
+from sparsecv_mio.oracles.iacv import DEFAULT_BATCH, METHODS, PENALTIES, make_erm, make_solver, run
+from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
 from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
@@ -35,11 +38,11 @@ SETTINGS = (
     "per_row", "exact",
 )  # fmt: skip
 NEEDED: Mapping[str, tuple[str, ...]] = {"treecv": (), "glru": ("lam",), "iacv": ("lam", "iterations")}
-WAYS: Mapping[str, tuple[str, ...]] = {
-    "treecv": ("tree", "standard"),
-    "glru": ("steps", "trainings", "newton", "naive"),
+KEYWORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "treecv": {"way": ("tree", "standard"), "learner": LEARNERS, "order": ("fixed", "random")},
+    "glru": {"way": ("steps", "trainings", "newton", "naive"), "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")},
+    "iacv": {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS},
 }
-ORDERS = ("fixed", "random")
 COUNTS = ("iterations", "batch", "doubling")
 SWITCHES = ("per_row", "exact")
 OF_LEARNER = {"ridge": ("lam",), "pegasos": ("lam",), "lsqsgd": ("step",)}
@@ -106,7 +109,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     for name in NEEDED[kind]:
         if name not in given:
             raise BadInput(f"{name} is missing: estimator {kind} needs this setting; add it under [vary]")
-    for name, words in {**_allowed_keywords(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
+    for name, words in {**KEYWORDS[kind], "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
         if name in given:
             match_keyword(given[name], words, name)
     for name, value in given.items():
@@ -138,8 +141,6 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
     BadInput
         If the target does not have two values, a row is held out twice, or a step has more rows than the data.
     """
-    from sparsecv_mio.oracles.answers import binary_labels
-
     if given["estimator"] == "treecv":
         plan.check_partition("treecv")
         labels = given.get("learner") in CLASSIFIERS
@@ -155,19 +156,6 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < 0.0 or (value == 0.0 and not zero):
         raise BadInput(f"{name}: {value!r} is not a number " + ("of at least 0" if zero else "above 0"))
-
-
-def _allowed_keywords(kind: str) -> dict[str, tuple[str, ...]]:
-    if kind == "treecv":
-        return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
-    if kind == "glru":
-        from sparsecv_mio.oracles.losses import CERTIFIED
-
-        return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
-    from sparsecv_mio.oracles.iacv import PENALTIES
-    from sparsecv_mio.oracles.losses import SMOOTH
-
-    return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 
 
 def score_setting(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
@@ -220,10 +208,9 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitte
 
 
 def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
-    from sparsecv_mio.oracles.answers import binary_labels, design_matrix
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
 
-    way, columns = settings.get("way", WAYS["glru"][0]), _scaling_settings(settings)
+    way, columns = settings.get("way", "steps"), _scaling_settings(settings)
     fold = columns["intercept"] == "fold"
     regularizer = make_regularizer(settings.get("penalty", "ridge"), settings["lam"], intercept=fold)
     X, y = design_matrix(data, **columns), binary_labels(data)[0]
@@ -243,8 +230,6 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
 
 
 def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
-    from sparsecv_mio.oracles.iacv import DEFAULT_BATCH, METHODS, make_erm, make_solver, run
-
     kind, per_row = settings.get("solver", "gd"), settings.get("per_row", False)
     lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")
     erm = make_erm(

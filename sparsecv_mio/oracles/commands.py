@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
     from sparsecv_mio.arrays import FloatArray
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.oracles.glru import LoocvResult, Problem, StepwiseResult
+    from sparsecv_mio.oracles.glru import Problem, StepwiseResult
     from sparsecv_mio.oracles.treecv import CvResult
 
-
-Show = Callable[["Console", dict[str, Any], bool], None]
-"""Prints the numbers of the JSON file on a screen, few of them when quiet."""
 
 glru_app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (partial results are written)."
@@ -40,24 +37,19 @@ IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (partial results 
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
-def raw_data_note(options: Mapping[str, Any]) -> str:
-    """Return a note that columns are not scaled and no intercept is added, if these defaults apply."""
-    raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
-    return ", ".join(text for text, name in raw.items() if options[name] == "none")
-
-
-def deliver_numbers(
+def deliver_report(
     command: str,
     dataset: Dataset,
     options: Mapping[str, Any],
-    found: Mapping[str, Any],
-    show: Show,
+    numbers: Mapping[str, Any],
+    headline: str,
+    lines: Sequence[tuple[str, str]],
     *,
     quiet: bool,
     json: str | None,
     code: int = 0,
-) -> int:  # fmt: skip
-    """Print the results and write their JSON file; return the exit code.
+) -> int:
+    """Print the results of a study and write their JSON file; return the exit code.
 
     Parameters
     ----------
@@ -65,22 +57,36 @@ def deliver_numbers(
         Name of the command.
     dataset : Dataset
         Data of the fit.
-    options, found : mapping
-        Options of the command, and the resulting numbers.
-    show : callable
-        Function that prints the numbers.
+    options, numbers : mapping
+        Options of the command, and the resulting numbers, for the file.
+    headline : str
+        Main number, which is printed alone if `quiet` is set.
+    lines : sequence of (str, str)
+        Label and text of each line; a line `model` is added unless the columns are scaled and have an intercept.
     quiet : bool
-        True to print only the main number.
+        True to print only the headline.
     json : str or None
         File for the numbers.
     code : int
         Exit code if everything is written.
     """
-    numbers = {"command": command, "data": session.describe_data(dataset), "options": options, **found}
+    width = max(len(label) for label, _ in lines)
+
+    def show(screen: Console) -> None:
+        for text in [headline] if quiet else (f"{label:<{width}}  {text}" if label else text for label, text in lines):
+            screen.print(text)
+
+    content = {"command": command, "data": session.describe_data(dataset), "options": options, **numbers}
     return ending.deliver(
-        code, lambda screen: show(screen, numbers, quiet),
-        json=json, record=ending.make_json_writer(numbers), warnings=session.reading_notes(dataset, quiet),
+        code, show, json=json, record=ending.make_json_writer(content), warnings=session.reading_notes(dataset, quiet),
     )  # fmt: skip
+
+
+def describe_model(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return a line on columns that are not scaled and a missing intercept, if these defaults apply."""
+    raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
+    words = [text for text, name in raw.items() if options[name] == "none"]
+    return [("model", ", ".join(words))] if words else []
 
 
 @with_declared_options(table=TABLE, units=RAW_UNITS)
@@ -145,37 +151,32 @@ def iacv(
         "step": method.alpha, "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         **units, "seed": seed or 0,
     }  # fmt: skip
-    return deliver_numbers(
-        "iacv", dataset, chosen, report.summary(), _print, quiet=quiet, json=json, code=130 if interrupted else 0,
+    numbers = report.summary()
+    return deliver_report(
+        "iacv", dataset, chosen, numbers, f"{numbers['cv']:.10g}", _describe_iacv(numbers, chosen),
+        quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
 
 
-def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    """Print the answer in a few lines; with `quiet`, only the estimate."""
-    if quiet:
-        screen.print(f"{found['cv']:.10g}")
-        return
+def _describe_iacv(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, str]]:
     why = "best, stopped early" if found["stopped_early"] else "last"
-    screen.print(
-        f"leave-one-out loss  {format_number(found['cv'], 8)}  (approximated; iteration {found['iteration']}, {why})"
-    )
-    raw = raw_data_note(found["options"])
-    if raw:
-        screen.print(f"model               {raw}")
+    about = f"(approximated; iteration {found['iteration']}, {why})"
+    lines = [("leave-one-out loss", f"{format_number(found['cv'], 8)}  {about}"), *describe_model(options)]
     if found["best_iteration"] != found["iteration"]:
-        screen.print(f"smallest iterate  {format_number(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
+        smallest = f"{format_number(found['best_cv'], 8)}  (iteration {found['best_iteration']})"
+        lines.append(("", f"smallest iterate  {smallest}"))
     if found["cv_exact"] is not None:
-        screen.print(
-            f"exact               {format_number(found['cv_exact'], 8)}  (relative error {found['rel_err_cv']:.2e})"
-        )
-        screen.print(f"mean distance of the leave-one-out fits from the exact fits: {found['err_approx']:.3e}")
+        error = f"(relative error {found['rel_err_cv']:.2e})"
+        lines.append(("exact", f"{format_number(found['cv_exact'], 8)}  {error}"))
+        distance = f"{found['err_approx']:.3e}"
+        lines.append(("", f"mean distance of the leave-one-out fits from the exact fits: {distance}"))
     for name, word in (("ns", "Newton step"), ("ij", "jackknife"), ("baseline", "full fit")):
         if name in found:
             distance = found[name]["err_approx"]
             beside = f"  (distance {distance:.3e})" if distance else ""
-            screen.print(f"{word:<20}{format_number(found[name]['cv'], 8)}{beside}")
+            lines.append((word, f"{format_number(found[name]['cv'], 8)}{beside}"))
     exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
-    screen.print(f"time                {found['seconds']:.3g} s{exact}")
+    return [*lines, ("time", f"{found['seconds']:.3g} s{exact}")]
 
 
 def compile_kernels() -> None:
@@ -261,27 +262,21 @@ def treecv(
         **_result_numbers(tree),
         **({} if plain is None else {"standard": _result_numbers(plain)}),
     }
-    return deliver_numbers("treecv", dataset, chosen, answer, _treecv_print, quiet=quiet, json=json)
+    lines = describe_model(chosen) + [
+        (
+            f"{name:<8}",
+            f"{task.loss}  {format_number(result.estimate, 8)}  (k = {plan.k}; {result.updates} rows learned, "
+            f"{result.updates / dataset.n:.4g} n; {result.seconds:.3g} s)",
+        )
+        for name, result in (("TreeCV", tree), ("standard", plain)) if result is not None
+    ]  # fmt: skip
+    return deliver_report(
+        "treecv", dataset, chosen, answer, f"{tree.estimate:.10g}", lines, quiet=quiet, json=json
+    )  # fmt: skip
 
 
 def _result_numbers(found: CvResult) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}
-
-
-def _treecv_print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    """Print the estimates; with `quiet`, only that of the tree."""
-    if quiet:
-        screen.print(f"{found['estimate']:.10g}")
-        return
-    raw, k, n = raw_data_note(found["options"]), found["options"]["k"], found["data"]["n"]
-    if raw:
-        screen.print(f"model     {raw}")
-    for name, numbers in (("TreeCV", found), ("standard", found.get("standard"))):
-        if numbers is not None:
-            screen.print(
-                f"{name:<9} {found['loss']}  {format_number(numbers['estimate'], 8)}  (k = {k}; "
-                f"{numbers['updates']} rows learned, {numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
-            )
 
 
 @dataclass(frozen=True)
@@ -352,9 +347,25 @@ def loocv(
             answer = count(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
-    chosen = {**asdict(model), "approx": approx, **units}
-    return deliver_numbers(
-        "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(answer, dataset.n)}, _print_loocv,
+    chosen, n = {**asdict(model), "approx": approx, **units}, dataset.n
+    numbers = {
+        "labels": values, "errors": answer.errors, "unknown": answer.unknown, "error_rate": answer.errors / n,
+        "errors_before_training": list(answer.bracket), "open": int(answer.open.sum()), "trainings": answer.trainings,
+        "certain": int(answer.certain.sum()), "guarantee": str(answer.guarantee), "n": n,
+        "seconds": answer.seconds["total"], "stages": answer.seconds,
+    }  # fmt: skip
+    (low, high), stages = answer.bracket, ("prepare", "bounds", "train")
+    unknown = f", {answer.unknown} rows unknown" if answer.unknown else ""
+    times = ", ".join(f"{name} {answer.seconds[name]:.3g} s" for name in stages)
+    lines = [
+        *describe_model(chosen),
+        ("leave-one-out errors", f"{answer.errors} of {n} ({100 * (answer.errors / n):.2f}%{unknown})"),
+        ("bounds of one fit", f"between {low} and {high}; {numbers['open']} rows not decided"),
+        ("trainings", f"{answer.trainings} of {n}; {numbers['certain']} signs certified"),
+        ("time", f"{numbers['seconds']:.3g} s ({times})"),
+    ]
+    return deliver_report(
+        "glru loocv", dataset, chosen, numbers, str(answer.errors), lines,
         quiet=quiet, json=json, code=130 if answer.unknown else 0,
     )  # fmt: skip
 
@@ -409,9 +420,20 @@ def stepwise(
         **asdict(model), "direction": direction, "validation": validation, "holdout": holdout, "seed": seed or 0,
         "steps": steps, "ties": ties, **units,
     }  # fmt: skip
-    numbers = {"labels": values, **_stepwise_numbers(selected, dataset, len(y), len(v))}
-    return deliver_numbers(
-        "glru stepwise", dataset, chosen, numbers, _print_stepwise,
+    numbers = {"labels": values, **_stepwise_numbers(selected, dataset), "n": len(y), "n_validation": len(v),
+               "seconds": selected.seconds}  # fmt: skip
+    names = numbers["selected"]
+    lines = [*describe_model(chosen)] + [
+        ("", f"{step['column'] or 'nothing better':<20} {step['errors']} errors  ({step['trainings']} trainings of "
+             f"{step['candidates']} candidates)")
+        for step in numbers["path"]
+    ] + [
+        ("selected", f"{len(names)} columns: {abbreviate_list(names)}"),
+        ("errors", f"{selected.errors} of {len(v)} (at the start {selected.start_errors})"),
+        ("trainings", f"{selected.trainings} of {selected.candidates}"), ("time", f"{selected.seconds:.3g} s"),
+    ]  # fmt: skip
+    return deliver_report(
+        "glru stepwise", dataset, chosen, numbers, str(selected.errors), lines,
         quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
 
@@ -436,28 +458,6 @@ def _split_rows(
     return X[train], y[train], X[test], y[test], values
 
 
-def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
-    return {
-        "errors": found.errors,
-        "unknown": found.unknown,
-        "error_rate": found.errors / n,
-        "errors_before_training": list(found.bracket),
-        "open": int(found.open.sum()),
-        "trainings": found.trainings,
-        "certain": int(found.certain.sum()),
-        "guarantee": str(found.guarantee),
-        "n": n,
-        "seconds": found.seconds["total"],
-        "stages": found.seconds,
-    }
-
-
-def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
-    raw = raw_data_note(found["options"])
-    if raw:
-        screen.print(f"{'model':<{width}}  {raw}")
-
-
 def _validation(path: str, dataset: Dataset) -> Dataset:
     """Return the rows of --validation, read with the preprocessing of the data."""
     from sparsecv_mio.data.readers import read_rows
@@ -470,58 +470,22 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
     return rows.data
 
 
-def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    if quiet:
-        screen.print(str(found["errors"]))
-        return
-    n, (low, high) = found["n"], found["errors_before_training"]
-    unknown = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
-    _print_model(screen, found, 20)
-    screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{unknown})")
-    screen.print(f"bounds of one fit      between {low} and {high}; {found['open']} rows not decided")
-    screen.print(f"trainings             {found['trainings']} of {n}; {found['certain']} signs certified")
-    stages = ", ".join(f"{name} {found['stages'][name]:.3g} s" for name in ("prepare", "bounds", "train"))
-    screen.print(f"time                  {found['seconds']:.3g} s ({stages})")
-
-
-def _stepwise_numbers(found: StepwiseResult, dataset: Dataset, n: int, m: int) -> dict[str, Any]:
-    name = dataset.names
+def _stepwise_numbers(result: StepwiseResult, dataset: Dataset) -> dict[str, Any]:
+    name, d, selected = dataset.names, dataset.p, result.selected.tolist()
     path = [
         {
-            "column": None if step.column is None else name[step.column],
-            "errors": step.errors,
-            "candidates": int(step.candidates.size),
-            "trainings": step.trainings,
+            "column": None if step.column is None else name[step.column], "errors": step.errors,
+            "candidates": int(step.candidates.size), "trainings": step.trainings,
         }
-        for step in found.steps
-    ]
-    d = dataset.p
+        for step in result.steps
+    ]  # fmt: skip
     return {
-        "selected": [name[j] for j in found.selected.tolist()],
-        "coefficients": {name[j]: float(found.w[j]) for j in found.selected.tolist()},
-        "intercept": float(found.w[d]) if found.w.size > d else 0.0,
-        "errors": found.errors,
-        "errors_at_start": found.start_errors,
+        "selected": [name[j] for j in selected],
+        "coefficients": {name[j]: float(result.w[j]) for j in selected},
+        "intercept": float(result.w[d]) if result.w.size > d else 0.0,
+        "errors": result.errors,
+        "errors_at_start": result.start_errors,
         "path": path,
-        "trainings": found.trainings,
-        "candidates": found.candidates,
-        "n": n,
-        "n_validation": m,
-        "seconds": found.seconds,
+        "trainings": result.trainings,
+        "candidates": result.candidates,
     }
-
-
-def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    if quiet:
-        screen.print(str(found["errors"]))
-        return
-    _print_model(screen, found, 9)
-    for step in found["path"]:
-        column = "nothing better" if step["column"] is None else step["column"]
-        screen.print(
-            f"{column:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
-        )
-    screen.print(f"selected   {len(found['selected'])} columns: {abbreviate_list(found['selected'])}")
-    screen.print(f"errors     {found['errors']} of {found['n_validation']} (at the start {found['errors_at_start']})")
-    screen.print(f"trainings  {found['trainings']} of {found['candidates']}")
-    screen.print(f"time       {found['seconds']:.3g} s")

@@ -1056,7 +1056,7 @@ def run(
     state = start(erm)
     best_state, best, stopped = state, (np.inf, 0), False
     Theta = np.tile(state.theta, (erm.k, 1)) if EXACT in methods else None
-    clock, times, exact = [0.0, 0.0], list[tuple[int, float, float]](), list[float]()
+    clock, times, exact = [0.0, 0.0], list[tuple[float, ...]](), list[float]()
     numbers: list[list[tuple[float, float]]] = []
     for t in range(iterations):
         begin = perf_counter()

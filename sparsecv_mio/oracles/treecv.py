@@ -346,10 +346,11 @@ def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: In
     order : (m,) int array or None
         Rows to learn, in blocks of 8 MB.
     """
-    if order is None and last > first:
+    if order is not None:
+        for block in row_chunks(last - first, rows.X.shape[1]):
+            model.update(rows.X[order[block]], rows.y[order[block]])
+    elif last > first:
         model.update(rows.X[first:last], rows.y[first:last])
-    for block in row_chunks(last - first, rows.X.shape[1]) if order is not None else ():
-        model.update(rows.X[order[block]], rows.y[order[block]])
 
 
 def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:

@@ -14,7 +14,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.cli.live import counting_bar
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.commands import raw_data_note
+from sparsecv_mio.oracles.commands import describe_model
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
 from sparsecv_mio.oracles.iacv import run as library
 
@@ -29,7 +29,7 @@ from sparsecv_mio.oracles.iacv import run as library
     ],
 )
 def test_columns_as_given_are_said(scale: str, intercept: str, said: str) -> None:
-    assert raw_data_note({"scale": scale, "intercept": intercept}) == said
+    assert describe_model({"scale": scale, "intercept": intercept}) == ([("model", said)] if said else [])
 
 
 class Terminal(io.StringIO):
