@@ -1,13 +1,8 @@
-"""Problems so small that their records and proofs are altered thousands of times, and the way to smaller ones yet.
-
-What an alteration finds is told by the smallest problem that still has it: `shrunk` takes away rows, columns, gammas,
-sizes and folds for as long as the same kind of alteration finds something.
-"""
+"""Problems so small that their records and proofs are altered thousands of times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,42 +95,3 @@ class Small:
         frame = pd.DataFrame(X, columns=list(data.names)).assign(y=data.y)
         within = {"na_within": "folds"} | ({"scale_within": "folds"} if own else {})
         return Dataset.from_frame(frame, "y", na=na), how | within
-
-    def smaller(self) -> Iterator[Small]:
-        """Yield problems with less of one thing."""
-        if self.gammas > 1:
-            yield replace(self, gammas=1)
-        if self.most > 1:
-            yield replace(self, most=self.most - 1)
-        if self.columns > max(2, self.most):
-            yield replace(self, columns=self.columns - 1)
-        if self.folds != "holdout:0.4":
-            yield replace(self, folds="holdout:0.4")
-        for rows in range(6, self.rows):
-            yield replace(self, rows=rows)
-        if self.scale != "none":
-            yield replace(self, scale="none")
-        if self.intercept != "none":
-            yield replace(self, intercept="none")
-
-
-def shrunk(problem: Small, failing: Callable[[Small], str | None]) -> tuple[Small, str]:
-    """Return the smallest problem found that still fails, and how it does.
-
-    Parameters
-    ----------
-    problem : Small
-        One that fails.
-    failing : callable
-        Says how a problem fails; None where it does not, or cannot be made.
-    """
-    how = failing(problem)
-    assert how is not None, problem
-    while True:
-        for less in problem.smaller():
-            found = failing(less)
-            if found is not None:
-                problem, how = less, found
-                break
-        else:
-            return problem, how

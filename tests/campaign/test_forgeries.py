@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from counts import CAMPAIGN, COUNTS
 from remember import remembering
-from small import Small, shrunk
+from small import Small
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.read_back import AnyRecord
@@ -284,8 +284,8 @@ OF_THE_DATA: dict[tuple[Any, str], Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def accepted(name: str, problem: Small, times: int, only: str = "") -> str | None:
-    """Alter one record so often; say which alteration that matters is not rejected."""
+def accepted(name: str, problem: Small) -> str | None:
+    """Alter one record in many ways; say which alteration that matters is not rejected."""
     try:
         record, context = KINDS[name](problem)
     except BadInput:  # no such folds
@@ -301,9 +301,9 @@ def accepted(name: str, problem: Small, times: int, only: str = "") -> str | Non
             return "no record any more"
 
     with remembering(OF_THE_DATA) as afresh:
-        for i in range(times):
+        for i in range(EACH):
             made = forgery(whole, rng)
-            if made is None or only not in ("", made.field):
+            if made is None:
                 continue
             if immaterial(record, context[0], made):
                 COUNTS[f"forged records, {name}: says no more than before"] += 1
@@ -312,17 +312,11 @@ def accepted(name: str, problem: Small, times: int, only: str = "") -> str | Non
             assert i % 50 or afresh(lambda text=made.text: outcome(text)) == ended, (problem, made)
             COUNTS[f"forged records, {name}: matters, {ended}"] += 1
             if ended == "ACCEPTED":
-                return f"{made.field}: {made.how}, the alteration {i}"
+                return f"{name}: {problem}: {made.field}: {made.how}, the alteration {i}"
     return None
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_forgery_is_accepted(name: str) -> None:
-    wrong = []
-    for seed in range(FIRST, FIRST + PROBLEMS):
-        found = accepted(name, Small.drawn(seed), EACH)
-        if found is not None:
-            field = found.split(":")[0]
-            last = shrunk(Small.drawn(seed), lambda less, field=field: accepted(name, less, 2000, field))
-            wrong.append(f"{name}: {last[0]}: {last[1]}")
-    assert not wrong, "\n".join(wrong)
+    found = [accepted(name, Small.drawn(seed)) for seed in range(FIRST, FIRST + PROBLEMS)]
+    assert not any(found), found
