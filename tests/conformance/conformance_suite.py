@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import Backend
+from sparsecv_mio.formulation.backends.contract import Answer, Backend
+from sparsecv_mio.formulation.outcome import Limits, Outcome
+from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
@@ -17,6 +21,22 @@ from sparsecv_mio.problem.problem import SparseProblem
 NAMES = ("native", "gurobi", "highs", "scip", "mosek")
 LICENCE_FREE = ("native", "gurobi", "highs", "scip")
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.formulations]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A backend with one of its formulations."""
+
+    backend: Backend
+    form: str
+
+    def solve(self, *given: Any, **options: Any) -> Outcome:
+        """Solve a problem in this formulation."""
+        return self.backend.solve(*given, formulation=self.form, **options)
+
+    def run(self, task: ModelTask, limits: Limits) -> Answer:
+        """Return the answer of the solver itself."""
+        return self.backend._run(task, self.form, limits)
 
 
 def usable(name: str) -> Backend:

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from conformance_suite import FORMS, brute_force, problem_of, random_constraints, random_problem, usable
+from conformance_suite import Solver, brute_force, problem_of, random_constraints, random_problem
+from slow import slow
 
 from sparsecv_mio.errors import BackendFailed, BadInput
 from sparsecv_mio.formulation.backends import contract
@@ -38,37 +39,26 @@ def check(outcome: Outcome, truth: float, problem: SparseProblem, limits: Limits
         assert not math.isnan(outcome.lower) and not math.isnan(outcome.upper)
 
 
-def run_random(name: str, form: str, count: int, seed: int) -> None:
-    backend = usable(name)
+@pytest.mark.parametrize(("count", "seed"), [(QUICK, 20), *slow([(FULL, 21)])])
+def test_random_problems(solver: Solver, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     unproved = 0
     for _ in range(count):
         problem = random_problem(rng)
         tau = int(rng.integers(0, problem.q + 1))
         truth = brute_force(problem, tau)
-        outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=60.0))
+        outcome = solver.solve(problem, tau, limits=Limits(seconds=60.0))
         check(outcome, truth, problem)
         unproved += outcome.stop is not Stop.OPTIMAL
         assert outcome.upper <= truth * (1 + 1e-6) + 1e-12 * problem.yy
     assert unproved <= 0.02 * count, f"{unproved} of {count} not proved"
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_random_problems(name: str, form: str) -> None:
-    run_random(name, form, QUICK, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_500_random_problems(name: str, form: str) -> None:
-    run_random(name, form, FULL, 21)
-
-
-def run_constrained(name: str, form: str, count: int, seed: int) -> None:
-    backend = usable(name)
-    kinds = sorted(backend.capabilities.formulations[form])
+@pytest.mark.parametrize(("count", "seed"), [(QUICK, 30), *slow([(150, 31)])])
+def test_side_constraints(solver: Solver, count: int, seed: int) -> None:
+    kinds = sorted(solver.backend.capabilities.formulations[solver.form])
     if not kinds:
-        pytest.skip(f"{name} {form} takes no side constraints")
+        pytest.skip("takes no side constraints")
     rng = np.random.default_rng(seed)
     seen = set()
     for _ in range(count):
@@ -78,7 +68,7 @@ def run_constrained(name: str, form: str, count: int, seed: int) -> None:
         some = frozenset(k for k in kinds if rng.random() < 0.5) or frozenset(kinds[:1])
         constraints = random_constraints(rng, problem.q, some)
         truth = brute_force(problem, tau, constraints)
-        outcome = backend.solve(problem, tau, formulation=form, constraints=constraints, limits=Limits(seconds=60.0))
+        outcome = solver.solve(problem, tau, constraints=constraints, limits=Limits(seconds=60.0))
         check(outcome, truth, problem)
         seen.add(outcome.stop)
         if outcome.incumbent is not None:
@@ -99,24 +89,11 @@ def problem_scaled(problem: SparseProblem) -> SparseProblem:
     )
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_side_constraints(name: str, form: str) -> None:
-    run_constrained(name, form, QUICK, 30)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_many_side_constraints(name: str, form: str) -> None:
-    run_constrained(name, form, 150, 31)
-
-
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_infeasible_side_constraints_are_reported(name: str, form: str) -> None:
-    backend = usable(name)
-    if "force" not in backend.capabilities.formulations[form]:
+def test_infeasible_side_constraints_are_reported(solver: Solver) -> None:
+    if "force" not in solver.backend.capabilities.formulations[solver.form]:
         problem = random_problem(np.random.default_rng(0), q=4)
         with pytest.raises(BadInput, match="does not support: force"):
-            backend.solve(problem, 2, formulation=form, constraints=SideConstraints(forced_in=(0,)))
+            solver.solve(problem, 2, constraints=SideConstraints(forced_in=(0,)))
         return
     problem = random_problem(np.random.default_rng(0), q=5)
     for constraints in (
@@ -125,37 +102,33 @@ def test_infeasible_side_constraints_are_reported(name: str, form: str) -> None:
         SideConstraints(forced_in=(0,), terms=(Term((0, 1, 2), 3),)),
         SideConstraints(forced_in=(0, 1), at_most=((1, (0, 1, 2)),)),
     ):
-        outcome = backend.solve(problem, 2, formulation=form, constraints=constraints)
+        outcome = solver.solve(problem, 2, constraints=constraints)
         assert outcome.stop is Stop.INFEASIBLE
         assert outcome.incumbent is None and outcome.lower == outcome.upper == math.inf
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_the_solver_itself_finds_the_optimum_from_a_poor_start(name: str, form: str) -> None:
+def test_the_solver_itself_finds_the_optimum_from_a_poor_start(solver: Solver) -> None:
     """The first support the contract builds is nearly always best; here the solver is given the empty one."""
-    backend = usable(name)
     rng = np.random.default_rng(7)
     for _ in range(QUICK):
         problem = random_problem(rng, q=6)
         tau = int(rng.integers(1, 4))
         truth = brute_force(problem, tau)
         task = model_task(problem, tau, FREE, refit_moments(problem, ()), KnownBounds())
-        answer = backend._run(task, form, Limits(seconds=60.0))
+        answer = solver.run(task, Limits(seconds=60.0))
         trust = 0.0 if answer.certified else 2e-6 * problem.yy
         assert task.scaled.objective(answer.bound) - trust <= truth + 1e-9 * problem.yy
         best = min([refit_moments(problem, support).objective for support in answer.supports], default=problem.yy)
         assert best <= truth + 3e-6 * problem.yy
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
 @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1e4, 1e8])
-def test_tiny_and_huge_gamma(name: str, form: str, gamma: float) -> None:
-    backend = usable(name)
+def test_tiny_and_huge_gamma(solver: Solver, gamma: float) -> None:
     rng = np.random.default_rng(3)
     X = rng.standard_normal((30, 6))
     problem = problem_of(X / np.linalg.norm(X, axis=0), X @ np.array([2.0, -1.0, 0.5, 0, 0, 0]) + 1.0, gamma)
     for tau in (2, 4):
-        outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=60.0))
+        outcome = solver.solve(problem, tau, limits=Limits(seconds=60.0))
         check(outcome, brute_force(problem, tau), problem)
         assert outcome.stop is Stop.OPTIMAL
 
@@ -170,10 +143,8 @@ def best_refit(problem: SparseProblem, tau: int) -> float:
     return min(refit_moments(problem, s).objective for s in itertools.combinations(range(problem.q), tau))
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_collinear_columns_under_a_tiny_gamma(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collinear_columns_under_a_tiny_gamma(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients may then be 1e4 times their scale or more, where solvers give wrong bounds: none is passed on."""
-    backend = usable(name)
     monkeypatch.setattr(contract, "feasible_start", from_nothing)
     rng = np.random.default_rng(15)
     for k in range(QUICK):
@@ -184,7 +155,7 @@ def test_collinear_columns_under_a_tiny_gamma(name: str, form: str, monkeypatch:
         problem = problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(len(X)), 10.0 ** rng.uniform(-12, -6))
         tau = int(rng.integers(1, q + 1))
         try:
-            outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=10.0))
+            outcome = solver.solve(problem, tau, limits=Limits(seconds=10.0))
         except (BadInput, BackendFailed):  # no valid big-M, or a breakdown: said, not hidden
             continue
         truth = best_refit(problem, tau)
@@ -193,10 +164,8 @@ def test_collinear_columns_under_a_tiny_gamma(name: str, form: str, monkeypatch:
             assert outcome.upper <= truth * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_an_answer_far_below_the_scale(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_far_below_the_scale(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
     """R^2 of 1 - 1e-8: a share of ||y||^2 that solvers are trusted to is many times the answer, yet it is found."""
-    backend = usable(name)
     rng = np.random.default_rng(16)
     for start in (None, from_nothing):
         if start is not None:
@@ -206,65 +175,57 @@ def test_an_answer_far_below_the_scale(name: str, form: str, monkeypatch: pytest
             X = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
             y = X @ np.array([2.0, -1.0, 1.5, 0.001, 0, 0, 0, 0]) + 3e-5 * rng.standard_normal(40)
             problem = problem_of(X, y, 1e-9)
-            outcome = backend.solve(problem, 4, formulation=form, limits=Limits(seconds=30.0))
+            outcome = solver.solve(problem, 4, limits=Limits(seconds=30.0))
             truth = best_refit(problem, 4)
             assert truth < 1e-7 * problem.yy
             assert outcome.lower <= truth * (1 + 1e-9) and outcome.upper <= truth * (1 + 1e-6)
             assert outcome.stop is Stop.OPTIMAL and outcome.lower >= 0.99 * truth
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_ties(name: str, form: str) -> None:
+def test_ties(solver: Solver) -> None:
     """Copies, negated copies and exchangeable columns: any of the tied supports, at the true value."""
-    backend = usable(name)
     rng = np.random.default_rng(5)
     base = rng.standard_normal((20, 3))
     X = np.column_stack([base, base[:, 0], -base[:, 1]])
     problem = problem_of(X, base @ np.array([1.0, 1.0, 0.2]), 1.0)
     for tau in (1, 2, 3):
-        outcome = backend.solve(problem, tau, formulation=form)
+        outcome = solver.solve(problem, tau)
         check(outcome, brute_force(problem, tau), problem)
         assert outcome.stop is Stop.OPTIMAL
     flat = SparseProblem(np.eye(6), np.ones(6), 10.0, np.ones(6), 0.5, 20, np.zeros(6), 0.0)
-    outcome = backend.solve(flat, 3, formulation=form)
+    outcome = solver.solve(flat, 3)
     check(outcome, brute_force(flat, 3), flat)
     assert outcome.stop is Stop.OPTIMAL
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_weights_and_degenerate_data(name: str, form: str) -> None:
-    backend = usable(name)
+def test_weights_and_degenerate_data(solver: Solver) -> None:
     rng = np.random.default_rng(6)
     X = rng.standard_normal((25, 5))
     weighted = problem_of(X, rng.standard_normal(25), 0.3, weight=10.0 ** rng.uniform(-3, 3, 5))
-    check(backend.solve(weighted, 2, formulation=form), brute_force(weighted, 2), weighted)
+    check(solver.solve(weighted, 2), brute_force(weighted, 2), weighted)
     nothing = SparseProblem(np.eye(3), np.zeros(3), 0.0, np.ones(3), 0.5, 9, np.zeros(3), 0.0)
-    outcome = backend.solve(nothing, 2, formulation=form)
+    outcome = solver.solve(nothing, 2)
     assert outcome.stop is Stop.OPTIMAL and outcome.lower == 0.0 and outcome.upper <= 1e-300
     unrelated = SparseProblem(np.eye(3), np.zeros(3), 4.0, np.ones(3), 0.5, 9, np.zeros(3), 0.0)
-    outcome = backend.solve(unrelated, 2, formulation=form)
+    outcome = solver.solve(unrelated, 2)
     assert outcome.stop is Stop.OPTIMAL and outcome.upper == pytest.approx(4.0)
-    zero = backend.solve(weighted, 0, formulation=form)
+    zero = solver.solve(weighted, 0)
     assert zero.incumbent == () and zero.stop is Stop.OPTIMAL and zero.upper == weighted.yy
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_warm_start_is_respected(name: str, form: str) -> None:
+def test_warm_start_is_respected(solver: Solver) -> None:
     """With no time to search, the answer is the start handed in when that is better than the built-in one."""
-    backend = usable(name)
     rng = np.random.default_rng(12)
     for _ in range(40):
         problem = random_problem(rng, q=8)
         best = min((refit_moments(problem, s).objective, s) for s in _pairs(8))
-        outcome = backend.solve(
-            problem, 2, formulation=form, start=Start(best[1], "brute force"), limits=Limits(seconds=0.0)
-        )
+        outcome = solver.solve(problem, 2, start=Start(best[1], "brute force"), limits=Limits(seconds=0.0))
         assert outcome.upper == pytest.approx(best[0], rel=1e-12)
         assert outcome.stop in (Stop.TIME, Stop.OPTIMAL)
-    if backend.capabilities.formulations[form] >= {"force"}:
+    if solver.backend.capabilities.formulations[solver.form] >= {"force"}:
         # a start that the side constraints exclude is ignored, not obeyed
-        outcome = backend.solve(
-            problem, 2, formulation=form, start=Start(best[1], "excluded"),
+        outcome = solver.solve(
+            problem, 2, start=Start(best[1], "excluded"),
             constraints=SideConstraints(forced_out=best[1]),
         )  # fmt: skip
         assert not set(outcome.incumbent or ()) & set(best[1])
@@ -274,24 +235,20 @@ def _pairs(q: int) -> list[tuple[int, ...]]:
     return [(i, j) for j in range(q) for i in range(j)]
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_advice_is_used_and_checked(name: str, form: str) -> None:
-    backend = usable(name)
+def test_advice_is_used_and_checked(solver: Solver) -> None:
     problem = random_problem(np.random.default_rng(13), q=7)
     truth = brute_force(problem, 3)
-    plain = backend.solve(problem, 3, formulation=form)
+    plain = solver.solve(problem, 3)
     advice = KnownBounds(lower=truth * (1 - 1e-9), points=(np.linalg.solve(problem.M, problem.c),))
     best = Start(plain.incumbent or (), "plain run")
-    outcome = backend.solve(problem, 3, formulation=form, advice=advice, start=best)
+    outcome = solver.solve(problem, 3, advice=advice, start=best)
     check(outcome, truth, problem)
     assert outcome.lower >= truth * (1 - 2e-9)
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_bad_requests_are_one_line(name: str, form: str) -> None:
-    backend = usable(name)
+def test_bad_requests_are_one_line(solver: Solver) -> None:
     problem = random_problem(np.random.default_rng(14), q=4)
     with pytest.raises(BadInput, match="is out of range; give a number from 0 to 4, the number of columns"):
-        backend.solve(problem, 5, formulation=form)
+        solver.solve(problem, 5)
     with pytest.raises(BadInput, match="no formulation 'nonsense'"):
-        backend.solve(problem, 2, formulation="nonsense")
+        solver.backend.solve(problem, 2, formulation="nonsense")

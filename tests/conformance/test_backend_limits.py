@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conformance_suite import FORMS, brute_force, endless, noise, problem_of, random_problem, usable
+from conformance_suite import Solver, brute_force, endless, noise, problem_of, random_problem, usable
 from repository import INSTANCES, ROOT
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
@@ -60,35 +60,27 @@ class Polled(threading.Event):
         return super().is_set()
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_time_limit_on_an_endless_instance(name: str, form: str, unsolved: SparseProblem) -> None:
-    backend = usable(name)
+def test_time_limit_on_an_endless_instance(solver: Solver, unsolved: SparseProblem) -> None:
     best_known = solve_path(unsolved, [13], effort=2_000).by_size[13].upper
-    outcome = backend.solve(unsolved, 13, formulation=form, limits=Limits(seconds=0.5))
+    outcome = solver.solve(unsolved, 13, limits=Limits(seconds=0.5))
     assert outcome.stop is Stop.TIME
     assert 0.0 < outcome.lower <= best_known
     assert outcome.lower < outcome.upper and len(outcome.incumbent or ()) == 13
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_node_limit(name: str, form: str) -> None:
-    backend = usable(name)
-    outcome = backend.solve(noise(30, 20), 5, formulation=form, limits=Limits(nodes=1, seconds=60.0))
+def test_node_limit(solver: Solver) -> None:
+    outcome = solver.solve(noise(30, 20), 5, limits=Limits(nodes=1, seconds=60.0))
     assert outcome.stop is Stop.NODES
     assert 0.0 < outcome.lower < outcome.upper
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_gap_limit(name: str, form: str, hard: SparseProblem) -> None:
-    backend = usable(name)
-    outcome = backend.solve(hard, 10, formulation=form, limits=Limits(gap=0.2, seconds=60.0))
+def test_gap_limit(solver: Solver, hard: SparseProblem) -> None:
+    outcome = solver.solve(hard, 10, limits=Limits(gap=0.2, seconds=60.0))
     assert outcome.stop is Stop.OPTIMAL
     assert outcome.gap <= 0.2 + outcome.allowance / outcome.upper
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_cancel_from_another_thread(name: str, form: str, long: SparseProblem) -> None:
-    backend = usable(name)
+def test_cancel_from_another_thread(solver: Solver, long: SparseProblem) -> None:
 
     def cancelled_elsewhere() -> None:
         thread = threading.Thread(target=cancel.set)
@@ -96,54 +88,48 @@ def test_cancel_from_another_thread(name: str, form: str, long: SparseProblem) -
         thread.join()
 
     cancel = Polled(cancelled_elsewhere)
-    outcome = backend.solve(long, 8, formulation=form, limits=Limits(cancel=cancel))
+    outcome = solver.solve(long, 8, limits=Limits(cancel=cancel))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 < outcome.lower < outcome.upper
-    again = backend.solve(long, 8, formulation=form, limits=Limits(cancel=cancel))
+    again = solver.solve(long, 8, limits=Limits(cancel=cancel))
     assert again.stop is Stop.INTERRUPTED
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_log_file(name: str, form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    backend = usable(name)
-    if "log" not in backend.capabilities.limits:
-        pytest.skip(f"{name} does not write a log")
+def test_log_file(solver: Solver, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if "log" not in solver.backend.capabilities.limits:
+        pytest.skip("does not write a log")
     log = tmp_path / "solver.log"
     problem = random_problem(np.random.default_rng(2), q=7)
-    backend.solve(problem, 3, formulation=form, limits=Limits(log=str(log)))
+    solver.solve(problem, 3, limits=Limits(log=str(log)))
     assert log.stat().st_size > 100
     closed = tmp_path / "closed.log"
-    backend.solve(problem, 0, formulation=form, limits=Limits(log=str(closed)))
-    assert closed.read_text() == f"backend {name} was not needed: closed by the ridge bound\n"
+    solver.solve(problem, 0, limits=Limits(log=str(closed)))
+    assert closed.read_text() == f"backend {solver.backend.name} was not needed: closed by the ridge bound\n"
     capfd.readouterr()
-    backend.solve(problem, 3, formulation=form)
+    solver.solve(problem, 3)
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_threads_of_one_solve(name: str, form: str, tmp_path: Path) -> None:
+def test_threads_of_one_solve(solver: Solver, tmp_path: Path) -> None:
     """Two threads give the answer of one; where a log tells how many there are, it says two."""
-    backend = usable(name)
     problem = random_problem(np.random.default_rng(2), q=7)
-    log = str(tmp_path / "solver.log") if "log" in backend.capabilities.limits else None
-    one = backend.solve(problem, 3, formulation=form)
-    two = backend.solve(problem, 3, formulation=form, limits=Limits(threads=2, log=log))
+    log = str(tmp_path / "solver.log") if "log" in solver.backend.capabilities.limits else None
+    one = solver.solve(problem, 3)
+    two = solver.solve(problem, 3, limits=Limits(threads=2, log=log))
     assert two.upper == pytest.approx(one.upper, rel=1e-9) and two.stop is one.stop
-    if name == "gurobi":
+    if solver.backend.name == "gurobi":
         assert "using up to 2 threads" in Path(log or "").read_text()
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_two_threads_at_once(name: str, form: str) -> None:
+def test_two_threads_at_once(solver: Solver) -> None:
     """One backend object, several callers with threads of their own: the same answers as one after the other."""
-    backend = usable(name)
     rng = np.random.default_rng(8)
     problems = [random_problem(rng, q=6) for _ in range(6)]
-    alone = [backend.solve(problem, 3, formulation=form).upper for problem in problems]
+    alone = [solver.solve(problem, 3).upper for problem in problems]
     together: list[float] = [np.nan] * 6
 
     def work(k: int) -> None:
-        together[k] = backend.solve(problems[k], 3, formulation=form, limits=Limits(threads=1 + k % 2)).upper
+        together[k] = solver.solve(problems[k], 3, limits=Limits(threads=1 + k % 2)).upper
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
     for thread in threads:

@@ -9,9 +9,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conformance_suite import NAMES, _meets, random_constraints, usable
+from conformance_suite import NAMES, Solver, _meets, random_constraints, usable
 from logistic_truth import drawn, enumerated, harder
 from lowered_points import objective, violation
+from slow import slow
 
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import get_backend
@@ -24,7 +25,7 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.targets import Loss
 
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.logistic]
-QUICK, MOST, FULL = 8, 3, 100
+MOST = 3  # columns
 
 
 @cache
@@ -43,30 +44,27 @@ def check(outcome: Outcome, truth: float, scale: float, gap: float = 1e-7) -> No
         assert outcome.upper <= truth * (1.0 + gap) + outcome.allowance + rounding
 
 
-def run(name: str, form: str, seeds: range, hard: bool = False) -> None:
-    backend, optimal = usable(name), 0
+@pytest.fixture(params=FORMS, ids="-".join)
+def solver(request: pytest.FixtureRequest) -> Solver:
+    """Each backend that is usable here, with each of its formulations of logistic loss."""
+    return Solver(usable(request.param[0]), request.param[1])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "hard"), [(range(8), False), *slow((range(1000, 1100), hard) for hard in (False, True))]
+)
+def test_hostile_problems(solver: Solver, seeds: range, hard: bool) -> None:
+    optimal = 0
     for seed in seeds:
         problem, least = values(seed, hard)
         tau = seed % problem.p + (seed % 3 > 0)
-        outcome = backend.solve(problem, min(tau, problem.p), formulation=form, limits=Limits(seconds=60.0))
+        outcome = solver.solve(problem, min(tau, problem.p), limits=Limits(seconds=60.0))
         truth = min(value for S, value in least.items() if len(S) <= tau)
         check(outcome, truth, least[()])
         assert least[outcome.incumbent or ()] == pytest.approx(outcome.upper, rel=1e-9)
-        assert outcome.formulation == form
+        assert outcome.formulation == solver.form
         optimal += outcome.stop is Stop.OPTIMAL
     assert optimal >= 0.7 * len(seeds), f"{optimal} of {len(seeds)} proved"  # a tiny gamma leaves bounds untrusted
-
-
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_hostile_problems(name: str, form: str) -> None:
-    run(name, form, range(QUICK))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_100_hostile_problems(name: str, form: str, hard: bool) -> None:
-    run(name, form, range(1000, 1000 + FULL), hard)
 
 
 def task_of(problem: GlmProblem, tau: int, start: tuple[int, ...] | None = None) -> ModelTask:
@@ -76,32 +74,32 @@ def task_of(problem: GlmProblem, tau: int, start: tuple[int, ...] | None = None)
     return loss_task(inner, tau, FREE, first, KnownBounds())
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_the_solver_itself_finds_the_optimum_and_its_bound_is_within_the_tolerance(name: str, form: str) -> None:
+@pytest.mark.parametrize("seeds", [[1, 7, 17], *slow([[2, 10]])])
+def test_the_solver_itself_finds_the_optimum_and_its_bound_is_within_the_tolerance(
+    solver: Solver, seeds: list[int]
+) -> None:
     """From the empty support, and with nothing taken off its bound."""
-    backend = usable(name)
-    for seed in (1, 2, 7, 10, 17):
+    for seed in seeds:
         problem, least = values(seed)
         problem = replace(problem, gamma=max(problem.gamma, 0.05))
         least = {S: float(truth.value) for S, truth in enumerated(problem).items()}
         tau = max(problem.p - 1, 1)
         task = task_of(problem, tau, ())
-        answer = backend._run(task, form, Limits(seconds=60.0))
+        answer = solver.run(task, Limits(seconds=60.0))
         truth, scale = min(value for S, value in least.items() if len(S) <= tau), least[()]
         assert task.scaled.objective(answer.bound) <= truth + 0.25 * TRUST * scale
         assert min([least[S] for S in answer.supports], default=scale) <= truth + 3e-6 * scale
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_side_constraints(name: str, form: str) -> None:
-    backend, rng, stops = usable(name), np.random.default_rng(0), set()
-    kinds = backend.capabilities.logistic[form]
+def test_side_constraints(solver: Solver) -> None:
+    rng, stops = np.random.default_rng(0), set()
+    kinds = solver.backend.capabilities.logistic[solver.form]
     for seed in (2, 3, 9, 10, 18, 26):
         problem, least = values(seed)
         constraints = random_constraints(rng, problem.p, kinds)
         tau = int(rng.integers(1, problem.p + 1))
         allowed = [value for S, value in least.items() if len(S) <= tau and _meets(S, constraints)]
-        outcome = backend.solve(problem, tau, formulation=form, constraints=constraints, limits=Limits(seconds=60.0))
+        outcome = solver.solve(problem, tau, constraints=constraints, limits=Limits(seconds=60.0))
         stops.add(outcome.stop)
         if not allowed:
             assert outcome.stop is Stop.INFEASIBLE and outcome.incumbent is None
@@ -109,9 +107,9 @@ def test_side_constraints(name: str, form: str) -> None:
         check(outcome, min(allowed), least[()])
         assert constraints.allows(outcome.incumbent or (), tau)
     assert Stop.OPTIMAL in stops
-    words = f"backend {name}, formulation {form}, with loss logistic, does not support: box, sign"
+    words = f"backend {solver.backend.name}, formulation {solver.form}, with loss logistic, does not support: box, sign"
     with pytest.raises(BadInput, match=words):
-        backend.solve(values(2)[0], 1, formulation=form, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
+        solver.solve(values(2)[0], 1, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
 
 
 def noise(n: int, p: int) -> GlmProblem:
@@ -120,9 +118,8 @@ def noise(n: int, p: int) -> GlmProblem:
     return GlmProblem(rng.standard_normal((n, p)), y, np.ones(n), np.ones(p), 1.0)
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
-    backend, problem = usable(name), noise(120, 90)  # no solver ends soon
+def test_limits_leave_bounds_that_hold(solver: Solver) -> None:
+    problem = noise(120, 90)  # no solver ends soon
     inner = problem.centre_columns()[0]
     known = feasible_start(inner, 8, FREE)
     assert known is not None
@@ -131,7 +128,7 @@ def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
         (Limits(seconds=0.0), {Stop.TIME}),
         (Limits(nodes=1, seconds=0.5), {Stop.NODES, Stop.TIME}),
     ):
-        outcome = backend.solve(problem, 8, formulation=form, limits=limits, start=Start(known.support, "by hand"))
+        outcome = solver.solve(problem, 8, limits=limits, start=Start(known.support, "by hand"))
         assert outcome.stop in stops
         assert 0.0 <= outcome.lower < outcome.upper <= known.objective * (1.0 + 1e-12)
         assert outcome.upper == pytest.approx(fit_glm(inner, outcome.incumbent or ()).objective, rel=1e-12)
@@ -149,17 +146,15 @@ class Polled(threading.Event):
         return super().is_set()
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_cancel(name: str, form: str) -> None:
-    outcome = usable(name).solve(noise(40, 30), 8, formulation=form, limits=Limits(cancel=Polled(), seconds=60.0))
+def test_cancel(solver: Solver) -> None:
+    outcome = solver.solve(noise(40, 30), 8, limits=Limits(cancel=Polled(), seconds=60.0))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 <= outcome.lower < outcome.upper < math.inf
 
 
-@pytest.mark.parametrize(("name", "form"), FORMS)
-def test_a_gap_that_was_asked_for(name: str, form: str) -> None:
+def test_a_gap_that_was_asked_for(solver: Solver) -> None:
     problem, least = values(10)
-    outcome = usable(name).solve(problem, 1, formulation=form, limits=Limits(gap=0.3))
+    outcome = solver.solve(problem, 1, limits=Limits(gap=0.3))
     assert outcome.stop is Stop.OPTIMAL
     check(outcome, min(value for S, value in least.items() if len(S) <= 1), least[()], 0.3)
 
