@@ -29,16 +29,10 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import UNKNOWN, Valued
+from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
 from sparsecv_mio.near.glm_values import make_support_values
-from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
-from sparsecv_mio.search.answer.result import (
-    all_rows_fit,
-    data_info,
-    fold_info,
-    target_info,
-)
+from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, target_info
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
@@ -236,10 +230,10 @@ class CommonSearch:
         tau = winner.criterion.terms.count(best.support)
         cell = BestSubset.from_bounds(tau, best.support, np.inf)
         quick = self.clock.abandoned.is_set() and make_answer_fits(data).takes_long(len(best.support))
-        _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
+        fit = fitted_row(data, gamma, problem, cell, options.gap, quick)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
         # the model has the first of equal columns, whichever was found
-        rows = [replace(row, support=support) if (row.gamma, row.tau) == (gamma, tau) else row for row in rows]
+        rows = [replace(row, support=fit.support) if (row.gamma, row.tau) == (gamma, tau) else row for row in rows]
         whole = len(self.at_gammas) == len(self.grid.gammas)
         upper = (best.value + best.error) * unit
         lower = min(min(row.lower for row in rows) if whole else 0.0, best.value * unit)
@@ -253,9 +247,9 @@ class CommonSearch:
             lower=lower,
             upper=upper,
             gap=relative_gap(lower, upper),
-            support=support,
-            coefficients=coefficients,
-            intercept=intercept,
+            support=fit.support,
+            coefficients=fit.coefficients,
+            intercept=fit.intercept,
             table=tuple(rows),
             work=Work(0, sum(at_gamma.collection.nodes for at_gamma in self.at_gammas), self.clock.seconds, "common"),
             data=data_info(data),

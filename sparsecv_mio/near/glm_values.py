@@ -15,8 +15,7 @@ from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, times_held_out
-from sparsecv_mio.near.whole_terms import WholeTerms
+from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, WholeTerms, times_held_out
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.thresholds import FEWEST_FOLDS

@@ -24,9 +24,8 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import UNKNOWN, Valued
+from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
 from sparsecv_mio.near.glm_values import make_support_values
-from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.answer.answer_fits import column_names
 from sparsecv_mio.search.answer.result import data_info, fold_info, target_info
 from sparsecv_mio.search.api import answer

@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.search.answer.result import all_rows_fit
+from sparsecv_mio.search.answer.result import fitted_row
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.trees.subsets import BestSubset
@@ -135,6 +135,7 @@ class KeptSearch:
         for t, cell in enumerate(self.cells):
             coefficients, levels[t] = record.coefficients, record.intercept
             if cell.tau != own:
-                *_, coefficients, levels[t] = all_rows_fit(data, record.gamma, None, cell, 0.0, quick=True)
+                fit = fitted_row(data, record.gamma, None, cell, 0.0, quick=True)
+                coefficients, levels[t] = fit.coefficients, fit.intercept
             path[:, t] = expand_coefficients(coefficients, names)
         return path, levels

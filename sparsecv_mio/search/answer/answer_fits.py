@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import Centre
 from sparsecv_mio.bounds.model_changes import LossesOfRows, Residuals, losses_without_rows, residuals_without_rows
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.row_losses import OVERFLOWN
 from sparsecv_mio.problem.training_moments import CentredRows, full_problem, moments_of_training
 from sparsecv_mio.thresholds import QUICK_WORK, has_large_matrices
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
@@ -309,3 +312,49 @@ class SmoothAnswerFits(AnswerFits):
 def make_answer_fits(data: StandardData) -> AnswerFits:
     """Return the fits with the loss of the data."""
     return SquaredAnswerFits(data) if data.loss.is_quadratic else SmoothAnswerFits(data)
+
+
+MAX_OVERFLOW_FITS = 50  # maximum number of fits that look for the row
+
+
+def is_overflown(lower: FloatArray) -> BoolArray:
+    """Return True where a lower bound on held-out losses shows that the loss exceeds the largest number."""
+    return np.asarray(lower >= OVERFLOWN * (1.0 - 1e-9))
+
+
+def describe_overflow(
+    data: StandardData, folds: FoldPlan, gamma: float, errors: FloatArray, decided: BoolArray,
+    supports: Iterable[IntArray],
+) -> str:  # fmt: skip
+    """Return a line that names a fold and a row whose held-out loss exceeds the largest number; empty if none does.
+
+    Parameters
+    ----------
+    data : StandardData
+        Data in standard coordinates.
+    folds : FoldPlan
+        Folds.
+    gamma : float
+        Ridge weight of the reported pair.
+    errors, decided : (K,) arrays
+        Held-out losses of the folds, infinite where no model has a finite loss, and mask of solved folds.
+    supports : iterable of int arrays
+        Supports to fit in these folds.
+    """
+    if data.loss.is_quadratic:
+        return ""
+    from sparsecv_mio.problem.glm_refit import refit_glm  # squared-error loss does not need this import
+
+    undefined = np.flatnonzero(~np.isfinite(errors) & ~decided).tolist()
+    for fold, support in islice(product(undefined, supports), MAX_OVERFLOW_FITS):
+        scored = folds.scored_rows(fold)
+        with np.errstate(all="ignore"):
+            losses, _ = refit_glm(data, folds.train_rows(fold), support, gamma).losses(data, scored)
+        if np.isinf(losses).any():
+            row = int(data.dataset.places[scored[int(np.argmax(np.isinf(losses)))]]) + 1
+            return (
+                f"fold {fold + 1}: the held-out loss of row {row} exceeds the largest number, because its "
+                "prediction is too large, so the CV error of this pair is undefined; give a larger gamma, or "
+                "check the row"
+            )
+    return ""

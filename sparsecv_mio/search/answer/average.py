@@ -30,7 +30,7 @@ from sparsecv_mio.problem.training_moments import (
     row_moments,
 )
 from sparsecv_mio.search.answer.average_fits import Pairs, make_average_fits
-from sparsecv_mio.search.answer.result import all_rows_fit, fitted_row
+from sparsecv_mio.search.answer.result import fitted_row
 from sparsecv_mio.search.problems.all_rows import solve_all_rows
 from sparsecv_mio.search.problems.local_search import FoldSearch, make_seed_table
 from sparsecv_mio.search.state.cells import CellTable
@@ -127,7 +127,7 @@ class PairFit:
     """The full-data fit of a pair in units of the file, and whether it is certified optimal for its size."""
 
     support: tuple[str, ...]
-    coefficients: dict[str, float]
+    coefficients: Mapping[str, float]
     intercept: float
     proved: bool
 
@@ -150,8 +150,8 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
         quick = fits.is_double_enough(int(taus[t]))
-        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
-        fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
+        row = fitted_row(data, gamma, None, alone, context.gap, quick)
+        fits_made[i] = PairFit(row.support, row.coefficients, row.intercept, cell.complete or row.proved)
     whole = wanted[wanted >= len(gammas) * len(taus)]
     features = data.features_of(np.arange(data.q))
     models = fits.fits_of_all_columns(gammas[whole - len(gammas) * len(taus)])
@@ -411,7 +411,7 @@ def with_average(
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
     distances = compute_distances(snapshot, best, expired, over)
     fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
-    own = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
+    own = PairFit(record.support, record.coefficients, record.intercept, record.refit.proved)
     fits[best[0] * len(grid.taus) + best[1]] = own
     allowed, first = MISSED_SHARE * record.cv_error, len(grid.gammas) * len(grid.taus)
     while True:

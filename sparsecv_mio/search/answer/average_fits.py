@@ -6,7 +6,7 @@ Squared-error loss uses moments of the folds; with the other losses every suppor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from sparsecv_mio.problem.training_moments import (
     squared_errors_of_all_columns,
     training_moments,
 )
-from sparsecv_mio.search.answer.result import all_rows_fit
+from sparsecv_mio.search.answer.result import fitted_row
 from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
@@ -35,7 +35,7 @@ from sparsecv_mio.units import CROSSING_RTOL
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 IsOver = Callable[[], bool]
-Model = tuple[dict[str, float], float]  # coefficients by name and intercept, in units of the file
+Model = tuple[Mapping[str, float], float]  # coefficients by name and intercept, in units of the file
 
 
 class AverageFits(ABC):
@@ -245,8 +245,8 @@ class SmoothAverageFits(AverageFits):
     def fits_of_all_columns(self, gammas: FloatArray) -> list[Model]:
         data = self.context.data
         cell = BestSubset.from_bounds(data.choice.max_tau, np.arange(data.q))
-        fits = (all_rows_fit(data, gamma, None, cell, self.context.gap) for gamma in gammas.tolist())
-        return [(coefficients, level) for _, _, coefficients, level in fits]
+        rows = (fitted_row(data, gamma, None, cell, self.context.gap) for gamma in gammas.tolist())
+        return [(row.coefficients, row.intercept) for row in rows]
 
     def averages_of_folds(
         self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: IsOver

@@ -285,8 +285,8 @@ class StabilityTable:
         lower, upper = self.h_lower + weight * self.lower, self.h_upper + weight * self.upper
         return lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), np.clip(self.h + weight * self.nominal, lower, upper)
 
-    def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> LeastCriterion:
-        """Return the pair with the smallest criterion, and its bounds.
+    def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> ChoiceByWeight:
+        """Return the pair with the smallest criterion, with bounds on the minimum over the grid.
 
         Parameters
         ----------
@@ -300,10 +300,12 @@ class StabilityTable:
         lower, upper, nominal = self.criterion(weight)
         lowest = np.unravel_index(int(np.argmin(lower)), lower.shape)
         allowance = float(upper[lowest] - lower[lowest]) if self.known[lowest] else 0.0
-        best = self._simplest(upper, gammas, taus)
-        proved = is_closed(float(lower.min()), float(upper[best]), gap, allowance)
-        pair = best if proved else self._simplest(np.where(np.isfinite(self.nominal), nominal, np.inf), gammas, taus)
-        return LeastCriterion(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
+        pair, least = self._simplest(upper, gammas, taus), float(lower.min())
+        proved = bool(np.isfinite(upper[pair])) and float(upper[pair]) - least <= gap * float(upper[pair]) + allowance
+        if not proved:
+            pair = self._simplest(np.where(np.isfinite(self.nominal), nominal, np.inf), gammas, taus)
+        stated = StableChoice(weight, least, float(upper[pair]), allowance, proved, ())
+        return ChoiceByWeight(pair, float(nominal[pair]), stated)
 
     def missing(self, weight: float, gap: float) -> BoolArray:
         """(G, T): pairs whose bounds have to be narrower before the choice is certified."""
@@ -317,45 +319,6 @@ class StabilityTable:
     @staticmethod
     def _simplest(value: FloatArray, gammas: FloatArray, taus: IntArray) -> Pair:
         return simplest(value <= value.min() * (1.0 + TIE_RTOL), gammas, taus)
-
-
-@dataclass(frozen=True)
-class LeastCriterion:
-    """The pair with the smallest criterion, and bounds on the minimum over the grid.
-
-    Attributes
-    ----------
-    pair : tuple of (int, int)
-        Indices of gamma and tau.
-    lower : float
-        Lower bound on the minimum over the grid.
-    upper, nominal : float
-        Upper bound and value of the criterion at the pair.
-    allowance : float
-        Width of the bounds at the pair with the smallest lower bound, from ties and rounding.
-    proved : bool
-        True if the choice is certified.
-    """
-
-    pair: Pair
-    lower: float
-    upper: float
-    nominal: float
-    allowance: float
-    proved: bool
-
-
-def is_closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
-    """Return True if `upper - lower <= gap upper + allowance`.
-
-    Parameters
-    ----------
-    lower, upper : float
-        Bounds.
-    gap, allowance : float
-        Relative gap, and width from ties and rounding.
-    """
-    return bool(np.isfinite(upper)) and upper - lower <= gap * upper + allowance
 
 
 def stability_table(
@@ -404,21 +367,24 @@ def stability_table(
 
 @dataclass(frozen=True, eq=False)
 class ChoiceByWeight:
-    """The pair that the first weight chooses, as the record states it.
+    """The pair that a weight of the instability chooses.
 
     Attributes
     ----------
     pair : tuple of (int, int)
         Indices of gamma and tau.
+    nominal : float
+        Criterion of the pair at the known supports.
     stated : StableChoice
         Choice in the form of the record.
-    pairs : tuple of (float, Pair, bool)
-        Weight, chosen pair and certification for each weight, if there are several.
+    by_weight : tuple of ChoiceByWeight
+        Choices of all weights, if there are several.
     """
 
     pair: Pair
+    nominal: float
     stated: StableChoice
-    pairs: tuple[tuple[float, Pair, bool], ...] = ()
+    by_weight: tuple[ChoiceByWeight, ...] = ()
 
     def with_models(self, supports: Sequence[tuple[str, ...]], gammas: FloatArray, taus: IntArray) -> ChoiceByWeight:
         """Return the choice with the models of all weights.
@@ -431,8 +397,10 @@ class ChoiceByWeight:
             The grid.
         """
         models = tuple(
-            WeighedModel(weight, float(gammas[g]), int(taus[t]), support, proved)
-            for (weight, (g, t), proved), support in zip(self.pairs, supports, strict=True)
+            WeighedModel(made.stated.weight, float(gammas[g]), int(taus[t]), support, made.stated.proved)
+            for made, (g, t), support in zip(
+                self.by_weight, (made.pair for made in self.by_weight), supports, strict=True
+            )
         )
         return replace(self, stated=replace(self.stated, models=models))
 
@@ -464,16 +432,13 @@ def choose_by_weight(
         return spent > most
 
     table = stability_table(Instabilities(context, cells, known), now, best, context.stability, has_expired)
-    grid, several = context.grid, len(context.stability) > 1
-    every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
-    chosen = every[0]
+    grid = context.grid
+    choices = tuple(table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability)
+    chosen = choices[0]
     if not np.isfinite(chosen.nominal) or not np.isfinite(now.nominal[chosen.pair]):  # no models to report
         return None
-    stated = StableChoice(
-        context.stability[0], chosen.lower, chosen.upper, chosen.allowance, chosen.proved, _rows(table)
-    )
-    pairs = [(weight, choice.pair, choice.proved) for weight, choice in zip(context.stability, every, strict=True)]
-    return ChoiceByWeight(chosen.pair, stated, tuple(pairs) if several else ())
+    stated = replace(chosen.stated, intervals=_rows(table))
+    return replace(chosen, stated=stated, by_weight=choices if len(choices) > 1 else ())
 
 
 def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:

@@ -39,9 +39,14 @@ from sparsecv_mio.problem.glm_objective import explained_share, null_loss
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, make_answer_fits
+from sparsecv_mio.search.answer.answer_fits import (
+    LITTLE_WORK,
+    MAX_OVERFLOW_FITS,
+    describe_overflow,
+    is_overflown,
+    make_answer_fits,
+)
 from sparsecv_mio.search.answer.instability import ChoiceByWeight, choose_by_weight, stability_of_model
-from sparsecv_mio.search.answer.overflow import MAX_OVERFLOW_FITS, describe_overflow, is_overflown
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state import pairs as one_standard_error
 from sparsecv_mio.search.state.cells import CellTable, fill_support
@@ -139,9 +144,9 @@ MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the be
 LATEST = 0.5, 1.5  # seconds after `GRACE` in which fits that steps do not reach may end; the second for little work
 
 
-def all_rows_fit(
+def fitted_row(
     data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
-) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
+) -> PathRow:
     """Return the fit of the best known support of a size on all rows, in units of the file.
 
     Parameters
@@ -180,8 +185,8 @@ def all_rows_fit(
     allowance = 2.0 * min(best.error, made.bound_rounding(best.objective)) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     lower, upper = float(lower * unit * (1.0 - FIT_RTOL)), float(upper * unit * (1.0 + FIT_RTOL))
-    refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
-    return refit, data.features_of(best.support), coefficients, intercept
+    objective, features = min(max(objective, lower), upper), data.features_of(best.support)
+    return PathRow(gamma, cell.tau, features, coefficients, intercept, objective, lower, upper, bool(proved))
 
 
 def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
@@ -262,15 +267,6 @@ def _suggest_supports(
     frequent = [supports[i] for i in np.argsort(-np.asarray(counts), kind="stable")]
     suggested = [np.sort(np.array(support, dtype=np.int64)) for support in (chosen, *frequent)]
     return [support for support in suggested if constraints.allows(support.tolist(), tau)]
-
-
-def fitted_row(
-    data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
-) -> PathRow:
-    """Return the refit of :func:`all_rows_fit` as a row of a path."""
-    refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, gap, quick)
-    proof = refit.objective, refit.lower, refit.upper, refit.proved
-    return PathRow(gamma, cell.tau, support, coefficients, intercept, *proof)
 
 
 def data_info(data: StandardData) -> parts.DataInfo:
@@ -592,9 +588,9 @@ def build_record(
     request = replace(context.request, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
     rule, weighed, at = _choose_pair(reported, snapshot)
     fitted_at = partial(_fit_best_subset, snapshot, best, all_rows)
-    cell, (refit, support, coefficients, intercept) = fitted_at(*at)
-    if weighed is not None and weighed.pairs:
-        models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
+    cell, fit = fitted_at(*at)
+    if weighed is not None and weighed.by_weight:
+        models = [fitted_at(*choice.pair)[1].support for choice in weighed.by_weight]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     overflow = reported.describe_overflow(*at, np.asarray(cell.support, dtype=np.int64))
@@ -606,7 +602,7 @@ def build_record(
     answer = of_grid if is_least else reported.pair_numbers(*at)
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
-    fitted = replace(cell, support=data.support_of(support))
+    fitted = replace(cell, support=data.support_of(fit.support))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
     more: dict[str, Any] = {}
     if not is_least:
@@ -619,11 +615,11 @@ def build_record(
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
         r_squared=_explained_share(data, reported.folds, answer["cv_error"]),
-        support=support,
-        coefficients=coefficients,
-        intercept=intercept,
+        support=fit.support,
+        coefficients=fit.coefficients,
+        intercept=fit.intercept,
         one_se=rule,
-        refit=refit,
+        refit=Refit(fit.gamma, fit.tau, fit.objective, fit.lower, fit.upper, fit.proved),
         table=table,
         chosen_folds=reported.chosen_folds(*at),
         work=replace(snapshot.work, seconds=deadline.seconds),
@@ -654,7 +650,7 @@ def _certified_so_far(reported: _Reported, table: Sequence[TableRow]) -> Certifi
 
 def _fit_best_subset(
     snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: BestOnAllRows | None, g: int, t: int
-) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
+) -> tuple[BestSubset, PathRow]:
     """Return the best subset of all rows at a pair, and its fit."""
     context, data, grid = snapshot.context, snapshot.context.data, snapshot.context.grid
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
@@ -664,7 +660,7 @@ def _fit_best_subset(
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
     cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())
-    return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
+    return cell, fitted_row(data, gamma, at_gamma, cell, context.gap, quick)
 
 
 def _explained_share(data: StandardData, folds: FoldPlan, cv_error: float) -> float | None:
