@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,16 @@ from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.trees.subsets import BestSubset
 
 MOST_KEPT = STORE_BYTES // 16  # maximum size of X, and of the table of subproblems
+PLAIN_DATA = (
+    "X", "y", "names", "target", "weights", "row_weights", "classes", "counts", "exposure", "row_exposure",
+)  # fmt: skip
+PLAIN_FOLDS = "spec", "seed", "n", "k", "order", "starts", "repeats"
+PLAIN_SUBSET = "tau", "support", "lower", "upper", "margin", "complete", "branched"
+
+
+def _take_fields(source: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return attributes of an object by name."""
+    return {name: getattr(source, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,48 +76,26 @@ class KeptSearch:
         if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
             return None
         within = record.request.scale_within or record.request.na_within
-        best = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))]
-        cells = (
-            ()
-            if within
-            else tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
-        )
+        by_size = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))].by_size
+        taus = [] if within else context.grid.taus.tolist()
+        cells = tuple(replace(by_size[tau], candidates=(), values=()) for tau in taus)
         factor = context.data.loss_unit / np.asarray(context.scored_weights.by_fold, dtype=np.float64)
         return cls(dataset if within else context.data.dataset, folds, np.asarray(sums), factor, cells)
 
     def plain(self) -> dict[str, Any]:
         """Return the object as arrays, numbers and texts by name, for pickling."""
-        data, plan = self.dataset, self.folds
-        return {
-            "X": data.X, "y": data.y, "names": list(data.names), "target": data.target,
-            "weights": data.weights, "row_weights": data.row_weights,
-            "classes": None if data.classes is None else list(data.classes),
-            "counts": data.counts, "exposure": data.exposure, "row_exposure": data.row_exposure,
-            "folds": {
-                "spec": plan.spec, "seed": plan.seed, "n": plan.n, "k": plan.k, "order": plan.order,
-                "starts": plan.starts, "left": None if plan.left is None else list(plan.left), "repeats": plan.repeats,
-            },
-            "sums": self.sums, "factor": self.factor,
-            "cells": [
-                {
-                    "tau": cell.tau, "support": cell.support, "lower": cell.lower, "upper": cell.upper,
-                    "margin": cell.margin, "complete": cell.complete, "branched": cell.branched,
-                }
-                for cell in self.cells
-            ],
-        }  # fmt: skip
+        left = self.folds.left
+        folds = _take_fields(self.folds, PLAIN_FOLDS) | {"left": None if left is None else list(left)}
+        cells = [_take_fields(cell, PLAIN_SUBSET) for cell in self.cells]
+        sums = {"folds": folds, "sums": self.sums, "factor": self.factor, "cells": cells}
+        return _take_fields(self.dataset, PLAIN_DATA) | sums
 
     @classmethod
     def from_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
         """Return the object from the result of `plain`."""
-        classes = state.get("classes")
-        dataset = Dataset(
-            state["X"], state["y"], tuple(state["names"]), state["target"], weights=state["weights"],
-            row_weights=state["row_weights"], classes=None if classes is None else (classes[0], classes[1]),
-            counts=state.get("counts", False), exposure=state.get("exposure"), row_exposure=state.get("row_exposure"),
-        )  # fmt: skip
-        left_out = state["folds"]["left"]
-        plan = FoldPlan(**{**state["folds"], "left": None if left_out is None else RowLists(*left_out)})
+        dataset = Dataset(**{name: state[name] for name in PLAIN_DATA})
+        left = state["folds"]["left"]
+        plan = FoldPlan(**state["folds"] | {"left": None if left is None else RowLists(*left)})
         cells = tuple(BestSubset(**cell, candidates=(), values=()) for cell in state["cells"])
         return cls(dataset, plan, state["sums"], state["factor"], cells)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import date
 from decimal import Decimal
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from inspect import signature
 from numbers import Integral, Real
 from threading import Event
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -108,15 +107,26 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
     X, y : arrays
         Data passed to the callbacks.
     """
-    context = None
+    context, due, name = None, -math.inf, type(estimator).__name__
+    has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
     if hasattr(estimator, "_init_callback_context"):
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    with interruptible(type(estimator).__name__) as stop:
-        reports = [_lines(type(estimator).__name__)] if estimator.verbose else []
-        if getattr(estimator, "_skl_callbacks", None):
-            reports.append(_to_callbacks(estimator, context, stop))
-        yield Watch(stop, _combine_reports(reports) if reports else None)
+    with interruptible(name) as stop:
+
+        def report(now: Progress) -> None:
+            nonlocal due
+            if estimator.verbose and time.monotonic() >= due:
+                bounds = format_interval(now.lower, now.upper)
+                print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} solved, {now.nodes} nodes, bounds {bounds}")
+                due = time.monotonic() + VERBOSE_SECONDS
+            if has_callbacks and context is not None:
+                task = context.subcontext(task_name="report")
+                task.call_on_fit_task_begin(estimator=estimator)
+                if task.call_on_fit_task_end(estimator=estimator):  # a callback requests the end
+                    stop.set()
+
+        yield Watch(stop, report if estimator.verbose or has_callbacks else None)
     if context is not None:
         fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
@@ -131,14 +141,15 @@ WHY_UNPROVED = {
 
 def warn_without_proof(estimator: Any) -> None:
     """Warn that a fit ended without a proof, and state the certified bounds."""
-    if estimator.status_ != "proved":
-        without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
-        why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
-        bounds = f"certified bounds: lower {format_number(estimator.lower_)}, upper {format_number(estimator.upper_)}"
-        if not math.isfinite(estimator.upper_):
-            bounds = f"certified bounds: lower {format_number(estimator.lower_)}, no upper bound yet"
-        words = f"{type(estimator).__name__} {why} before the answer was certified; {bounds}"
-        warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
+    if estimator.status_ == "proved":
+        return
+    without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
+    why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
+    has_upper = math.isfinite(estimator.upper_)
+    upper = f"upper {format_number(estimator.upper_)}" if has_upper else "no upper bound yet"
+    bounds = f"certified bounds: lower {format_number(estimator.lower_)}, {upper}"
+    words = f"{type(estimator).__name__} {why} before the answer was certified; {bounds}"
+    warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
 
 def warn_of_edges(estimator: Any) -> None:
@@ -146,39 +157,6 @@ def warn_of_edges(estimator: Any) -> None:
     hints = edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}")
     if hints:
         warnings.warn(f"{type(estimator).__name__}: {'; '.join(hints)}", GridEdgeWarning, stacklevel=CALLER)
-
-
-def _combine_reports(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
-    def report(now: Progress) -> None:
-        for each in reports:
-            each(now)
-
-    return report
-
-
-def _lines(name: str) -> Callable[[Progress], None]:
-    due = -math.inf
-
-    def report(now: Progress) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            bounds = format_interval(now.lower, now.upper)
-            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} solved, {now.nodes} nodes, bounds {bounds}")
-            due = time.monotonic() + VERBOSE_SECONDS
-
-    return report
-
-
-def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progress], None]:
-    """Return a function that reports progress to callbacks; a callback may request the end."""
-
-    def report(now: Progress) -> None:
-        task = context.subcontext(task_name="report")
-        task.call_on_fit_task_begin(estimator=estimator)
-        if task.call_on_fit_task_end(estimator=estimator):
-            stop.set()
-
-    return report
 
 
 EMPTY_CELLS = (
@@ -228,19 +206,16 @@ def _locate_cells(X: Any, text: str) -> str:
 
 def _is_empty(value: Any) -> bool:
     """Return True if a cell is None, NaN, or a missing value of pandas."""
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def check_target_cells(y: Any) -> None:
     """Raise `BadInput` if the target of a row is missing."""
-    if y is None:
-        return
-    targets = np.ma.getdata(y) if np.ma.isMaskedArray(y) else np.asarray(y)
-    if np.ma.is_masked(y) or (targets.dtype.kind == "f" and np.isnan(targets).any()):
-        raise BadInput("Input y contains NaN; remove the rows without a target")
-    if targets.dtype.kind == "O" and any(map(_is_empty, targets.ravel())):
+    targets = np.asarray([] if y is None else np.ma.getdata(y) if np.ma.isMaskedArray(y) else y)
+    is_missing = targets.dtype.kind == "f" and bool(np.isnan(targets).any())
+    is_missing = is_missing or (targets.dtype.kind == "O" and any(map(_is_empty, targets.ravel())))
+    if is_missing or (y is not None and np.ma.is_masked(y)):
         raise BadInput("Input y contains NaN; remove the rows without a target")
 
 
@@ -520,13 +495,10 @@ class ChosenByCV:
 
     def _assign_folds(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
         """Return the data with row weights, and the folds."""
-
-        def deal(rows: Dataset) -> FoldPlan:
-            return make_fold_plan(self.cv, rows)
-
+        make_plan = partial(make_fold_plan, self.cv)
         if sample_weight is None:
-            return data, deal(data)
-        return weighted(data, sample_weight, deal, name="sample_weight", by_row=is_by_row(self.cv, data))
+            return data, make_plan(data)
+        return weighted(data, sample_weight, make_plan, name="sample_weight", by_row=is_by_row(self.cv, data))
 
     def _search_grid(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
@@ -566,18 +538,17 @@ class ChosenByCV:
         """Stored data of the search."""
         check_is_fitted(self)
         if self._kept is None:
-            raise AttributeError(
-                f"this attribute is not available: for data or searches with more than {MOST_KEPT:,} numbers only "
-                "record_ is stored"
-            )
+            words = f"for data or searches with more than {MOST_KEPT:,} numbers only record_ is stored"
+            raise AttributeError(f"this attribute is not available: {words}")
         return self._kept
 
     @cached_property
     def cv_results_(self: Any) -> dict[str, Any]:
         """Results of all pairs, a dict of arrays."""
         check_is_fitted(self)
-        search = self._kept
-        return cv_results(self.record_, *(() if search is None else (search.mse_path(), 1.0 / search.factor)))
+        if self._kept is None:
+            return cv_results(self.record_)
+        return cv_results(self.record_, self._kept.mse_path(), 1.0 / self._kept.factor)
 
     @cached_property
     def _path(self) -> tuple[FloatArray, FloatArray]:
@@ -632,35 +603,28 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
         errors of at most 1,000 folds are given, `split0_test_score` and so on; `cv_error` with its certified bounds
         `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
     """
-    splits: dict[str, Any] = {}
-    spread: dict[str, Any] = {}
+    splits, spread = dict[str, Any](), dict[str, Any]()
     if mse_path is not None:
         scores = -mse_path.reshape(len(record.table), -1)
         named = range(scores.shape[1] if scores.shape[1] <= MOST_SPLITS else 0)
         splits = {f"split{k}_test_score": scores[:, k] for k in named}
         middle = np.average(scores, axis=1, weights=weights)[:, None]
         spread["std_test_score"] = np.sqrt(np.average((scores - middle) ** 2, axis=1, weights=weights))
-    rows = record.table
-
-    def column(field: str) -> NDArray[Any]:
-        return np.array([getattr(row, field) for row in rows])
-
-    tau, gamma, error = column("tau"), column("gamma"), column("cv_error")
-    score = np.where(np.isfinite(error), -error, np.nan)
+    names = "tau", "gamma", "cv_error", "lower", "upper", "standard_error", "folds_decided", "folds", "status"
+    column = {name: np.array([getattr(row, name) for row in record.table]) for name in names}
+    error = column["cv_error"]
     filled = np.where(np.isfinite(error), error, np.inf)
     return {
-        "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
-        "param_tau": tau,
-        "param_gamma": gamma,
+        "params": [{"tau": row.tau, "gamma": row.gamma} for row in record.table],
+        "param_tau": column["tau"],
+        "param_gamma": column["gamma"],
         **splits,
-        "mean_test_score": score,
+        "mean_test_score": np.where(np.isfinite(error), -error, np.nan),
         **spread,
         "rank_test_score": (1 + np.searchsorted(np.sort(filled), filled)).astype(np.int32),
-        "cv_error": error,
-        "lower": column("lower"),
-        "upper": column("upper"),
-        "standard_error": column("standard_error").astype(np.float64),
-        "folds_decided": column("folds_decided"),
-        "decided": column("folds_decided") == column("folds"),
-        "status": column("status"),
+        **{name: column[name] for name in ("cv_error", "lower", "upper")},
+        "standard_error": column["standard_error"].astype(np.float64),
+        "folds_decided": column["folds_decided"],
+        "decided": column["folds_decided"] == column["folds"],
+        "status": column["status"],
     }
