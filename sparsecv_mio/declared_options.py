@@ -489,55 +489,28 @@ def unexpected_keyword(function: str, name: str, known: Iterable[str]) -> TypeEr
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options, including options of single commands
     MOST_USED: (
-        "target",
-        "loss",
-        "na",
-        "encode",
-        "folds",
-        "gamma",
-        "tau",
-        "one_se",
-        "model",
-        "nested",
-        "time_limit",
-        "json",
+        "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json",
         "quiet",
     ),
     "Data": (*TABLE, "id", "weights", "exposure"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
     "Choice": (
-        "positive",
-        "class_weight",
-        "criterion",
-        "one_se",
-        "stability",
-        "model",
-        "own_error",
-        "nested",
-        "refine",
+        "positive", "class_weight", "criterion", "one_se", "stability", "model", "own_error", "nested", "refine",
     ),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("reference", "json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": (
-        "method",
-        "backend",
-        "formulation",
-        "solver_option",
-        "mio_budget",
-        "sources",
-        "oracles",
-        "scheduler",
+        "method", "backend", "formulation", "solver_option", "mio_budget", "sources", "oracles", "scheduler",
     ),
-}
+}  # fmt: skip
 PANELS |= {  # each in one
     panel: tuple(name for name in names if name not in PANELS[MOST_USED])
     for panel, names in PANELS.items() if panel != MOST_USED
 }  # fmt: skip
-IN_PLANS = (  # options of commands that are settings of a plan; a task has one thread
-    *("folds", "seed", "gamma", "tau"),
-    *(name for name in UNITS | SEARCHING | ACCELERATING | RESTRICTING if name != "threads"),
-)
+IN_PLANS = {"folds", "seed", "gamma", "tau", *UNITS, *SEARCHING, *ACCELERATING, *RESTRICTING} - {
+    "threads"  # a task of a plan has one thread
+}  # options of commands that are settings of a plan
 
 
 def plan_panels() -> dict[str, tuple[str, ...]]:

@@ -28,8 +28,8 @@ from _common import FloatArray, deliver, environment, parser_of, table
 from sparsecv_mio.batch.sources import toeplitz_rows
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.search.api import solve
 
 TRUTH = 1.0, -0.8, 0.6, 0.5, -0.4

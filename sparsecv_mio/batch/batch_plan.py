@@ -18,8 +18,8 @@ from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, use
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.peers import ESTIMATORS, find_peer
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, make_sources
-from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.folds import fold_columns
+from sparsecv_mio.data.loss_targets import exposure_columns
 from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RESTRICTING, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import check_readable

@@ -15,8 +15,8 @@ from rich.console import Console
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.loss_targets import check_training
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
@@ -180,7 +180,7 @@ def cells_of(
 def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, grid: Grid) -> Iterator[Cell]:
     """Yield every MIO of data with two classes."""
     if folds is not None:
-        check_training_classes(data.dataset, folds, data.intercept)
+        check_training(data.dataset, folds, data.intercept, data.loss)
     trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
     for fold, rows in trained:
         whole = make_glm_problem(data, rows)

@@ -46,10 +46,10 @@ from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import expand_coefficients, probabilities
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
-from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.problem.row_losses import row_loss

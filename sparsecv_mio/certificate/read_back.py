@@ -13,14 +13,13 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRe
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, read_schema
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
-from sparsecv_mio.data.counts import as_counts, exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import read_frame
+from sparsecv_mio.data.loss_targets import as_counts, encode_classes, exposure_columns
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
-from sparsecv_mio.data.two_classes import encode_classes
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable

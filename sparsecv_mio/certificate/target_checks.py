@@ -10,7 +10,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import Classes, NestedClasses, Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.two_classes import resolve_class
+from sparsecv_mio.data.loss_targets import resolve_class
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.units import FOLLOWS_RTOL, TINY
 

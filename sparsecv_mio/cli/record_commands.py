@@ -263,7 +263,7 @@ def _read_new_rows(
     """Return the rows to predict, and whether they are read as the data of the record were read."""
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
-    from sparsecv_mio.data.counts import exposure_columns
+    from sparsecv_mio.data.loss_targets import exposure_columns
     from sparsecv_mio.data.readers import read_rows
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)

@@ -83,11 +83,11 @@ class Dataset:
     reading : Applied, optional
         Preprocessing of a file that is not a plain table of numbers.
     classes : tuple of two str, optional
-        Names of the two classes if the target was converted to 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
+        Names of the two classes if the target was converted to 0 and 1 (:mod:`sparsecv_mio.data.loss_targets`).
     class_weight : {"balanced"}, optional
         Class weights, which `row_weights` include.
     counts : bool
-        True if the target consists of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.counts`).
+        True if the target consists of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.loss_targets`).
     exposure : str, optional
         Column of the exposures.
     row_exposure : (n,) array, optional

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.data.column_choice import Wanted
-from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import is_arrow_table
+from sparsecv_mio.data.loss_targets import exposure_columns
 from sparsecv_mio.data.readers import read_dataset, resolve_target
 from sparsecv_mio.data.weights import weight_columns, weighted, weights_of
 from sparsecv_mio.errors import BadInput

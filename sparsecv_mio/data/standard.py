@@ -605,7 +605,7 @@ def standardize(
         Restrictions by names of the data. Columns that are forced out are dropped; the other columns are the same as
         without restrictions.
     loss : Loss
-        Loss of the fits; with `logistic` the target has the classes 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
+        Loss of the fits; with `logistic` the target has the classes 0 and 1 (:mod:`sparsecv_mio.data.loss_targets`).
 
     Returns
     -------

@@ -25,11 +25,17 @@ from sparsecv_mio.data.column_faults import (
     quote_names,
 )
 from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
-from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dates import DAYS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
+from sparsecv_mio.data.loss_targets import (
+    affirmative_class,
+    as_counts,
+    as_two_classes,
+    check_training,
+    exposure_columns,
+)
 from sparsecv_mio.data.missing_and_text import (
     describe_absent_level,
     describe_codes,
@@ -43,7 +49,6 @@ from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.standard import find_code, standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
-from sparsecv_mio.data.two_classes import affirmative_class, as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -303,7 +308,8 @@ def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection
     """Return the facts with those about the folds; raise `BadInput` if a search would."""
     standardize(data, Scale.LENGTH, Intercept.FOLD)
     plan = make_folds(folds, data)
-    check_training_classes(data, plan, Intercept.FOLD)
+    if inspection.two_classes:
+        check_training(data, plan, Intercept.FOLD, inspection.loss)
     if inspection.loss.is_quadratic and should_group_levels(data, plan.k):
         together = (*inspection.options, FACTORS_TOGETHER)
         inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
@@ -835,7 +841,7 @@ def _may_be_counts(y: FloatArray) -> bool:
 def _are_valid_counts(data: Dataset, plan: FoldPlan) -> bool:
     """Return True if `solve` accepts the target as counts."""
     try:
-        check_training_counts(as_counts(data), plan, Intercept.FOLD)
+        check_training(as_counts(data), plan, Intercept.FOLD, find_loss_of_values(Values.COUNTS))
     except BadInput:
         return False
     return True

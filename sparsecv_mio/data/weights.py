@@ -22,14 +22,52 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.dataset import KEPT, Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
-from sparsecv_mio.data.number_format import POINT, Evidence, check_ambiguous, describe_ambiguous, parse_cells
+from sparsecv_mio.data.number_format import (
+    POINT,
+    Evidence,
+    NumberFormat,
+    check_ambiguous,
+    describe_ambiguous,
+    parse_cells,
+)
 from sparsecv_mio.data.reading_options import fill_value, with_weights_in_notes
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
 WIDEST_WEIGHTS = 1e12  # maximum ratio of weights: beyond it, light rows are below the rounding of heavy ones
 FILE = "file:"  # prefix of the path of a file with weights
-HOW = "give a weight of at least 0 for each row; weight 0 excludes a row"
+HOW = ": give a weight of at least 0 for each row; weight 0 excludes a row"
+
+
+def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advice: str) -> FloatArray:
+    """Return cells as numbers; raise `BadInput` with the name and the advice for the first cell that is not a number.
+
+    Parameters
+    ----------
+    cells : (n,) array_like or number
+        Numbers, or text that holds numbers.
+    number_format : NumberFormat
+        Format of the text.
+    name, advice : str
+        Name of the cells, and advice with the mark before it, for messages.
+
+    Examples
+    --------
+    >>> read_numbers(["1,5", 2], NumberFormat(",", None), "w", ": correct it")
+    array([1.5, 2. ])
+    """
+    try:
+        array = np.asarray(cells)
+        values = [] if array.dtype.kind in "biuf" or array.ndim != 1 else parse_cells(array.tolist(), number_format)[0]
+        for row, value in enumerate(values, start=1):
+            if not isinstance(value, Real | Decimal | None):
+                shown = repr(value) if not isinstance(value, str) or value.strip() else "empty"
+                raise BadInput(f"{name} is {shown} in row {row}{advice}")
+        return (np.array(values) if values else array).astype(np.float64)
+    except BadInput:
+        raise
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
 
 
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
@@ -54,26 +92,15 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     >>> row_weights([0.5, 0.0], Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]))
     array([0.5, 0. ])
     """
-    try:
-        cells = np.asarray(weights)
-        values = [] if cells.dtype.kind in "biuf" or cells.ndim != 1 else parse_cells(cells.tolist(), POINT)[0]
-        for row, value in enumerate(values, start=1):
-            if not isinstance(value, Real | Decimal | None):
-                held = repr(value) if not isinstance(value, str) or value.strip() else "empty"
-                raise BadInput(f"{name} is {held} in row {row}: {HOW}")
-        numbers = (np.array(values) if values else cells).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
+    numbers = read_numbers(weights, POINT, name, HOW)
     numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     if numbers.shape != (data.n,):
         raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
     wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
     if wrong.size:
-        raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")
+        raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}{HOW}")
     if not numbers.any():
-        raise BadInput(f"{name}: the weights are all zero: {HOW}")
+        raise BadInput(f"{name}: the weights are all zero{HOW}")
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
     if least < 1.0 / LARGEST_WEIGHT or most > LARGEST_WEIGHT:
         far = least if least < 1.0 / LARGEST_WEIGHT else most

@@ -10,9 +10,9 @@ from typing import Any
 
 from sparsecv_mio.bounds.cv_error import BoundsHooks, BoundsTable, PrintedTable, compute_bounds, printed_bounds
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
-from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.loss_targets import check_training
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import CoefficientBox, GridRequest, Side
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput

@@ -14,10 +14,10 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
-from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, make_folds
+from sparsecv_mio.data.loss_targets import check_training
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.errors import Interrupted, SparseCVWarning
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited

@@ -16,9 +16,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.certificate.parts import SearchRequest
-from sparsecv_mio.data.counts import check_training, prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.declared_options import (
     DEPRECATED,
@@ -253,12 +253,12 @@ class SearchOptions:
         Loss of the model. `logistic` requires a target of two classes; the CV error is the mean log loss of held-out
         rows. `poisson` requires counts; the CV error is the mean of half their deviance.
     positive : str, optional
-        Class whose probability is modelled with logistic loss (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
+        Class whose probability is modelled with logistic loss (:func:`sparsecv_mio.data.loss_targets.as_two_classes`).
     class_weight : "balanced", optional
         Weights of rows with which both classes have equal total weight, for logistic loss
         (:func:`sparsecv_mio.data.weights.balanced`).
     exposure : str, optional
-        Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.counts.as_counts`).
+        Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.loss_targets.as_counts`).
     gap : float
         Relative gap between the bounds on the minimum CV error at which the search ends; 0 solves every subproblem.
     one_se : bool

@@ -11,8 +11,8 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.metaestimators import available_if
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn.sparse_model import (

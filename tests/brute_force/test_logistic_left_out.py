@@ -11,8 +11,8 @@ from slow import slow
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import rows_out

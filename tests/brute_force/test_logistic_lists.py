@@ -16,9 +16,9 @@ from logistic_truth import fitted
 
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.glm_values import GlmValues

@@ -20,8 +20,8 @@ from stops import limit_after
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_two_classes, check_training
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.api import cross_validate, solve
@@ -47,7 +47,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
     try:
         case = two_class_case(seed)
         run = case.new_run(600.0, gap=case.how["gap"], threads=1 + seed % 2)
-        check_training_classes(case.data, case.folds, case.how["intercept"])
+        check_training(case.data, case.folds, case.how["intercept"], Loss.LOGISTIC)
     except BadInput as error:
         assert "one class" in str(error) or "are all of class" in str(error)
         return

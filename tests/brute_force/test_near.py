@@ -13,9 +13,9 @@ from zoo import RandomProblem, forced_problem, random_problem
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
 from sparsecv_mio.model_space import NONE

@@ -17,7 +17,7 @@ from slow import slow
 import sparsecv_mio as sc
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.errors import BadInput
 
 METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent")

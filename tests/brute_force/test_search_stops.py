@@ -25,8 +25,7 @@ from stops import SetWhenAsked, clock_ahead, interrupt_after, limit_after
 from zoo import RandomProblem
 
 import sparsecv_mio
-from sparsecv_mio.data.counts import as_counts
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.errors import OutOfTime
 
 LOSSES = ("squared", "logistic", "poisson")

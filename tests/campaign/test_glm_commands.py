@@ -27,12 +27,11 @@ from stops import limit_after
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.counts import as_counts, check_training
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, inner_folds, make_folds, outer_folds
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes, check_training
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets

@@ -11,12 +11,11 @@ from glm_claims import Truth
 from runs import new_run
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.pairs import Grid

@@ -18,11 +18,10 @@ from unittest.mock import patch
 import numpy as np
 from runs import new_run
 
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.loop import Executor

@@ -22,9 +22,9 @@ from sparsecv_mio.batch.peers import (
     ForwardSelectionCV,
     PoissonRidgeCV,
 )
-from sparsecv_mio.data.counts import prepare_for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss

@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.target_checks import _uncertain_order_share, check_quality
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets

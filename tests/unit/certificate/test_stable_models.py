@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate

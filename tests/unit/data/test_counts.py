@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.counts import (
-    as_counts,
-    check_training,
-    check_training_counts,
-    exposure_columns,
-    prepare_for_loss,
-)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import (
+    as_counts,
+    check_training,
+    exposure_columns,
+    prepare_for_loss,
+)
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
@@ -83,11 +82,11 @@ def test_training_rows_of_zeros_alone() -> None:
     rare = data([0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
     plan = make_folds("loo", rare)
     with pytest.raises(BadInput, match="rows of fold 6 of 8 all have the count 0"):
-        check_training_counts(rare, plan, Intercept.FOLD)
-    check_training_counts(rare, plan, Intercept.NONE)
-    check_training_counts(data(), plan, Intercept.FOLD)
+        check_training(rare, plan, Intercept.FOLD, Loss.POISSON)
+    check_training(rare, plan, Intercept.NONE, Loss.POISSON)
+    check_training(data(), plan, Intercept.FOLD, Loss.POISSON)
     with pytest.raises(BadInput, match="intercept global: requires squared loss"):
-        check_training_counts(data(), plan, Intercept.GLOBAL)
+        check_training(data(), plan, Intercept.GLOBAL, Loss.POISSON)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic"])

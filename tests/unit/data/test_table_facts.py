@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import STRICT, Reading
 from sparsecv_mio.data.standard import stand_in_notes
 from sparsecv_mio.data.table_facts import Inspection, collect_answer_warnings, inspect_file
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.api import solve

@@ -16,9 +16,10 @@ from sparsecv_mio.certificate.parts import FoldInfo
 from sparsecv_mio.certificate.read_back import folds_again, with_classes_as_in_folds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_two_classes, check_training, class_names, encode_classes
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, encode_classes
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Intercept
 
 
@@ -135,10 +136,10 @@ def test_a_training_fold_of_one_class_is_named() -> None:
     with pytest.raises(
         BadInput, match="rows of fold 4 of 4 are all of class 0, so the intercept has no finite optimum; "
     ):
-        check_training_classes(data, make_folds("loo", data), Intercept.FOLD)
-    check_training_classes(data, make_folds("loo", data), Intercept.NONE)
+        check_training(data, make_folds("loo", data), Intercept.FOLD, Loss.LOGISTIC)
+    check_training(data, make_folds("loo", data), Intercept.NONE, Loss.LOGISTIC)
     with pytest.raises(BadInput, match="intercept global"):
-        check_training_classes(data, make_folds("loo", data), Intercept.GLOBAL)
+        check_training(data, make_folds("loo", data), Intercept.GLOBAL, Loss.LOGISTIC)
 
 
 @pytest.mark.parametrize("third", ["unknown", "Refused", "n.d.", "k.A.", "?", "don't know"])

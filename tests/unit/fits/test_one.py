@@ -14,7 +14,7 @@ from logistic_truth import fitted
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
 from sparsecv_mio.fits.best_subsets import best_subsets

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, harder, least
 
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.task import expand_around_fit, fit_glm
 from sparsecv_mio.problem.glm_refit import refit_glm

@@ -10,10 +10,9 @@ import pytest
 from logistic_truth import fitted
 from sklearn.linear_model import LogisticRegression
 
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.parts import ChosenFolds, FoldInfo
 from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, CertifiedSoFar, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.model_space import parse_gammas
 from sparsecv_mio.report.layout import pair

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data import standard
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
 from sparsecv_mio.near.common_subset import CommonSearch, best_common_subset
 from sparsecv_mio.problem import glm_refit, refit

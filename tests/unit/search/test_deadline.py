@@ -18,7 +18,7 @@ from compilations import watched
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.errors import Interrupted, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import PathOptions

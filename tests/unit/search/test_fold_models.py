@@ -12,8 +12,8 @@ import problems
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.answer.fold_models import check_level, with_fold_models, with_mae

@@ -22,9 +22,9 @@ from stops import limit_after
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, Contradiction, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate, solve

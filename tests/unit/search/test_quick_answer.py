@@ -11,8 +11,8 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error

@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search import observers as trace_module
 from sparsecv_mio.search import running_search as module

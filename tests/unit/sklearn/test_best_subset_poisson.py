@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn import BestSubsetPoisson, BestSubsetPoissonCV
 

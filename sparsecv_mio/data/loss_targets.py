@@ -1,4 +1,4 @@
-"""Functions that convert a target with two classes to 0 and 1, and choose the positive class."""
+"""Targets in the form that a loss needs: two classes as 0 and 1, or counts with an exposure (time or population)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,55 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
+from sparsecv_mio.data.weights import read_numbers, weights_of, with_class_weight
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
+LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
+MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
+
+
+def prepare_for_loss(
+    dataset: Dataset,
+    loss: Loss,
+    positive: str | float | None = None,
+    class_weight: str | None = None,
+    exposure: str | None = None,
+) -> Dataset:
+    """Return the data in the form that a loss needs: two classes with class weights, or counts with exposures.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set.
+    loss : Loss
+        Loss of the fits.
+    positive : str or number, optional
+        The class that becomes 1.
+    class_weight : {"balanced"}, optional
+        Class weights.
+    exposure : str, optional
+        Column of exposures.
+    """
+    target = loss.target
+    if target.is_quadratic:
+        return dataset
+    dataset.store_by_columns()
+    if target.has_classes:
+        return with_class_weight(as_two_classes(dataset, positive), class_weight)
+    if target.has_counts:
+        return as_counts(dataset, exposure)
+    check_spreads(dataset, loss)
+    return dataset
 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -177,33 +217,118 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     )
 
 
-def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
-    """Raise `BadInput` if the training rows of a fold have one class: its intercept has no optimum.
+def exposure_columns(name: str | None) -> tuple[str, ...]:
+    """Return the columns that exposures need in addition to the features and the target."""
+    return () if name is None else (name,)
+
+
+def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True) -> Dataset:
+    """Return the data as counts: the target is checked, and the exposure of each row is stored.
 
     Parameters
     ----------
     dataset : Dataset
-        Data with a two-class target.
+        Data with the column of exposures in `aux`.
+    exposure : str, optional
+        Name of that column; without it every row has exposure 1.
+    whole : bool
+        True if counts must be integers; data that are counts already are not checked for this.
+
+    Raises
+    ------
+    BadInput
+        If the target has a value that is not a count or consists of zeros, or an exposure is not positive.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0], [2.0]], [1.0, 0.0, 4.0], aux={"days": [1.0, 2.0, 2.0]})
+    >>> as_counts(data, "days").row_exposure.tolist()
+    [1.0, 2.0, 2.0]
+    """
+    _check_counts(dataset, whole and not dataset.counts)
+    check_spreads(dataset, "poisson")
+    if exposure is None or dataset.exposure is not None:
+        if exposure not in (None, dataset.exposure):
+            raise BadInput(
+                f"exposure: {exposure!r} is given, but the data already have the exposures {dataset.exposure!r}; leave "
+                "this option out"
+            )
+        return replace(dataset, counts=True)
+    if exposure in (*dataset.names, dataset.target):
+        fault = "the target" if exposure == dataset.target else "a feature"
+        raise BadInput(
+            f"exposure: {exposure!r} is {fault}; an exposure cannot be a feature or the target (exclude it with --drop)"
+        )
+    if exposure not in dataset.aux:
+        raise BadInput(f"exposure: {exposure!r} is not stored with these data; read the data with aux=({exposure!r},)")
+    return replace(dataset, counts=True, exposure=exposure, row_exposure=read_exposures(dataset, exposure))
+
+
+def read_exposures(dataset: Dataset, name: str) -> FloatArray:
+    """Return the checked exposures from a column in `aux`."""
+    exposures = read_numbers(
+        weights_of(dataset, name), POINT, f"exposure: column {name!r}", "; give a number above 0, or remove the row"
+    )
+    wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
+    if wrong.size:
+        row = wrong[0]
+        raise BadInput(
+            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12, "
+            "or remove the row"
+        )
+    return exposures
+
+
+def _check_counts(dataset: Dataset, whole: bool) -> None:
+    y, target = dataset.y, dataset.target
+    if dataset.target_words:
+        named = " and ".join(dataset.target_words)
+        raise BadInput(
+            f'target {target!r} has the text values {named}; loss="poisson" needs counts, and '
+            f'loss="logistic" two classes'
+        )
+    wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
+    if wrong.size:
+        value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"
+        raise BadInput(f'target {target!r} is {value}: loss="poisson" needs counts, {kind} of at least 0')
+    if not y.any():
+        raise BadInput(f'target {target!r} is 0 in every row; loss="poisson" needs at least one count above 0')
+
+
+def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss: Loss) -> None:
+    """Raise `BadInput` if the intercept has no optimum because training rows have one class or only zeros.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data in the form of their loss.
     folds : FoldPlan
         Folds.
     intercept : Intercept
         Type of the intercept.
+    loss : Loss
+        Loss of the fits.
     """
+    if not (loss.target.has_classes or loss.target.has_counts):
+        return
     if intercept is Intercept.GLOBAL:
         raise BadInput(
             "intercept global: requires squared loss; give fold (an intercept for every training set) or none"
         )
-    if intercept is Intercept.NONE or dataset.classes is None:
-        return
     positive = dataset.y > 0.0
-    ones, rows = int(positive.sum()), len(positive)
-    training_ones = ones - folds.count_left_out(positive)
-    one_class = (training_ones == 0) | (training_ones == rows - folds.left_sizes)
-    if one_class.any():
-        fold = int(np.argmax(one_class))
-        which = dataset.classes[int(training_ones[fold] > 0)]
-        absent_rows = rows - ones if training_ones[fold] else ones
-        cure = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
-        cure = "the other class has one row; give data with at least two rows of it" if absent_rows == 1 else cure
-        where = f"the training rows of fold {fold + 1} of {folds.k}"
-        raise BadInput(f"folds: {where} are all of class {which}, so the intercept has no finite optimum; {cure}")
+    n_positive = int(positive.sum())
+    trained_positive = n_positive - folds.count_left_out(positive)
+    has_no_optimum = trained_positive == 0
+    if loss.target.has_classes:
+        has_no_optimum |= trained_positive == dataset.n - folds.left_sizes
+    if intercept is Intercept.NONE or not has_no_optimum.any():
+        return
+    fold = int(np.argmax(has_no_optimum))
+    rows, fault = f"the training rows of fold {fold + 1} of {folds.k}", "so the intercept has no finite optimum"
+    if dataset.classes is None:
+        raise BadInput(f"folds: {rows} all have the count 0, {fault}; give fewer folds or another --seed")
+    is_positive = bool(trained_positive[fold])
+    advice = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
+    if (dataset.n - n_positive if is_positive else n_positive) == 1:
+        advice = "the other class has one row; give data with at least two rows of it"
+    raise BadInput(f"folds: {rows} are all of class {dataset.classes[is_positive]}, {fault}; {advice}")
