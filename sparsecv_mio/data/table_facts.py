@@ -13,17 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.column_choice import Wanted
-from sparsecv_mio.data.column_faults import (
-    SURE_LEVELS,
-    Subjects,
-    find_faults,
-    find_subjects,
-    is_name_like,
-    numbers_rows,
-    quote_names,
-)
+from sparsecv_mio.data.column_faults import find_faults
 from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dates import DAYS
@@ -47,8 +39,17 @@ from sparsecv_mio.data.missing_and_text import (
 from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_formats
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
+from sparsecv_mio.data.row_structure import (
+    SURE_LEVELS,
+    Subjects,
+    TimeOrder,
+    find_subjects,
+    is_name_like,
+    numbers_rows,
+    quote_names,
+    time_order,
+)  # fmt: skip
 from sparsecv_mio.data.standard import find_code, standardize
-from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -363,143 +364,93 @@ def inspect_table(
     order = None if table.target is None or ambiguous else time_order(table.features, table.target)
     in_file = {column.name for column in table.columns}
     table, _ = number_dates(table, how)
-    facts = _describe_columns(table, how, ambiguous)
+    goal = table.target
+    facts = {column.name: _facts(column, goal, how, ambiguous.get(column.name, "")) for column in table.columns}
+    _note_copies(table.columns, facts, goal)
     for name, fact in facts.items():
         fact.drop &= name in in_file and name != exposure  # a month alone is not a column of the file
         fact.notes = ["the exposure"] if name == exposure else fact.notes
     candidates = [column for column in table.features if column.name != exposure]
-    subjects = None if table.target is None else _find_candidate_subjects(candidates, facts)
-    _note_grouping(facts, subjects, order)
-    features = _proposed_features(candidates, facts, subjects)
-    loss, grouping = loss or _suitable_loss(table.target), subjects or order
+    named = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
+    subjects = None if goal is None else find_subjects(named)
+    grouping = subjects or order
+    if grouping is not None and grouping.column in facts:
+        fact = facts[grouping.column]
+        fact.notes = [*(fact.notes if subjects is None else []), grouping.note]
+        fact.drop &= subjects is None
+    others = {name for name, fact in facts.items() if fact.drop} | ({subjects.column} if subjects else set())
+    features = [column for column in candidates if column.name not in others]
+    loss = loss or _suitable_loss(goal)
     cells = _propose_cell_treatment(table, features, how, loss, isinstance(grouping, TimeOrder))
     for column in cells.imputed:
         if column.has_text_values:
             facts[column.name].notes = [*facts[column.name].notes, describe_absent_level(column)]
-    proposal = _propose_reading(wanted, facts, features, cells.how, grouping)
-    options = [*_list_reading_options(how), *_list_column_options(proposal), *cells.options]
-    options += _list_search_options(loss, exposure, grouping)
     for fact in facts.values():
         fact.notes = tuple(fact.notes)
+    proposal, options = _propose_options(wanted, facts, features, cells, loss, exposure, grouping)
     inspection = Inspection(
-        table.rows,
-        tuple(facts.values()),
-        "" if table.target is None else table.target.name,
-        int(cells.is_incomplete.sum()),
-        _count_duplicate_rows(table.columns, table.rows),
-        tuple(options),
-        table.rows - cells.count_lost_rows(table.target),
-        sum(_width(column, cells.how.na.uses_imputation, how) for column in features),
-        ambiguous,
-        two_classes=loss.target.has_classes,
-        loss=loss,
-    )
+        table.rows, tuple(facts.values()), "" if goal is None else goal.name, cells.n_incomplete,
+        _count_duplicate_rows(table.columns, table.rows), (*_list_reading_options(how), *options),
+        table.rows - cells.n_lost, sum(_width(column, cells.how.na.uses_imputation, how) for column in features),
+        ambiguous, two_classes=loss.target.has_classes, loss=loss,
+    )  # fmt: skip
     return inspection, proposal
-
-
-def _describe_columns(table: RawTable, how: Reading, ambiguous: Mapping[str, str]) -> dict[str, ColumnFacts]:
-    """Return the facts about each column by its name, with notes on copies of other columns."""
-    goal = table.target
-    facts = {column.name: _facts(column, goal, how, ambiguous.get(column.name, "")) for column in table.columns}
-    _note_copies(table.columns, facts, goal)
-    return facts
-
-
-def _find_candidate_subjects(candidates: Sequence[RawColumn], facts: Mapping[str, ColumnFacts]) -> Subjects | None:
-    """Return the column that names subjects, among text columns and columns that are not dropped."""
-    return find_subjects([column for column in candidates if not facts[column.name].drop or column.has_text_values])
-
-
-def _note_grouping(facts: Mapping[str, ColumnFacts], subjects: Subjects | None, order: TimeOrder | None) -> None:
-    """Add the note of the column that groups or orders the rows; a column of subjects is not dropped."""
-    grouping = subjects or order
-    if grouping is None or grouping.column not in facts:
-        return
-    fact = facts[grouping.column]
-    fact.notes = [*(fact.notes if subjects is None else []), grouping.note]
-    fact.drop &= subjects is None
-
-
-def _proposed_features(
-    candidates: Sequence[RawColumn], facts: Mapping[str, ColumnFacts], subjects: Subjects | None
-) -> list[RawColumn]:
-    """Return the columns that are neither dropped nor name the subjects."""
-    subject_name = None if subjects is None else subjects.column
-    return [column for column in candidates if not facts[column.name].drop and column.name != subject_name]
 
 
 class CellTreatment(NamedTuple):
     """Proposed treatment of missing cells and text values.
 
-    `how` has the proposed options, `is_incomplete` marks the rows with a missing cell, `imputed` lists the features
-    with imputed cells, and `has_text` is True if text values must be encoded.
+    `how` has the proposed options, and `options` lists them for the command line. `n_incomplete` rows have a missing
+    cell, `n_lost` rows are dropped, and `imputed` lists the features with imputed cells.
     """
 
     how: Reading
-    is_incomplete: BoolArray
+    options: list[str]
+    n_incomplete: int
+    n_lost: int
     imputed: list[RawColumn]
-    has_text: bool
-
-    @property
-    def options(self) -> list[str]:
-        """Options of the command line for this treatment."""
-        options = [f"--na {self.how.na}"] if self.is_incomplete.any() else []
-        options += [f"--encode {self.how.encode}"] if self.has_text else []
-        imputes_numbers = not all(column.has_text_values for column in self.imputed)
-        return options + ([f"--na-within {Within.FOLDS}"] if imputes_numbers else [])
-
-    def count_lost_rows(self, goal: RawColumn | None) -> int:
-        """Return the number of rows that are dropped: incomplete rows, or only rows without a target."""
-        if self.how.na is Missing.DROP:
-            return int(self.is_incomplete.sum())
-        return 0 if goal is None else int(goal.empty.sum())
 
 
 def _propose_cell_treatment(
     table: RawTable, features: list[RawColumn], how: Reading, loss: Loss, in_time: bool
 ) -> CellTreatment:
-    """Return the proposed treatment of missing cells and text values, in the features and in the target."""
-    read_columns = features if table.target is None else [*features, table.target]
+    """Return the proposed treatment of missing cells and text values, in the features and in the target.
+
+    Rows with missing cells are dropped if they are few or in time order.
+    """
+    goal, na, encode, options = table.target, how.na, how.encode, list[str]()
+    read_columns = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
-    na = _proposed_na(how, gaps, in_time) if gaps.any() else how.na
-    imputed = [column for column in features if na.uses_imputation and column.empty.any()]
+    if gaps.any():
+        if na is Missing.ERROR:
+            na = Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
+        options.append(f"--na {na}")
     encoded = features if loss.target.has_classes else read_columns
-    has_text = any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded)
-    encode = Encode.ONEHOT if has_text and how.encode is Encode.ERROR else how.encode
-    return CellTreatment(replace(how, na=na, encode=encode), gaps, imputed, has_text)
+    if any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded):
+        encode = Encode.ONEHOT if encode is Encode.ERROR else encode
+        options.append(f"--encode {encode}")
+    imputed = [column for column in features if na.uses_imputation and column.empty.any()]
+    if not all(column.has_text_values for column in imputed):
+        options.append(f"--na-within {Within.FOLDS}")
+    lost = gaps if na is Missing.DROP else np.zeros(1) if goal is None else goal.empty
+    return CellTreatment(replace(how, na=na, encode=encode), options, int(gaps.sum()), int(lost.sum()), imputed)
 
 
-def _propose_reading(
-    wanted: Wanted, facts: Mapping[str, ColumnFacts], features: Sequence[RawColumn], how: Reading,
-    grouping: Subjects | TimeOrder | None,
-) -> Proposal:  # fmt: skip
-    """Return the proposed options; the columns are named by the option that the user gave, or else by `--drop`."""
+def _propose_options(
+    wanted: Wanted, facts: Mapping[str, ColumnFacts], features: Sequence[RawColumn], cells: CellTreatment, loss: Loss,
+    exposure: str | None, grouping: Subjects | TimeOrder | None,
+) -> tuple[Proposal, list[str]]:  # fmt: skip
+    """Return the proposal, and its options; `--features` replaces `--drop` if the user gave it."""
     proposed_drop = (name for name, fact in facts.items() if fact.drop)
     drop = tuple(dict.fromkeys([*map(str, wanted.drop or ()), *proposed_drop]))
     names = None if wanted.features is None else tuple(column.name for column in features)
-    folds = None if grouping is None else shlex.split(grouping.option)[1]
-    return Proposal(how, drop, names, folds)
-
-
-def _list_column_options(proposal: Proposal) -> list[str]:
-    """Return the option that selects the columns; `--features` replaces `--drop` if the user gave it."""
-    if proposal.features is not None:
-        return [f"--features {quote_names(proposal.features)}"] if proposal.features else []
-    return [f"--drop {quote_names(proposal.drop)}"] if proposal.drop else []
-
-
-def _list_search_options(loss: Loss, exposure: str | None, grouping: Subjects | TimeOrder | None) -> list[str]:
-    """Return the options for the loss and the folds."""
-    options = [f"--loss {loss}"] if not loss.is_quadratic else []
+    options = [f"--features {quote_names(names)}"] if names else []
+    options += [f"--drop {quote_names(drop)}"] if drop and names is None else []
+    options += [*cells.options, *([] if loss.is_quadratic else [f"--loss {loss}"])]
     options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
-    return options + ([grouping.option] if grouping is not None else [])
-
-
-def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
-    """Return the proposed treatment of missing cells: rows are dropped if they are few or in time order."""
-    if how.na is not Missing.ERROR:
-        return how.na
-    return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
+    options += [grouping.option] if grouping is not None else []
+    folds = None if grouping is None else shlex.split(grouping.option)[1]
+    return Proposal(cells.how, drop, names, folds), options
 
 
 def _suitable_loss(goal: RawColumn | None) -> Loss:

@@ -14,9 +14,9 @@ from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, folds_again
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
-from sparsecv_mio.data.column_faults import quote_names
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.row_structure import quote_names
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import Place, replacing

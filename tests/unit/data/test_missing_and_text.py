@@ -18,11 +18,12 @@ import pyarrow as pa
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.column_faults import Fault, find_subjects, numbers_rows, quote_names
+from sparsecv_mio.data.column_faults import Fault
 from sparsecv_mio.data.columns import RawColumn
 from sparsecv_mio.data.dataset import Dataset, check_finite
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.row_structure import find_subjects, numbers_rows, quote_names
 from sparsecv_mio.data.standard import stand_in_notes
 from sparsecv_mio.data.table_facts import describe_target
 from sparsecv_mio.errors import BadInput, SparseCVWarning
