@@ -1082,11 +1082,7 @@ def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = 
 
 
 def parse_gammas(
-    given: str | float | Iterable[float] | None,
-    p: int,
-    n_train: int,
-    option: str = "gammas",
-    loss: Loss = DEFAULT_LOSS,
+    given: str | float | Iterable[float] | None, p: int, n_train: int, option: str = "gammas", loss: Loss = DEFAULT_LOSS
 ) -> tuple[float, ...]:
     """Return ridge weights from a text, a number or several numbers.
 

@@ -10,12 +10,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.loss_targets import (
-    as_counts,
-    check_training,
-    exposure_columns,
-    prepare_for_loss,
-)
+from sparsecv_mio.data.loss_targets import as_counts, check_training, exposure_columns, prepare_for_loss
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
