@@ -713,32 +713,28 @@ def _project(data: StandardData, probe: FloatArray) -> FloatArray:
 
 def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     """Return a warning on columns that are constant, or vary only in the last digits; their coefficient is 0."""
-    texts = {} if dataset.reading is None else {
-        f"{column}={levels[0]}": column for column, levels in dataset.reading.levels.items() if len(levels) == 1
-    }  # fmt: skip
-    single = [name for name in np.array(dataset.names, dtype=object)[constant] if name in texts]
-    places = np.array([j for j in np.flatnonzero(constant) if dataset.names[j] not in texts], dtype=np.int64)
-    moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
-    levels = set() if dataset.reading is None else {
-        f"{column}={level}" for column, words in dataset.reading.levels.items() for level in words
-    }  # fmt: skip
-    said = [
-        f"column {texts[name]!r} holds one text value in all rows: its coefficient is zero, but it counts in tau; "
-        f"--drop {shlex.quote(texts[name])} leaves it out"
+    levels = {} if dataset.reading is None else dataset.reading.levels
+    text_columns = {f"{column}={word}": column for column, words in levels.items() for word in words}
+    columns = {dataset.names[j]: dataset.X[:, j] for j in np.flatnonzero(constant).tolist()}
+    single = [text_columns[name] for name in columns if name in text_columns and len(levels[text_columns[name]]) == 1]
+    notes = [
+        f"column {name!r} holds one text value in all rows: its coefficient is zero, but it counts in tau; "
+        f"--drop {shlex.quote(name)} leaves it out"
         for name in single
     ]
-    for still, verb, several in ((True, "is", "are"), (False, "varies", "vary")):
-        names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
-        extent = "constant" if still else "only by rounding errors"
-        if places.size and np.abs(dataset.X[:1, places[moves != still]]).max(initial=0.0) >= 2.0**53:
+    others = {name: column for name, column in columns.items() if text_columns.get(name) not in single}
+    still = {name: column for name, column in others.items() if not np.ptp(column)}
+    moving = {name: column for name, column in others.items() if name not in still}
+    for alike, extent, verbs in ((still, "constant", "is are"), (moving, "only by rounding errors", "varies vary")):
+        if not alike:
+            continue
+        if max(abs(column[0]) for column in alike.values()) >= 2.0**53:
             extent += " (float64 numbers round integers above 2^53)"
-        is_level = any(dataset.names[j] in levels for j in places[moves != still].tolist())
-        counts = "" if is_level else f", but {'it counts' if len(names) == 1 else 'they count'} in tau"
-        if len(names) == 1:
-            said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero{counts}")
-        elif names:
-            said.append(f"columns {', '.join(names)} {several} {extent}: their coefficients are zero{counts}")
-    return tuple(said)
+        is_one, named = len(alike) == 1, ", ".join(map(repr, alike))
+        counts = "" if text_columns.keys() & alike.keys() else f", but {'it counts' if is_one else 'they count'} in tau"
+        subject = f"column {named} {verbs.split()[0]}" if is_one else f"columns {named} {verbs.split()[1]}"
+        notes.append(f"{subject} {extent}: {'its coefficient is' if is_one else 'their coefficients are'} zero{counts}")
+    return tuple(notes)
 
 
 def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:

@@ -371,15 +371,7 @@ def inspect_table(
         fact.drop &= name in in_file and name != exposure  # a month alone is not a column of the file
         fact.notes = ["the exposure"] if name == exposure else fact.notes
     candidates = [column for column in table.features if column.name != exposure]
-    named = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
-    subjects = None if goal is None else find_subjects(named)
-    grouping = subjects or order
-    if grouping is not None and grouping.column in facts:
-        fact = facts[grouping.column]
-        fact.notes = [*(fact.notes if subjects is None else []), grouping.note]
-        fact.drop &= subjects is None
-    others = {name for name, fact in facts.items() if fact.drop} | ({subjects.column} if subjects else set())
-    features = [column for column in candidates if column.name not in others]
+    features, grouping = _choose_features(candidates, facts, order, goal is not None)
     loss = loss or _suitable_loss(goal)
     cells = _propose_cell_treatment(table, features, how, loss, isinstance(grouping, TimeOrder))
     for column in cells.imputed:
@@ -395,6 +387,21 @@ def inspect_table(
         ambiguous, two_classes=loss.target.has_classes, loss=loss,
     )  # fmt: skip
     return inspection, proposal
+
+
+def _choose_features(
+    candidates: list[RawColumn], facts: Mapping[str, ColumnFacts], order: TimeOrder | None, has_target: bool
+) -> tuple[list[RawColumn], Subjects | TimeOrder | None]:
+    """Return the proposed features, and the subjects or the order in time that groups the rows, with a note on it."""
+    named = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
+    subjects = find_subjects(named) if has_target else None
+    grouping = subjects or order
+    if grouping is not None and grouping.column in facts:
+        fact = facts[grouping.column]
+        fact.notes = [*(fact.notes if subjects is None else []), grouping.note]
+        fact.drop &= subjects is None
+    dropped = {name for name, fact in facts.items() if fact.drop} | ({subjects.column} if subjects else set())
+    return [column for column in candidates if column.name not in dropped], grouping
 
 
 class CellTreatment(NamedTuple):
@@ -418,13 +425,12 @@ def _propose_cell_treatment(
 
     Rows with missing cells are dropped if they are few or in time order.
     """
-    goal, na, encode, options = table.target, how.na, how.encode, list[str]()
-    read_columns = features if goal is None else [*features, goal]
+    na, encode, options = how.na, how.encode, list[str]()
+    read_columns = RawTable(features, table.target, {}).columns
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
-    if gaps.any():
-        if na is Missing.ERROR:
-            na = Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
-        options.append(f"--na {na}")
+    if gaps.any() and na is Missing.ERROR:
+        na = Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
+    options += [f"--na {na}"] if gaps.any() else []
     encoded = features if loss.target.has_classes else read_columns
     if any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded):
         encode = Encode.ONEHOT if encode is Encode.ERROR else encode
@@ -432,7 +438,7 @@ def _propose_cell_treatment(
     imputed = [column for column in features if na.uses_imputation and column.empty.any()]
     if not all(column.has_text_values for column in imputed):
         options.append(f"--na-within {Within.FOLDS}")
-    lost = gaps if na is Missing.DROP else np.zeros(1) if goal is None else goal.empty
+    lost = gaps if na is Missing.DROP else gaps[:0] if table.target is None else table.target.empty
     return CellTreatment(replace(how, na=na, encode=encode), options, int(gaps.sum()), int(lost.sum()), imputed)
 
 
