@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -725,16 +725,24 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     others = {name: column for name, column in columns.items() if text_columns.get(name) not in single}
     still = {name: column for name, column in others.items() if not np.ptp(column)}
     moving = {name: column for name, column in others.items() if name not in still}
-    for alike, extent, verbs in ((still, "constant", "is are"), (moving, "only by rounding errors", "varies vary")):
-        if not alike:
-            continue
-        if max(abs(column[0]) for column in alike.values()) >= 2.0**53:
-            extent += " (float64 numbers round integers above 2^53)"
-        is_one, named = len(alike) == 1, ", ".join(map(repr, alike))
-        counts = "" if text_columns.keys() & alike.keys() else f", but {'it counts' if is_one else 'they count'} in tau"
-        subject = f"column {named} {verbs.split()[0]}" if is_one else f"columns {named} {verbs.split()[1]}"
-        notes.append(f"{subject} {extent}: {'its coefficient is' if is_one else 'their coefficients are'} zero{counts}")
-    return tuple(notes)
+    notes += _describe_constants(still, "constant", "is are", text_columns)
+    return (*notes, *_describe_constants(moving, "only by rounding errors", "varies vary", text_columns))
+
+
+def _describe_constants(
+    columns: Mapping[str, FloatArray], extent: str, verbs: str, text_columns: Mapping[str, str]
+) -> list[str]:
+    """Return the warning on several constant columns; levels of text columns need not count in tau."""
+    if not columns:
+        return []
+    if max(abs(column[0]) for column in columns.values()) >= 2.0**53:
+        extent += " (float64 numbers round integers above 2^53)"
+    named = ", ".join(map(repr, columns))
+    subject, verb, theirs, count = f"columns {named}", verbs.split()[1], "their coefficients are", "they count"
+    if len(columns) == 1:
+        subject, verb, theirs, count = f"column {named}", verbs.split()[0], "its coefficient is", "it counts"
+    note = f"{subject} {verb} {extent}: {theirs} zero"
+    return [note if text_columns.keys() & columns.keys() else f"{note}, but {count} in tau"]
 
 
 def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:

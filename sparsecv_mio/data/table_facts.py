@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -427,16 +428,18 @@ def _propose_cell_treatment(
     """
     na, encode, options = how.na, how.encode, list[str]()
     read_columns = RawTable(features, table.target, {}).columns
-    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
-    if gaps.any() and na is Missing.ERROR:
-        na = Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
-    options += [f"--na {na}"] if gaps.any() else []
+    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *map(attrgetter("empty"), read_columns)])
+    if gaps.any():
+        most_lost = MOST_ROWS_LOST if in_time else FEW_ROWS_LOST
+        proposed = Missing.DROP if gaps.mean() <= most_lost else Missing.MEAN
+        na = proposed if na is Missing.ERROR else na
+        options.append(f"--na {na}")
     encoded = features if loss.target.has_classes else read_columns
     if any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded):
         encode = Encode.ONEHOT if encode is Encode.ERROR else encode
         options.append(f"--encode {encode}")
     imputed = [column for column in features if na.uses_imputation and column.empty.any()]
-    if not all(column.has_text_values for column in imputed):
+    if not all(map(attrgetter("has_text_values"), imputed)):
         options.append(f"--na-within {Within.FOLDS}")
     lost = gaps if na is Missing.DROP else gaps[:0] if table.target is None else table.target.empty
     return CellTreatment(replace(how, na=na, encode=encode), options, int(gaps.sum()), int(lost.sum()), imputed)
