@@ -157,7 +157,7 @@ class RestrictedTree:
     ) -> None:
         self.form, self.family, self.wrong_signs = form, family, wrong_signs
         self.upper, self.support = np.inf, np.zeros(0, dtype=np.int64)
-        self.has_overflow = self.unsure = False
+        self.has_overflow = False
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
         self.signed = make_mask(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
@@ -357,14 +357,16 @@ class RestrictedTree:
     def _leaf(self, inside: int) -> None:
         """Try the only support of a node; the subproblem stays unsolved if this support cannot be fitted.
 
-        If rounding hides which columns a sign holds at zero, a support with sign constraints also leaves the subproblem
-        unsolved; a support without them is a candidate, fitted or not.
+        If rounding errors exceed every bound, the support is a candidate, fitted or not. Rounding then also hides which
+        of its columns a sign holds at zero.
         """
         self._try(inside)
+        signed = inside & self.signed & self.varying
         if self.form.is_trusted:
             self.has_overflow |= not np.isfinite(self.fit(inside)[0])
-        else:
-            self.unsure |= bool(inside & self.signed & self.varying)
+        elif signed:
+            active = inside & (self.varying | ~self.signed)
+            self._uncertain.add(UncertainSigns(self.fit(inside)[0], active, signed, inside, inside))
 
     def _bound(self, inside: int, free: int, point: NodePoint) -> tuple[float, float, BoolArray]:
         form = self.form
@@ -442,7 +444,7 @@ class RestrictedTree:
     def cell(self) -> BestSubset:
         """Return the best support and its bounds."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
-        closed = not (self.open and self.open.smallest_bound <= self.bar or self.has_overflow or self.unsure)
+        closed = not (self.open and self.open.smallest_bound <= self.bar or self.has_overflow)
         complete = bool(closed and np.isfinite(self.upper))
         values = {support: value for support, value in self.kept.items() if value <= self.bar}
         valid = self._decide_signs(values) if complete else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -287,3 +288,27 @@ def test_what_rounding_leaves_negative_is_not_trusted() -> None:
     problem = SparseProblem(Q, np.array([0.3, 0.0]), 1.0, np.ones(2), 1e-25, 10, np.zeros(2), 0.0)
     form = normal_form(replace(problem, own_squares=np.array([2.0, 1e11])))
     assert not form.is_trusted and not form.curved
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_signs_of_copied_columns_with_hardly_any_ridge(seed: int) -> None:
+    """Moments tell neither the copies nor the signs of their coefficients apart; the rows do."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 3))
+    X = np.column_stack([X, X[:, seed % 3] * rng.choice([1.0, -2.0])])
+    y, labels = X[:, :3] @ rng.normal(size=3) + 0.5 * rng.normal(size=15), np.arange(15) % 3
+    signs, gamma = {seed % 3: 1.0, 3: rng.choice([-1.0, 1.0])}, (0.0, 1e-12)[seed % 2]
+    tau, loss = 1 if gamma == 0.0 else 2, 0.0
+    for fold in range(3):
+        rows, models = np.flatnonzero(labels != fold), []
+        for support in (S for size in range(tau + 1) for S in combinations(range(4), size)):
+            model = fit(X, y, support, gamma, rows=rows)
+            if all(signs.get(j, b) * b > 0.0 for j, b in zip(support, model.beta.tolist(), strict=True)):
+                models.append(model)
+        best = min(models, key=lambda model: round(model.objective, 9))
+        loss += held_out_error(best, X, y, np.flatnonzero(labels == fold))
+    limits = {sign: [f"x{j}" for j in signs if signs[j] == s] for sign, s in (("nonnegative", 1), ("nonpositive", -1))}
+    record = cross_validate(
+        Dataset.from_arrays(X, y), folds_from_labels(labels), gammas=[gamma], taus=[tau], scale="length", **limits
+    )
+    assert record.status == "proved" and record.cv_error == pytest.approx(loss / 15, rel=1e-9)
