@@ -242,7 +242,8 @@ class _Model:
             raise size_out_of_range(f"tau {tau}", most)
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range; give a finite number of at least 0")
-        data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
+        excluded = replace(adjusted, force_out=side.force_out)  # such columns would make the moments singular
+        data = standardize(dataset, how.scale, how.intercept, excluded, how.loss)
         constraints = side.on(data)
         if gamma == 0.0 and not how.loss.is_quadratic:
             why = f"columns that separate {how.loss.target.separated} have no finite fit"

@@ -224,3 +224,18 @@ def test_cells_are_filled_by_all_rows_and_none_is_held_out() -> None:
     data = Dataset.from_frame(frame, "y", na="mean")
     for record in (fit_one(data, tau=1, gamma=0.1), best_subsets(data, gammas=0.1)):
         assert record.warnings == ("1 empty cell imputed by the mean of their column over all rows, in 'a'",)
+
+
+def test_a_level_forced_out_of_a_factor_leaves_a_regular_problem_at_gamma_0() -> None:
+    """With all levels the moments are singular; the level that no model may use is not one of them."""
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 3, 36), rng.normal(size=36)
+    X = np.column_stack([level == 0, level == 1, level == 2, x]).astype(float)
+    data = Dataset.from_arrays(X, X @ [-1.0, 0.5, 0.0, 1.0] + 0.3 * rng.normal(size=36), ["f=a", "f=b", "f=c", "x"])
+    side = SideOptions(count=[("f=a", "f=b", "f=c")], force_out=("f=c",))
+    for tau, supports in ((1, ((), (3,), (0, 1))), (2, ((), (3,), (0, 1), (0, 1, 3)))):
+        record = fit_one(data, tau=tau, gamma=0.0, side=side)
+        values = {support: fit(X, data.y, support, 0.0).objective for support in supports}
+        best = min(supports, key=values.__getitem__)
+        assert record.status == "proved" and record.objective == pytest.approx(values[best], rel=1e-9)
+        assert record.support == tuple(data.names[j] for j in best)
