@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +39,20 @@ class Solver:
     def run(self, task: ModelTask, limits: Limits) -> Answer:
         """Return the answer of the solver itself."""
         return self.backend._run(task, self.form, limits)
+
+
+class Polled(threading.Event):
+    """Does something when it is asked for the fourth time: by then the solver is at work, however fast it is."""
+
+    def __init__(self, act: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.act, self.polls = act or self.set, 0
+
+    def is_set(self) -> bool:
+        self.polls += 1
+        if self.polls == 4:
+            self.act()
+        return super().is_set()
 
 
 def usable(name: str) -> Backend:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import threading
 import tomllib
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conformance_suite import Solver, brute_force, endless, noise, problem_of, random_problem, usable
+from conformance_suite import Polled, Solver, brute_force, endless, noise, problem_of, random_problem, usable
 from repository import INSTANCES, ROOT
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
@@ -40,24 +39,9 @@ def unsolved() -> SparseProblem:
     return endless()
 
 
-@pytest.fixture(scope="module")
-def long() -> SparseProblem:
-    """Noise on 40 columns: every solver asks four times before it ends, the slowest of them after 2 seconds."""
-    return noise(40, 40)
-
-
-class Polled(threading.Event):
-    """Does something when it is asked for the fourth time: by then the solver is at work, however fast it is."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        super().__init__()
-        self.act, self.polls = act, 0
-
-    def is_set(self) -> bool:
-        self.polls += 1
-        if self.polls == 4:
-            self.act()
-        return super().is_set()
+def long(name: str) -> SparseProblem:
+    """Noise on which a solver asks four times before it ends; SCIP, the slowest one, does on fewer columns."""
+    return noise(30, 24) if name == "scip" else noise(40, 40)
 
 
 def test_time_limit_on_an_endless_instance(solver: Solver, unsolved: SparseProblem) -> None:
@@ -80,18 +64,17 @@ def test_gap_limit(solver: Solver, hard: SparseProblem) -> None:
     assert outcome.gap <= 0.2 + outcome.allowance / outcome.upper
 
 
-def test_cancel_from_another_thread(solver: Solver, long: SparseProblem) -> None:
-
+def test_cancel_from_another_thread(solver: Solver) -> None:
     def cancelled_elsewhere() -> None:
         thread = threading.Thread(target=cancel.set)
         thread.start()
         thread.join()
 
-    cancel = Polled(cancelled_elsewhere)
-    outcome = solver.solve(long, 8, limits=Limits(cancel=cancel))
+    cancel, problem = Polled(cancelled_elsewhere), long(solver.backend.name)
+    outcome = solver.solve(problem, 8, limits=Limits(cancel=cancel))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 < outcome.lower < outcome.upper
-    again = solver.solve(long, 8, limits=Limits(cancel=cancel))
+    again = solver.solve(problem, 8, limits=Limits(cancel=cancel))
     assert again.stop is Stop.INTERRUPTED
 
 
@@ -164,7 +147,7 @@ def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None
         backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
 
 
-def test_cancel_polling_errors_surface(long: SparseProblem) -> None:
+def test_cancel_polling_errors_surface() -> None:
     """Whatever a poll of the cancel event raises comes out of solve, from every solver that polls in a callback."""
 
     def broken() -> None:
@@ -173,7 +156,7 @@ def test_cancel_polling_errors_surface(long: SparseProblem) -> None:
     for name in ("native", "gurobi", "scip", "highs"):
         backend = usable(name)
         with pytest.raises(ZeroDivisionError, match="inside the poll"):
-            backend.solve(long, 8, limits=Limits(cancel=Polled(broken)))
+            backend.solve(long(name), 8, limits=Limits(cancel=Polled(broken)))
 
 
 def test_gurobi_past_its_size_limit() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from conformance_suite import NAMES, Solver, _meets, random_constraints, usable
+from conformance_suite import NAMES, Polled, Solver, _meets, random_constraints, usable
 from logistic_truth import drawn, enumerated, harder
 from lowered_points import objective, violation
 from slow import slow
@@ -134,20 +133,8 @@ def test_limits_leave_bounds_that_hold(solver: Solver) -> None:
         assert outcome.upper == pytest.approx(fit_glm(inner, outcome.incumbent or ()).objective, rel=1e-12)
 
 
-class Polled(threading.Event):
-    """Is set when it is asked for the fourth time: by then the solver is at work."""
-
-    polls = 0
-
-    def is_set(self) -> bool:
-        self.polls += 1
-        if self.polls == 4:
-            self.set()
-        return super().is_set()
-
-
 def test_cancel(solver: Solver) -> None:
-    outcome = solver.solve(noise(40, 30), 8, limits=Limits(cancel=Polled(), seconds=60.0))
+    outcome = solver.solve(noise(30, 20), 6, limits=Limits(cancel=Polled(), seconds=60.0))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 <= outcome.lower < outcome.upper < math.inf
 
