@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from sparsecv_mio.formulation import backends
 from sparsecv_mio.formulation.outcome import Limits, Stop
 
 PACKAGE = DOCS / "milp_backend"
-SPARSECV = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 ASK = [str(INSTANCES / "prostate.csv"), "--target", "lpsa", "--gamma", "0.1", "-q"]
 
 
@@ -86,17 +84,12 @@ def test_its_options(installed: Path) -> None:
             backend.check_options((option,))
 
 
-def test_the_command_line_takes_it(place: Path) -> None:
-    here = os.environ | {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
-    words = [*SPARSECV, "fit", *ASK, "--tau", "3", "--backend", "milp"]
-    done = subprocess.run(words, env=here, capture_output=True, text=True)
-    assert done.returncode == 0 and "certified best subset: tau = 3" in done.stdout, done.stderr
-
-
 def test_every_command_knows_it(installed: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["backends"]) == 0
     listed = capfd.readouterr().out
     assert "milp" in listed and "SciPy" in listed
+    assert main(["fit", *ASK, "--tau", "3", "--backend", "milp"]) == 0
+    assert "certified best subset: tau = 3" in capfd.readouterr().out
     out, asked = tmp_path / "answer.json", ["--tau", "2", "--folds", "2", "--threads", "1"]
     assert (
         main(["solve", *ASK, *asked, "--backend", "milp", "--solver-option", "presolve=false", "--json", str(out)]) == 0
