@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact import ExactProblem
+from glm_referee import Referee
 from slow import slow
 
 import sparsecv_mio as sc
@@ -135,6 +136,11 @@ def fitted(case: Drawn, fold: Fold, support: tuple[int, ...], gamma: float) -> t
     y = case.frame["y"].to_numpy()
     weights = case.frame["w"].to_numpy() if "weights" in case.how else np.ones(len(y))
     Z = fold.Z[:, list(support)]
+    if case.how.get("loss") == "logistic":
+        sign, one = np.where(y > 0.5, 1.0, -1.0), np.ones(len(y))
+        referee = Referee("logistic", Z, sign, weights, one, "none", case.how["intercept"] == "fold")
+        fits = referee.fits_of(fold.train, gamma, [tuple(range(len(support)))])
+        return float(fits.value[0]), float(weights[fold.scored] @ fits.losses[0][fold.scored])
     if case.how["intercept"] == "fold":
         Z = Z - weights[fold.train] @ Z[fold.train] / weights[fold.train].sum()
         Z = np.column_stack([Z, np.ones(len(y))])
@@ -142,34 +148,10 @@ def fitted(case: Drawn, fold: Fold, support: tuple[int, ...], gamma: float) -> t
     penalty = np.full(Z.shape[1], gamma / 2.0)
     penalty[[*free, *range(len(support), Z.shape[1])]] = 0.0
     root = np.sqrt(weights)
-    if case.how.get("loss") == "logistic":
-        beta = newton(Z[fold.train], y[fold.train], weights[fold.train], penalty)
-        losses = weights * np.logaddexp(0.0, np.where(y > 0.5, -1.0, 1.0) * (Z @ beta))
-    else:
-        A = np.vstack((root[fold.train, None] * Z[fold.train], np.diag(np.sqrt(penalty))))
-        beta = np.linalg.lstsq(A, np.append(root[fold.train] * y[fold.train], np.zeros(len(penalty))), rcond=None)[0]
-        losses = weights * (y - Z @ beta) ** 2
+    A = np.vstack((root[fold.train, None] * Z[fold.train], np.diag(np.sqrt(penalty))))
+    beta = np.linalg.lstsq(A, np.append(root[fold.train] * y[fold.train], np.zeros(len(penalty))), rcond=None)[0]
+    losses = weights * (y - Z @ beta) ** 2
     return float(losses[fold.train].sum() + penalty @ beta**2), float(losses[fold.scored].sum())
-
-
-def newton(Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray) -> FloatArray:
-    """Fit by log loss."""
-    beta = np.zeros(Z.shape[1])
-
-    def objective(b: FloatArray) -> float:
-        return float(w @ np.logaddexp(0.0, np.where(y > 0.5, -1.0, 1.0) * (Z @ b)) + penalty @ b**2)
-
-    for _ in range(100):
-        chance = 1.0 / (1.0 + np.exp(-Z @ beta))
-        slope = Z.T @ (w * (chance - y)) + 2.0 * penalty * beta
-        step = np.linalg.lstsq((Z.T * (w * chance * (1 - chance))) @ Z + 2.0 * np.diag(penalty), slope, rcond=None)[0]
-        size = 1.0
-        while objective(beta - size * step) > objective(beta) and size > 1e-8:
-            size /= 2.0
-        beta = beta - size * step
-        if np.abs(step).max(initial=0.0) < 1e-13:
-            break
-    return beta
 
 
 def truth(case: Drawn, folds: list[Fold], gamma: float, tau: int, total: float) -> tuple[float, float]:

@@ -115,10 +115,11 @@ class Referee:
         """Fits of all supports of a size on training rows."""
         key = (train.tobytes(), gamma, min(tau, len(self.varying)))
         if key not in self.known:
-            self.known[key] = self._fits(train, gamma, self.supports(tau))
+            self.known[key] = self.fits_of(train, gamma, self.supports(tau))
         return self.known[key]
 
-    def _fits(self, train: np.ndarray, gamma: float, supports: list[Support]) -> Fits:
+    def fits_of(self, train: np.ndarray, gamma: float, supports: list[Support]) -> Fits:
+        """Fits of some supports on training rows."""
         X, n, p = self.X.astype(LONG), *self.X.shape
         v = np.zeros(n, dtype=LONG)
         v[train] = self.w[train]

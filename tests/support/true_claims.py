@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from glm_referee import Referee
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -31,25 +32,6 @@ def how_of(head: dict[str, Any]) -> tuple[Any, ...]:
         adjust,
         None if within is None else (within["na"], within["scale"]),
     )
-
-
-def objective(Z: FloatArray, sign: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
-    return float(np.logaddexp(0.0, -sign * (Z @ theta)).sum() + ridge @ theta**2 / 2.0)
-
-
-def newton(Z: FloatArray, sign: FloatArray, ridge: FloatArray) -> FloatArray:
-    """The fit of two classes, by halved steps of Newton's method."""
-    theta = np.zeros(Z.shape[1])
-    for _ in range(100):
-        u = np.exp(-np.logaddexp(0.0, sign * (Z @ theta)))
-        H = (Z.T * (u * (1.0 - u))) @ Z + np.diag(ridge)
-        step, size, now = np.linalg.solve(H, ridge * theta - Z.T @ (sign * u)), 1.0, objective(Z, sign, ridge, theta)
-        while size > 1e-12 and objective(Z, sign, ridge, theta - size * step) > now:
-            size /= 2.0
-        if np.abs(size * step).max(initial=0.0) < 1e-15 or size <= 1e-12:
-            break
-        theta = theta - size * step
-    return theta
 
 
 class Truth:
@@ -108,23 +90,13 @@ class Truth:
     def _logistic(
         self, gamma: float, tau: int, rows: NDArray[np.int64], scored: tuple[int, ...], how: tuple[str, ...]
     ) -> Any:
-        free = how[1] == "fold"
-        X, sign = self.X - self.X.mean(axis=0) * free, np.where(self.y > 0, 1.0, -1.0)
+        free, sign, one = how[1] == "fold", np.where(self.y > 0, 1.0, -1.0), np.ones(len(self.y))
         if how[2] != "logistic" or how[1] == "global" or not set(self.y.tolist()) <= {0.0, 1.0}:
             raise ValueError("of no such loss")
         if free and len(set(sign[rows].tolist())) < 2:
             raise ValueError("one class")
-        squares = ((self.X - self.X.mean(axis=0)) ** 2).sum(axis=0)
-        scale = {"length": squares, "variance": squares / len(sign), "none": np.ones(X.shape[1])}[how[0]]
-        values, errors, held = [], [], list(scored)
-        for support in combinations(self.varying, min(tau, len(self.varying))):
-            unit = np.abs(X[:, list(support)]).max(axis=0)
-            Z = np.column_stack([np.ones((len(X), int(free))), X[:, list(support)] / unit])
-            ridge = np.array([*[0.0] * free, *(gamma * scale[list(support)] / unit**2)])
-            theta = newton(Z[rows], sign[rows], ridge)
-            values.append(objective(Z[rows], sign[rows], ridge, theta))
-            errors.append(float(np.logaddexp(0.0, -sign[held] * (Z[held] @ theta)).sum()))
-        return np.array(values), np.array(errors)
+        fits = Referee("logistic", self.X, sign, one, one, how[0], free).fits(rows, gamma, tau)
+        return fits.value.astype(float), fits.losses[:, list(scored)].sum(axis=1).astype(float)
 
     def false_statement(self, lines: list[dict[str, Any]]) -> str | None:
         """Return what is false in a proof, whoever may believe it: a claim, a tree, or what the argument lacks.
