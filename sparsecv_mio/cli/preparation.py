@@ -53,7 +53,9 @@ def inspect(
 
         print_inspection(screen, inspection, data, full=full)
 
-    return ending.deliver(0, show, json=json, record=ending.make_json_writer(_numbers_of_inspection(inspection)))
+    return ending.deliver(
+        0, show, json=json, record=ending.make_json_writer({"command": "inspect", **asdict(inspection)})
+    )
 
 
 def _with_dashes(inspection: Inspection) -> Inspection:
@@ -62,10 +64,6 @@ def _with_dashes(inspection: Inspection) -> Inspection:
     columns = [replace(column, notes=tuple(map(said, column.notes))) for column in inspection.columns]
     doubts = {name: said(doubt) for name, doubt in inspection.doubts.items()}
     return replace(inspection, columns=tuple(columns), doubts=doubts, refused=said(inspection.refused))
-
-
-def _numbers_of_inspection(inspection: Inspection) -> dict[str, object]:
-    return {"command": "inspect", **asdict(inspection)}
 
 
 @with_declared_options()

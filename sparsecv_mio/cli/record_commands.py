@@ -243,7 +243,8 @@ def predict(
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     table = _predict_rows(stored, folds, new, interval)
-    notes = _describe_rows(new, are_read_alike)
+    read = new.data.reading.notes if new.data.reading is not None and are_read_alike else ()
+    notes = [f"{several(new.data.n, 'row')} predicted", *read]
     notes += _describe_fit(stored, new, table, threshold, data, reading)
     if interval is not None and folds is not None:
         from sparsecv_mio.report.record_tables import coverage_lines
@@ -286,13 +287,6 @@ def _predict_rows(
     if folds is not None and interval is not None:
         table[rows.places, 1:] = folds.interval(rows, interval)
     return table
-
-
-def _describe_rows(new: NewRows, are_read_alike: bool) -> list[str]:
-    """Return notes on the number of rows, and on their reading if it is that of the record."""
-    rows = new.data
-    notes = rows.reading.notes if rows.reading is not None and are_read_alike else ()
-    return [f"{several(rows.n, 'row')} predicted", *notes]
 
 
 def _describe_fit(

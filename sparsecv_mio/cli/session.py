@@ -185,15 +185,11 @@ def csv_of_rows(
      4,"b,c",NA
     """
     names = ("id" if name in ("row", *columns) else inert(name) for name in ids)
-    told = (map(_id, cells) for cells in ids.values())
+    told = ((inert(cell) if isinstance(cell, str) else cell for cell in cells) for cells in ids.values())
     numbers = ((None if cell != cell else cell for cell in cells) for cells in columns.values())
     rows = zip((place + 1 for place in places), *told, *numbers, strict=True)
     cells = (["NA" if cell is None else cell for cell in row] for row in rows)
     return csv_lines(chain([["row", *names, *columns]], cells))
-
-
-def _id(cell: object) -> object:
-    return inert(cell) if isinstance(cell, str) else cell
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

@@ -199,9 +199,10 @@ def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None, fold
 def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve of predicted rows."""
     ax = figures.prepare_axes(ax, (4.8, 4.6))
-    false, true = rows.roc()
+    (false, true), auc = rows.roc(), rows.quality.auc
+    shown_auc = "unknown" if math.isnan(auc) else f"{auc:.4f}"
     ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
-    ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc(rows)}", zorder=3)
+    ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc}", zorder=3)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="by chance")
     half = predict_positive(rows.chance)
     at = [float(np.average(half[rows.y == value], weights=rows.weights[rows.y == value])) for value in (0.0, 1.0)
@@ -216,12 +217,6 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
     figures.write_title(ax, f"ROC curve of held-out rows{' (estimate)' if record.estimate else ''}")
     figures.draw_outer_legend(ax)
     return ax
-
-
-def shown_auc(rows: PredictedClasses) -> str:
-    """Return the AUC as text; a question mark if all rows have one class."""
-    auc = rows.quality.auc
-    return "unknown" if math.isnan(auc) else f"{auc:.4f}"
 
 
 def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:

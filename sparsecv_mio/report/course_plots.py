@@ -100,49 +100,43 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     out : str
         Output file, `.png`, `.svg` or `.pdf`.
     """
-    from matplotlib.figure import Figure
-
     course = TraceCourse.from_moments(head, moments)
-    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    course_axes, right = figure.subplots(1, 2, width_ratios=(5, 6))
-    _course(course_axes, course)
-    _taus(right, course)
+    figure, axes = figures.panels(1, 2, (10.0, 4.2))
+    axes[0, 0].get_gridspec().set_width_ratios((5, 6))
+    _course(axes[0, 0], course)
+    _taus(axes[0, 1], course)
     now, low, high = moments[-1], course.lower[-1], course.upper[-1]
-    gap = (
-        f"gap {max(high - low, 0.0) / high:.2g}" if not course.has_estimated_upper and 0.0 < high < np.inf else "gap ?"
-    )
-    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.has_estimated_upper else [gap])]
-    figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=figures.INK)
-    for axes in (course_axes, right):
-        figures.tidy(axes)
-        figures.draw_outer_legend(axes)
+    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes"]
+    if not course.has_estimated_upper:
+        words.append(f"gap {max(high - low, 0.0) / high:.2g}" if 0.0 < high < np.inf else "gap ?")
+    figure.suptitle(f"{head['method']}:  {'   '.join(words)}", fontsize=11, color=figures.INK)
+    for ax in axes.flat:
+        figures.draw_outer_legend(ax)
     figures.save(figure, out)
 
 
 def _course(axes: Axes, course: TraceCourse) -> None:
     """Draw the bounds on the minimum CV error over time."""
     t, low, high = course.seconds, course.lower, course.upper
-    last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
-    began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
-    axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
-    word = "estimate" if course.has_estimated_upper else "upper bound"
-    axes.step(t, high, where="post", color=figures.UPPER, linewidth=1.8, label=word)
-    axes.plot(t[-1:], high[-1:], "o", color=figures.UPPER, markersize=4, clip_on=False)
+    began = float(t[0]) if len(t) > 1 else 0.0
+    axes.set(xlim=(began, max(float(t[-1]), float(t[0]) + 1e-3)), xlabel="seconds", ylabel="CV error")
+
+    def draw_bound(bound: FloatArray, colour: str, label: str) -> None:
+        axes.step(t, bound, where="post", color=colour, linewidth=1.8, label=label)
+        axes.plot(t[-1:], bound[-1:], "o", color=colour, markersize=4, clip_on=False)
+
+    draw_bound(high, figures.UPPER, "estimate" if course.has_estimated_upper else "upper bound")
     if course.is_descent:
         _moves(axes, course)
         return
     axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=figures.LOWER, alpha=0.10, linewidth=0)
-    axes.step(t, low, where="post", color=figures.LOWER, linewidth=1.8, label="lower bound")
-    axes.plot(t[-1:], low[-1:], "o", color=figures.LOWER, markersize=4, clip_on=False)
-    if not np.isfinite(high[-1]):
-        scored = np.isfinite(course.estimate).any(axis=1)
+    draw_bound(low, figures.LOWER, "lower bound")
+    scored = np.isfinite(course.estimate).any(axis=1)
+    if not np.isfinite(high[-1]) and scored.any():
         least = np.nanmin(course.estimate[scored], axis=1, initial=np.inf)
-        if scored.any():
-            axes.step(
-                t[scored], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate"
-            )
-        else:
-            axes.text(0.5, 0.5, "no bound is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
+        axes.step(t[scored], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate")
+    elif not np.isfinite(high[-1]):
+        axes.text(0.5, 0.5, "no bound is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
     axes.set(ylim=(0.0, course.top))
     figures.write_title(axes, "best pair of the grid")
 
@@ -163,46 +157,36 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
 def _taus(axes: Axes, course: TraceCourse) -> None:
     """Draw the interval of every tau in front of the interval before branching."""
     taus, top = np.array(course.head["taus"]), course.top
+    low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     proved = course.moments[-1].get("proved")
     if proved is not None and proved[0] is not None:
-        axes.axvspan(
-            taus[0] - 0.6,
-            proved[0] + 0.5,
-            color=figures.PROVED,
-            alpha=0.12,
-            linewidth=0,
-            label="certified within this group",
-        )
-    low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
-    first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
+        axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=figures.PROVED, alpha=0.12, linewidth=0,
+                     label="certified within this group")  # fmt: skip
+
+    def draw_intervals(moment: int, colour: str, alpha: float, label: str) -> None:
+        height = np.minimum(course.high[moment], top) - course.low[moment]
+        axes.bar(taus, height, bottom=course.low[moment], width=0.9, color=colour, alpha=alpha, linewidth=0,
+                 label=label)  # fmt: skip
+
+    first = int(np.argmax(np.isfinite(course.high).all(axis=1)))  # 0 if there is no such moment
     if not course.is_descent and first < len(course.moments) - 1:
-        _bars_by_tau(
-            axes,
-            taus,
-            course.low[first],
-            np.minimum(course.high[first], top),
-            figures.FAINT,
-            0.45,
-            "interval at the start",
-        )
+        draw_intervals(first, figures.FAINT, 0.45, "interval at the start")
     if not course.has_estimated_upper:
-        _bars_by_tau(axes, taus, low, np.minimum(high, top), figures.LOWER, 0.3, "certified interval")
-        axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
+        draw_intervals(-1, figures.LOWER, 0.3, "certified interval")
         inside = high <= top
+        axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
         axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=figures.UPPER, linewidth=1.2)
     guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + POINT_WIDTH))
-    size = 4.5 if len(taus) <= figures.MANY_MARKS else 2.5
+    mark: dict[str, Any] = {"marker": "o", "linestyle": "none", "markerfacecolor": "none"}
     if guessed.any():
-        axes.plot(
-            taus[guessed], estimate[guessed], "o", mfc="none", color=figures.UPPER, markersize=size, label="estimate"
-        )
+        size = 4.5 if len(taus) <= figures.MANY_MARKS else 2.5
+        axes.plot(taus[guessed], estimate[guessed], color=figures.UPPER, markersize=size, label="estimate", **mark)
     values = np.where(np.isfinite(high), high, estimate) if np.isfinite(high).any() else estimate
     if np.isfinite(values).any():
         best = int(np.nanargmin(values))
         axes.axhline(values[best], color=figures.BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-        axes.plot(
-            taus[best], values[best], "o", mfc="none", mec=figures.BEST, markersize=11, mew=1.4, label="best so far"
-        )
+        axes.plot(taus[best], values[best], markeredgecolor=figures.BEST, markersize=11, markeredgewidth=1.4,
+                  label="best so far", **mark)  # fmt: skip
     axes.set(ylim=(0.0, top), xlabel="tau (features)")
     figures.whole_numbers(axes, taus.tolist())
     title = "interval of every tau, at its best gamma"
@@ -211,10 +195,3 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     elif len(course.head["gammas"]) == 1:
         title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
     figures.write_title(axes, title)
-
-
-def _bars_by_tau(
-    axes: Axes, taus: FloatArray, low: FloatArray, high: FloatArray, colour: str, alpha: float, label: str
-) -> None:
-    """Draw a bar for each tau, with gaps between integers."""
-    axes.bar(taus, high - low, bottom=low, width=0.9, color=colour, alpha=alpha, linewidth=0, label=label)

@@ -232,7 +232,7 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the minimum CV error of the grid, and on that of the reported pair."""
     scope, certificate = _search_space(record), record.certificate
     own = own_line(record, digits)
-    if _is_trivial(record):
+    if certificate.lower <= 0.0 and not math.isfinite(certificate.upper):
         return [f"minimum CV error {scope}: no certified bound"]
     ends = format_interval(certificate.lower, certificate.upper, digits)
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
@@ -360,11 +360,6 @@ def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     averaged = any(outer.average is not None for outer in nested.folds)
     on_it = "error of the averaged model on the fold" if averaged else "error on the fold"
     layout.print_table(console, ("outer fold", "tau", "gamma", "CV error of the pair", on_it, "status"), rows)
-
-
-def _is_trivial(record: records.Record) -> bool:
-    """Return True if the interval of the minimum CV error is trivial: from 0 to an unknown number."""
-    return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
 def _is_undefined(record: records.Record) -> bool:
