@@ -193,7 +193,7 @@ def with_published(table: Path, name: str) -> None:
     """Add the rows of the paper to a collected table."""
     import pandas as pd
 
-    from sparsecv_mio.batch.results import write_table
+    from sparsecv_mio.batch.run_tables import write_table
 
     frame = pd.read_parquet(table).assign(source="ours")
     published = HERE / "published" / f"{name.removesuffix('_downloaded')}.csv"

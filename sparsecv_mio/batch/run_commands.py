@@ -389,7 +389,7 @@ def collect(
     """Make one table of the results of a batch, with columns for settings, results and their sources."""
     from sparsecv_mio.batch.collected import BatchFolder
     from sparsecv_mio.batch.collected import collect as make
-    from sparsecv_mio.batch.results import check_format, write_table
+    from sparsecv_mio.batch.run_tables import check_format, write_table
 
     place = BatchFolder(folder)
     if not place.exists:

@@ -77,7 +77,7 @@ class RunSelection:
         option : str
             Option that names them, for messages.
         """
-        from sparsecv_mio.batch.results import check_columns, read_table, relative, where
+        from sparsecv_mio.batch.run_tables import check_columns, read_table, relative, where
 
         if self.relative is not None and self.reduction is not None:
             raise BadInput("--relative and --reduction exclude each other; give one of the two")
@@ -139,8 +139,14 @@ class Drawing:
         path : str
             Table that `collect` wrote.
         """
-        from sparsecv_mio.batch import tables_and_figures as draw
-        from sparsecv_mio.batch.results import check_columns, labels, problem_columns, tabulate_problems, with_numbers
+        from sparsecv_mio.batch import run_figures as draw
+        from sparsecv_mio.batch.run_tables import (
+            check_columns,
+            labels,
+            problem_columns,
+            tabulate_problems,
+            with_numbers,
+        )
 
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
@@ -180,7 +186,7 @@ class Drawing:
         return [DATA_SETS] if 1 < frame[DATA_SETS].nunique() <= MOST_PANELS else []
 
     def _parts(self, frame: pd.DataFrame, columns: list[str]) -> dict[str, pd.DataFrame]:
-        from sparsecv_mio.batch.results import check_columns, labels
+        from sparsecv_mio.batch.run_tables import check_columns, labels
 
         if not columns:
             return {"": frame}
@@ -233,25 +239,23 @@ def table(
     kind = _output_format(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     frame, wanted = chosen.read(runs, parse.names(values, "--values") or (), "--values")
-    from sparsecv_mio.batch import tables_and_figures as draw
-    from sparsecv_mio.batch.results import check_columns, labels
+    from sparsecv_mio.batch import run_tables as make
 
-    check_columns(frame, by_row, "--rows")
-    check_columns(frame, by_column, "--columns")
-    cells = draw.summarise(
-        frame, labels(frame, by_row, chosen.names), labels(frame, by_column, chosen.names), tuple(wanted), aggregate
-    )
+    make.check_columns(frame, by_row, "--rows")
+    make.check_columns(frame, by_column, "--columns")
+    row_labels, column_labels = (make.labels(frame, names, chosen.names) for names in (by_row, by_column))
+    cells = make.summarise(frame, row_labels, column_labels, tuple(wanted), aggregate)
     numbers = ", ".join(map(chosen.words, wanted))
     cells = replace(cells, notes=(f"numbers: {numbers}, {aggregate.removesuffix('-se')}", *cells.notes))
     if overall:
-        cells = draw.with_overall(cells, geometric=chosen.relative is not None)
+        cells = make.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:
-        text = draw.csv(cells)
+        text = make.csv(cells)
         for note in cells.notes[1:]:  # notes that do not fit into a table of numbers
             ending.tell(f"note: {note}")
     else:
         better = "max" if chosen.reduction and best == BOLD[0] else best
-        text = (draw.latex if kind == LATEX else draw.markdown)(cells, better, digits)
+        text = (make.latex if kind == LATEX else make.markdown)(cells, better, digits)
     if out is not None:
         write_text(out, [text], "table", through=True)
     elif (failure := ending.write_stream(sys.stdout, [text])) is not None:

@@ -22,7 +22,7 @@ from sparsecv_mio import files
 from sparsecv_mio.batch import collected
 from sparsecv_mio.batch.batch_plan import read_plan
 from sparsecv_mio.batch.collected import BatchFolder
-from sparsecv_mio.batch.results import read_table
+from sparsecv_mio.batch.run_tables import read_table
 from sparsecv_mio.certificate import read_back
 from sparsecv_mio.check import proof_file as check_reading
 from sparsecv_mio.cli import run

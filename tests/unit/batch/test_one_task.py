@@ -15,7 +15,7 @@ from sparsecv_mio.batch.batch_plan import Task, make_tasks
 from sparsecv_mio.batch.collected import BatchFolder, collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import check_with_data, run_task, task_rows
-from sparsecv_mio.batch.results import read_table, relative, settings_columns, write_table
+from sparsecv_mio.batch.run_tables import read_table, relative, settings_columns, write_table
 from sparsecv_mio.certificate import verify as verify_module
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.checked_fields import VerifyReport

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.results import check_columns, labels, read_table, relative, tabulate_problems, where
+from sparsecv_mio.batch.run_tables import check_columns, labels, read_table, relative, tabulate_problems, where
 from sparsecv_mio.errors import BadInput
 
 RUNS = pd.DataFrame(

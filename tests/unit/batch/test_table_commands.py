@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.results import write_table
+from sparsecv_mio.batch.run_tables import write_table
 from sparsecv_mio.cli import run
 
 PLAN = """

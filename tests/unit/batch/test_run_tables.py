@@ -9,20 +9,14 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from sparsecv_mio.batch.tables_and_figures import (
-    TableCells,
+from sparsecv_mio.batch.run_figures import (
     add_pooling_note,
-    csv,
     distinguishing_settings,
-    latex,
     lines,
-    markdown,
-    optimum_kind,
     performance_ratios,
     profiles,
-    summarise,
-    with_overall,
 )
+from sparsecv_mio.batch.run_tables import TableCells, csv, latex, markdown, optimum_kind, summarise, with_overall
 
 RUNS = pd.DataFrame(
     {
