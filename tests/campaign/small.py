@@ -1,12 +1,15 @@
-"""Problems so small that their records and proofs are altered thousands of times."""
+"""Problems whose records and proofs are altered thousands of times, and what alterations do not change."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -95,3 +98,42 @@ class Small:
         frame = pd.DataFrame(X, columns=list(data.names)).assign(y=data.y)
         within = {"na_within": "folds"} | ({"scale_within": "folds"} if own else {})
         return Dataset.from_frame(frame, "y", na=na), how | within
+
+
+Place = tuple[Any, str]  # a module or a class, and the name of a function in it
+
+
+def once(function: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, which gives again what it gave, or raises what it raised, for words of the same key."""
+    known: dict[Any, tuple[Any, Exception | None]] = {}
+
+    def remembered(*words: Any, **named: Any) -> Any:
+        at = key(*words, *named.values())
+        if at not in known:
+            try:
+                known[at] = function(*words, **named), None
+            except Exception as error:
+                known[at] = None, error
+        found, error = known[at]
+        if error is not None:
+            raise error
+        return found
+
+    return remembered
+
+
+@contextmanager
+def remembering(places: Mapping[Place, Callable[..., Any]]) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+    """Compute some functions once, by their keys; what is yielded calls something with them as they are."""
+    whole = {place: getattr(*place) for place in places}
+    with pytest.MonkeyPatch.context() as patch:
+        for place, key in places.items():
+            patch.setattr(*place, once(whole[place], key))
+
+        def afresh(question: Callable[[], Any]) -> Any:
+            with pytest.MonkeyPatch.context() as plain:
+                for place, function in whole.items():
+                    plain.setattr(*place, function)
+                return question()
+
+        yield afresh

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counts import CAMPAIGN, COUNTS
-from remember import remembering
-from small import Small
+from small import Small, remembering
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.read_back import AnyRecord

@@ -18,8 +18,7 @@ import pytest
 import second_checker
 from counts import CAMPAIGN, COUNTS
 from forged_proofs import ALTERATIONS, Lines, altered_by, read_lines, write_lines
-from remember import remembering
-from small import Small
+from small import Small, remembering
 from true_claims import Truth
 
 from sparsecv_mio.certificate.own_rows import fold_preprocessing

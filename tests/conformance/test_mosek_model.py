@@ -21,7 +21,7 @@ from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 
 mosek = pytest.importorskip("mosek")
-from mosek_points import evaluate  # noqa: E402
+from lowered_points import evaluate  # noqa: E402
 
 from sparsecv_mio.formulation.backends.mosek import build, read_answer  # noqa: E402
 

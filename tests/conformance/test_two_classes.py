@@ -203,7 +203,7 @@ def test_the_model_says_the_objective_of_a_fit_and_nothing_below_it() -> None:
 def test_mosek_sees_the_same_objective_and_a_loss_that_is_too_small() -> None:
     """Built without a licence, in exponential cones, and asked about points."""
     mosek = pytest.importorskip("mosek")
-    from mosek_points import evaluate
+    from lowered_points import evaluate
 
     from sparsecv_mio.formulation.backends.mosek import build, whole_point
 

@@ -1,4 +1,4 @@
-"""Methods of a search, made and driven step by step as the loop does it."""
+"""Methods of a search, made and driven step by step as the loop does it; a small problem for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import problems
 import pytest
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.search.answer.result import build_record
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import Signals, finish_search
@@ -66,3 +68,14 @@ def record_of(run: Any) -> Record:
     assert snapshot is not None
     source = run.reported_search
     return build_record(snapshot, source.best_on_all_rows, source.state.all_rows)
+
+
+def drawn(p: int = 6, n: int = 30, folds: str = "5", noise: float = 0.5) -> tuple[Any, Any, Grid]:
+    """Data in standard coordinates, folds, and a grid of two gammas and tau 1 to 3."""
+    dataset = problems.linear(5, n, p, {0: 2.0, 3: -1.0}, noise=noise)
+    return standardize(dataset), make_folds(folds, dataset), Grid.of([0.1, 1.0], [1, 2, 3], p)
+
+
+def drawn_run(method: str = "rounds", **words: Any) -> Any:
+    """A method over the small problem, not begun."""
+    return new_run(*drawn(), method=method, **words)

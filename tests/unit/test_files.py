@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small_disk import small_disk
+from refused_writes import small_disk
 
 from sparsecv_mio import files
 from sparsecv_mio.errors import BadInput

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conic_program import conic_minimum  # noqa: E402
-from conic_spread import conic_spread
+from conic_program import (
+    conic_minimum,  # noqa: E402
+    conic_spread,
+)
 from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.bounds.fold import FoldBounds, Origin

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refused_writes import small_disk
 from repository import INSTANCES
-from small_disk import small_disk
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.readers import read_dataset

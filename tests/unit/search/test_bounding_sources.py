@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_search import drawn
-from runs import change_plan, new_run, to_end
+from runs import change_plan, drawn, new_run, to_end
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn_search import drawn, drawn_run
-from runs import to_end
+from runs import drawn, drawn_run, to_end
 
 from sparsecv_mio.certificate.json_text import plain, read_json_value
 from sparsecv_mio.data.dataset import Dataset

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_search import drawn
 from every_support import brute_force_cell
 from plain_ridge import ridge
-from runs import new_context, new_run
+from runs import drawn, new_context, new_run
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -14,9 +14,8 @@ import pandas as pd
 import problems
 import pytest
 import step_findings
-from drawn_search import drawn, drawn_run
 from glm_cases import two_class_case
-from runs import new_run, to_end
+from runs import drawn, drawn_run, new_run, to_end
 from step_findings import CASES, write_steps
 from stops import limit_after
 

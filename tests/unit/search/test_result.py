@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import problems
 import pytest
-from drawn_search import drawn_run
-from runs import record_of, to_end
+from runs import drawn_run, record_of, to_end
 
 from sparsecv_mio import model_space
 from sparsecv_mio.certificate.parts import SearchRequest, relative_gap

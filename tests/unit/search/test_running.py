@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_search import drawn, drawn_run
 from repository import INSTANCES
-from runs import new_run, record_of, to_end
+from runs import drawn, drawn_run, new_run, record_of, to_end
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run as main

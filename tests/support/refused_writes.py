@@ -1,9 +1,27 @@
-"""A disk that is full, for the length of a block."""
+"""A user who may not write everywhere, and a disk that is full, for the length of a block."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+NOBODY = 65534
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Run as `nobody` where the tests run as root; as whoever runs them elsewhere."""
+    if os.geteuid():
+        yield
+        return
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
 
 
 @contextmanager
