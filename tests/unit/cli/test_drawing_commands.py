@@ -16,28 +16,28 @@ PROSTATE = INSTANCES / "prostate.csv"
 
 
 @pytest.fixture(scope="module")
-def record_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "answer.json"
     sc.solve(PROSTATE, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
     return file
 
 
-def test_the_format_is_that_of_the_file(record_report: Path, tmp_path: Path, capsys: Said) -> None:
-    assert run(["report", str(record_report)]) == 0
-    page = record_report.with_suffix(".html")
+def test_the_format_is_that_of_the_file(record: Path, tmp_path: Path, capsys: Said) -> None:
+    assert run(["report", str(record)]) == 0
+    page = record.with_suffix(".html")
     assert capsys.readouterr().out == f"report: {page}\n"
     text = page.read_text()
-    assert text.startswith("<!DOCTYPE html>") and f"sparsecv verify {record_report} DATA" in text
+    assert text.startswith("<!DOCTYPE html>") and f"sparsecv verify {record} DATA" in text
     for name, start in (("a.md", "# Best"), ("a.tex", "% Best")):
-        assert run(["report", str(record_report), "--data", str(PROSTATE), "-o", str(tmp_path / name)]) == 0
+        assert run(["report", str(record), "--data", str(PROSTATE), "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text().startswith(start)
     assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
-    assert run(["report", str(record_report), "-o", "-"]) == 0
+    assert run(["report", str(record), "-o", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
 
 
-def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
-    drawn = [str(record_report), "--data", str(PROSTATE), "-o"]
+def test_what_takes_long_is_said_before(record: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
+    drawn = [str(record), "--data", str(PROSTATE), "-o"]
     for few, said in ((30, False), (3, True)):
         monkeypatch.setattr("sparsecv_mio.cli.drawing_commands.FEW_FEATURES", few)
         for command, out in (("report", "a.html"), ("plot", "a.png")):
@@ -45,15 +45,15 @@ def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, cap
             assert ("best subset of every size on all rows" in capsys.readouterr().err) == said
 
 
-def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path: Path, capsys: Said) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(record: Path, tmp_path: Path, capsys: Said) -> None:
     out = tmp_path / "a.html"
     servo = str(INSTANCES / "servo.csv")
     for arguments, said in (
-        ([str(record_report), "-o", str(tmp_path / "a.doc")], "must end in .html"),
-        ([str(record_report), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
+        ([str(record), "-o", str(tmp_path / "a.doc")], "must end in .html"),
+        ([str(record), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
         ([servo, "-o", str(out)], "not a JSON file"),
-        ([str(record_report), servo, "-o", str(out)], "give the data of the record as --data FILE"),
-        ([str(record_report), "-o", str(record_report)], "must end in .html"),
+        ([str(record), servo, "-o", str(out)], "give the data of the record as --data FILE"),
+        ([str(record), "-o", str(record)], "must end in .html"),
     ):
         assert run(["report", *arguments]) == 2
         told = capsys.readouterr().err
@@ -79,13 +79,6 @@ def test_what_is_no_trace_or_would_be_lost(
     told = capsys.readouterr()
     assert told.err.count("\n") == 1 and word in told.err
     assert (tmp_path / "data.csv").read_text() == "a,b\n1,2\n" and not (tmp_path / "a.png").exists()
-
-
-@pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("plot") / "answer.json"
-    sc.solve(PROSTATE, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
-    return file
 
 
 def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,6 @@ CONTENTS = {
         (["solve", "good.csv", "--target", "y", "--folds", "holdout:0.25", "--one-se"], "one-se: a single fold"),
         (["solve", "good.csv", "--target", "y", "--folds", "2", "--fold", "3"], "--fold"),
         (["solve", "good.csv", "bad.csv", "--target", "y"], "bad.csv"),
-        (["solve"], "DATA"),
         (["path", "good.csv", "--target", "y", "--tau", "7"], "--tau"),
         (["path", "good.csv", "--target", "y", "--folds", "2"], "--folds"),
         (["verify", "nowhere.json", "good.csv"], "nowhere.json"),

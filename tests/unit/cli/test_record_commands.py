@@ -240,7 +240,7 @@ Said = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("predict") / "record.json"
-    sc.solve(PROSTATE_FILE, "lpsa", gammas=0.1, taus=3).write_record(file)
+    sc.solve(PROSTATE_FILE, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
     return file
 
 
@@ -498,25 +498,16 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str],
     assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]
 
 
-@pytest.fixture(scope="module")
-def record_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("report") / "answer.json"
-    sc.solve(PROSTATE_FILE, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
-    return file
-
-
-def test_a_record_after_its_data_is_told_the_order(record_report: Path, capsys: Said) -> None:
+def test_a_record_after_its_data_is_told_the_order(record: Path, capsys: Said) -> None:
     for command in ("verify", "predict"):
-        assert run([command, str(PROSTATE_FILE), str(record_report)]) == 2
+        assert run([command, str(PROSTATE_FILE), str(record)]) == 2
         told = capsys.readouterr().err
         assert f"record {PROSTATE_FILE}: not a JSON file" in told
-        advice = f"sparsecv {command} {record_report} {PROSTATE_FILE}"
+        advice = f"sparsecv {command} {record} {PROSTATE_FILE}"
         assert told.endswith(f"; the record is the first argument: {advice}\n")
 
 
-def test_a_falsified_record_and_other_data_fail_with_their_field(
-    record_report: Path, tmp_path: Path, capsys: Said
-) -> None:
+def test_a_falsified_record_and_other_data_fail_with_their_field(record: Path, tmp_path: Path, capsys: Said) -> None:
     path, changed = tmp_path / "record.json", tmp_path / "changed.csv"
     changes: dict[str, Callable[[dict[str, Any]], None]] = {
         "cv_error": lambda r: r.update(cv_error=r["cv_error"] * 1.01),
@@ -525,14 +516,14 @@ def test_a_falsified_record_and_other_data_fail_with_their_field(
         "table[0].lower": lambda r: r["table"][0].update(lower=r["table"][0]["upper"] * 1.01, upper=9e9),
     }
     for field, change in changes.items():
-        entries = json.loads(record_report.read_text())
+        entries = json.loads(record.read_text())
         change(entries)
         path.write_text(json.dumps(entries))
         assert run(["verify", str(path), PROSTATE]) == 1
         told = capsys.readouterr()
         assert told.err.startswith("sparsecv: error: verification failed: field ") and field in told.out
     changed.write_text(PROSTATE_FILE.read_text().replace("-0.579818495252942", "-0.579818495252943", 1))
-    assert run(["verify", str(record_report), str(changed)]) == 1
+    assert run(["verify", str(record), str(changed)]) == 1
     assert "data.fingerprint" in capsys.readouterr().err
 
 
@@ -691,22 +682,8 @@ def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path
 def test_rows_are_numbered_as_in_the_file_next_to_dropped_rows(tmp_path: Path, capsys: Said) -> None:
     data, new, answer = tmp_path / "data.csv", tmp_path / "new.csv", str(tmp_path / "r.json")
     data.write_text("a,c,y\n" + "".join(f"{k},{'uv'[k % 2]},{k * k % 11}\n" for k in range(12)) + ",u,1\n")
-    search = [
-        "--na",
-        "drop",
-        "--encode",
-        "onehot",
-        "--tau",
-        "2",
-        "--gamma",
-        "0.1",
-        "--folds",
-        "3",
-        "-q",
-        "--json",
-        answer,
-    ]
-    assert run(["solve", str(data), "-t", "y", *search]) == 0
+    search = ["--na", "drop", "--encode", "onehot", "--tau", "2", "--gamma", "0.1", "--folds", "3", "-q", "--json"]
+    assert run(["solve", str(data), "-t", "y", *search, answer]) == 0
     capsys.readouterr()
     for row, error in (("5x,u", "'a' holds text '5x' in row 3 (line 4)"), ("5,w", "'c' holds 'w' in row 3")):
         new.write_text(f"a,c\n,u\n,v\n{row}\n")

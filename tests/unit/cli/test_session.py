@@ -25,6 +25,7 @@ Said = pytest.CaptureFixture[str]
         (["--json", "data.csv"], "the data"),
         (["--json", "a", "--trace", "a"], "the file of --json"),
         (["--checkpoint", "a", "--trace", "./a"], "the file of --checkpoint"),
+        (["--json", ""], "--json: the file name is empty; give a name"),
     ],
 )
 def test_no_output_goes_over_another_file(
@@ -35,11 +36,6 @@ def test_no_output_goes_over_another_file(
     data.write_text(Path(PROSTATE).read_text())
     assert run(["solve", "data.csv", *SOLVE[2:], *words]) == 2
     assert named in capsys.readouterr().err and data.read_text() == Path(PROSTATE).read_text()
-
-
-def test_an_output_needs_a_name(capsys: Said) -> None:
-    assert run([*SOLVE, "--json", ""]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("--json: the file name is empty; give a name")
 
 
 def test_data_are_described_by_their_options(tmp_path: Path) -> None:
