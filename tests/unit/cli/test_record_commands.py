@@ -582,62 +582,32 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     assert "has a different layout from the data of the record" in capsys.readouterr().err
 
 
-def test_a_row_in_the_place_of_a_totals_line_is_predicted(tmp_path: Path, capsys: Said) -> None:
+def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_path: Path, capsys: Said) -> None:
     rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(16)]
-    data, longer, record = tmp_path / "units.csv", tmp_path / "longer.csv", tmp_path / "record.json"
+    data, longer, new, record = (tmp_path / name for name in ("units.csv", "longer.csv", "new.csv", "record.json"))
     data.write_text("\n".join(["a,b,y", "kg,m,s", *rows[:12], "66,30,150"]) + "\n")
-    longer.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")
+    longer.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")  # a row in the place of the totals
+    new.write_text("\n".join(["a,b,y", *rows[:4]]) + "\n")
     ask = ["--skip-lines", "2,15", "--folds", "3", "--gamma", "1", "--tau", "1", "-q", "--json", str(record)]
     assert run(["solve", str(data), "-t", "y", *ask]) == 0
     capsys.readouterr()
-    assert run(["predict", str(record), str(longer)]) == 0
-    printed = capsys.readouterr()
-    assert (
-        printed.out.count("\n") == 17
-        and "line 15 of this file is read as data, although" in printed.err
-        and "line 2, as in" in printed.err
-    )
-    assert run(["predict", str(record), str(data)]) == 0
-    assert capsys.readouterr().out.count("\n") == 13
-
-
-def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_path: Path, capsys: Said) -> None:
-    rows = [f"{a},{a * a % 7},{2 * a + a * a % 5}" for a in range(12)]
-    data, new, record = tmp_path / "units.csv", tmp_path / "new.csv", tmp_path / "record.json"
-    data.write_text("\n".join(["a,b,y", "kg,m,s", *rows]) + "\n")
-    new.write_text("\n".join(["a,b,y", *rows[:4]]) + "\n")
-    ask = ["--skip-lines", "2", "--folds", "3", "--gamma", "1", "--tau", "1", "-q", "--json", str(record)]
-    assert run(["solve", str(data), "-t", "y", *ask]) == 0
-    capsys.readouterr()
-    assert run(["predict", str(record), str(new)]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.count("\n") == 5 and "line 2 of this file is read as data, although" in printed.err
-    assert run(["predict", str(record), str(new), "--skip-lines", "2"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.count("\n") == 4 and "skipped" not in printed.err
-    assert run(["predict", str(record), str(data)]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.count("\n") == 13 and "warning: skipped in this file: line 2, as in the data" in printed.err
+    for file, options, n_lines, said, unsaid in (
+        (data, [], 13, "warning: skipped in this file: lines 2,15, as in the data", "is read as data"),
+        (longer, [], 17, "line 15 of this file is read as data, although", "line 2 of"),
+        (new, [], 5, "line 2 of this file is read as data, although", "15"),
+        (new, ["--skip-lines", "2"], 4, "3 rows predicted", "skipped"),
+    ):
+        assert run(["predict", str(record), str(file), *options]) == 0
+        printed = capsys.readouterr()
+        assert printed.out.count("\n") == n_lines and said in printed.err and unsaid not in printed.err
     assert run(["predict", str(record), str(data), "--skip-lines", "none"]) == 2
     assert "column 'a' holds text 'kg' in row 1 (line 2)" in capsys.readouterr().err
     stored = sc.read_record(record)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(stored.predict(new)) == 4  # type: ignore[union-attr]
-    with pytest.warns(UserWarning, match="skipped in this file: line 2"):
+    with pytest.warns(UserWarning, match="skipped in this file: lines 2,15"):
         assert len(stored.predict(data)) == 12  # type: ignore[union-attr]
-
-
-def test_only_lines_of_the_file_are_called_read(tmp_path: Path, capsys: Said) -> None:
-    rows = "".join(f"{k % 5},{k * k % 7},{3 * k % 11}\n" for k in range(30))
-    (tmp_path / "data.csv").write_text(f"a,b,y\nkg,m,s\n{rows}Sum,1,2\n")
-    (tmp_path / "new.csv").write_text("a,b\n1,2\n3,4\n")
-    record, ask = str(tmp_path / "r.json"), ["--folds", "3", "--gamma", "1", "--tau", "1", "-q"]
-    assert run(["solve", str(tmp_path / "data.csv"), "-t", "y", "--skip-lines", "2,33", *ask, "--json", record]) == 0
-    capsys.readouterr()
-    assert run(["predict", record, str(tmp_path / "new.csv")]) == 0
-    printed = capsys.readouterr().err
-    assert "line 2 of this file is read as data, although" in printed and "33" not in printed
 
 
 LAB = "Export\nsample;a;b;y\n;kg;m;s\n" + "".join(

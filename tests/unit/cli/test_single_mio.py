@@ -6,7 +6,6 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,34 +13,9 @@ from repository import INSTANCES
 
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.model_commands import one_gamma, side_options
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 
 from .diabetes import DIABETES, USABLE, best_by_hand, table
-
-
-@pytest.mark.parametrize(
-    ("asked", "word"),
-    [
-        ({"at_most": ["a,b"]}, "at.most"),
-        ({"at_most": ["-1:a"]}, "at least 0"),
-        ({"box": ["a:0"]}, "--box"),
-        ({"box": ["a:2:1"]}, "reversed"),
-        ({"box": ["a:x:1"]}, "--box"),
-        ({"force_in": ","}, "--force-in"),
-    ],
-)
-def test_what_cannot_be_read_names_its_option(asked: dict[str, Any], word: str) -> None:
-    box = asked.pop("box", None)
-    with pytest.raises(BadInput, match=word):
-        side_options(asked, None, box)
-
-
-def test_one_gamma() -> None:
-    assert one_gamma("0.5") == 0.5
-    with pytest.raises(BadInput, match="--gamma"):
-        one_gamma("0.1,1")
 
 
 @pytest.mark.parametrize("backend", USABLE)
@@ -91,7 +65,10 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
         (["--tau", "11"], 2, "tau 11 is out of range"),
         (["--box", "age:1"], 2, "is not of the form FEATURE:LO:HI"),
         (["--box", "age:2:1"], 2, "are reversed"),
+        (["--box", "age:x:1"], 2, "--box: 'x' is not a number"),
         (["--at-most", "age"], 2, "is not K:A,B"),
+        (["--at-most", "-1:age"], 2, "at least 0"),
+        (["--force-in", ","], 2, "--force-in: ',' is not a list of column names"),
         (["--gap", "1"], 2, "gap: 1 is out of range"),
         (["--time-limit", "0"], 2, "time-limit: 0 is out of range"),
         (["--threads", "0"], 2, "threads: 0 is out of range"),
