@@ -190,7 +190,7 @@ def class_quality(
 TIED_LOG_ODDS = 1e-10  # difference of log odds up to which rounding may separate equal predictions
 
 
-def _tie_width(chance: FloatArray) -> FloatArray:
+def tie_width(chance: FloatArray) -> FloatArray:
     """Return the difference of probabilities that corresponds to `TIED_LOG_ODDS`, or to rounding near 1."""
     return TIED_LOG_ODDS * chance * (1.0 - chance) + 4.0 * ROUNDING * chance
 
@@ -211,7 +211,7 @@ def predict_positive(chance: FloatArray, threshold: float | None = None) -> Bool
     [False, False, False, True]
     """
     half = np.array(0.5)
-    return np.asarray(chance > half + _tie_width(half) if threshold is None else chance >= threshold)
+    return np.asarray(chance > half + tie_width(half) if threshold is None else chance >= threshold)
 
 
 def rank_probabilities(chance: FloatArray) -> IntArray:
@@ -229,7 +229,7 @@ def rank_probabilities(chance: FloatArray) -> IntArray:
     """
     order = np.argsort(chance, kind="stable")
     ascending = chance[order]
-    is_larger = np.diff(ascending) > _tie_width(ascending[1:])
+    is_larger = np.diff(ascending) > tie_width(ascending[1:])
     ranks = np.zeros(len(chance), dtype=np.int64)
     ranks[order[1:]] = np.cumsum(is_larger)
     return ranks

@@ -82,6 +82,8 @@ class VerifyReport:
         everything is proved.
     fields : tuple of (treatment, tuple of fields)
         Treatment of every field: `recomputed`, `bounded: ` with the parts that bound it, or `read`.
+    read_numbers : tuple of str
+        Descriptions of numbers of the table that can be neither recomputed nor bounded.
     """
 
     verified: tuple[str, ...]
@@ -89,6 +91,7 @@ class VerifyReport:
     failures: tuple[Failure, ...]
     caveat: str = ""
     fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    read_numbers: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -99,10 +102,11 @@ class VerifyReport:
     def verdict(self) -> str:
         """One line on the outcome: whether the record agrees with the data, and the claims that were not verified."""
         holds = "the record agrees with the data" if self.ok else "the record does not agree with the data"
+        read = f"; only read: {', '.join(self.read_numbers)}" if self.read_numbers else ""
         if self.caveat or not self.ok:
-            return f"{holds}{f'; {self.caveat}' if self.caveat else ''}"
+            return f"{holds}{f'; {self.caveat}' if self.caveat else ''}{read}"
         less = f"; only within recomputed bounds: {', '.join(self._bounded_only)}" if self._bounded_only else ""
-        return f"{holds}: its answer was recomputed and its bounds were verified{less}"
+        return f"{holds}: its answer was recomputed and its bounds were verified{less}{read}"
 
     @property
     def _bounded_only(self) -> list[str]:
@@ -131,6 +135,7 @@ class Checks:
     verified: list[str] = field(default_factory=list)
     reread: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    read_numbers: list[str] = field(default_factory=list)
     _seen: int = 0  # failures before the current part
     _named: dict[str, None] = field(default_factory=dict)  # fields of the current part, in order
     _bounds: dict[str, list[str]] = field(default_factory=dict)
@@ -280,7 +285,7 @@ class Checks:
         return VerifyReport(
             tuple(self.verified), (*self.reread, *only_read), tuple(self.failures),
             "; ".join(filter(None, (self.caveat, unproved))),
-            tuple((words, tuple(names)) for words, names in treated),
+            tuple((words, tuple(names)) for words, names in treated), tuple(self.read_numbers),
         )  # fmt: skip
 
     def _group_by_treatment(self, paths: list[str]) -> list[tuple[str, list[str]]]:

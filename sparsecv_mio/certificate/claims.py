@@ -28,6 +28,7 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.digits import several
 from sparsecv_mio.problem.glm_objective import explained_share
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.targets import DEFAULT_LOSS
@@ -164,6 +165,11 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
     _check_rule(checks, record)
+    own = [(pair.known.gamma, pair.known.tau) for pair in reported_pairs(record)]
+    n_open = sum(row.folds_decided < row.folds and (row.gamma, row.tau) not in own for row in record.table)
+    if n_open:
+        words = f"CV errors, standard errors and solved folds of {several(n_open, 'unsolved pair')} of the table"
+        checks.read_numbers.append(words)
     checks.mark_bounded_fields("gamma", "tau", "status", "request.one_se")
     if record.status != "proved":
         checks.leaves("not checked: whether a limit ended the run", "status")

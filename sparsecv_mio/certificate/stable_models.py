@@ -48,9 +48,13 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
     ends = stable.instability_lower, stable.instability_upper
     checks.require_between("stability.instability", stable.instability, *ends)
-    decided = row.folds_decided == row.folds
+    decided, proved = row.folds_decided == row.folds, record.refit.proved
     words = "is false although a fold of the pair is not solved"
     checks.require(decided or stable.estimate, "stability.estimate", words)
+    checks.require(proved or stable.estimate, "stability.estimate", "is false although the full-data fit is not proved")
+    is_exact = decided and proved and stable.instability_upper - stable.instability_lower <= LAST * stable.instability
+    words = "is true although all optimal models are known, as the width of the interval shows"
+    checks.require(not (is_exact and stable.estimate), "stability.estimate", words)
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.accuracy import class_quality, tie_width
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import Classes, NestedClasses, Record
@@ -13,6 +13,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import resolve_class
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.units import FOLLOWS_RTOL, TINY
+
+CERTAIN_TIE = 0.25  # share of the width of ties within which rounding separates no predictions
 
 
 def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: IntArray) -> bool:
@@ -75,15 +77,24 @@ def check_quality(
 
 
 def _uncertain_class_share(chance: FloatArray, w: FloatArray) -> float:
-    """Return the share of rows whose predicted class depends on rounding."""
-    return float(np.average(np.abs(chance - 0.5) <= FOLLOWS_RTOL, weights=w))
+    """Return the share of rows whose predicted class depends on rounding; probabilities of 1/2 are certainly below."""
+    distance = np.abs(chance - 0.5)
+    return float(np.average((distance > CERTAIN_TIE * tie_width(chance)) & (distance <= FOLLOWS_RTOL), weights=w))
 
 
 def _uncertain_order_share(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
-    """Return the share of pairs of a row of each class whose order of probabilities depends on rounding."""
+    """Return the share of pairs of a row of each class whose order of probabilities depends on rounding.
+
+    Rows with the same features, and all rows of a fold without features, are certainly tied.
+    """
     is_positive, order = y > 0.0, np.argsort(chance, kind="stable")
     zeros = order[~is_positive[order]]
-    before = np.concatenate([[0.0], np.cumsum(w[zeros])])
-    first = before[np.searchsorted(chance[zeros], chance[is_positive] - FOLLOWS_RTOL, "left")]
-    last = before[np.searchsorted(chance[zeros], chance[is_positive] + FOLLOWS_RTOL, "right")]
-    return float(w[is_positive] @ (last - first)) / max(float(w[is_positive].sum() * before[-1]), TINY)
+    before, ones = np.concatenate([[0.0], np.cumsum(w[zeros])]), chance[is_positive]
+
+    def weight_within(width: FloatArray) -> float:
+        first = before[np.searchsorted(chance[zeros], ones - width, "left")]
+        last = before[np.searchsorted(chance[zeros], ones + width, "right")]
+        return float(w[is_positive] @ (last - first))
+
+    close = weight_within(np.full(len(ones), FOLLOWS_RTOL)) - weight_within(CERTAIN_TIE * tie_width(ones))
+    return close / max(float(w[is_positive].sum() * before[-1]), TINY)

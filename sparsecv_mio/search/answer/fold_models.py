@@ -94,9 +94,12 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds:
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
     if plan.k > FOLDS_ONE_BY_ONE or plan.k * data.dataset.X.size > QUICK_WORK:
         return record
-    rows, predicted = _predictions(record, data, plan)
-    missed = data.dataset.y[rows] - predicted
-    mean = float(errors.sum()) / len(rows)
+    used, supports = used_columns(record, data)
+    missed = np.empty(plan.scored)
+    for fold, problem, support, beta in _fits(record, used, supports, plan):  # not from predictions, which have offsets
+        V, r = problem.centre_rows(used, plan.scored_rows(fold))
+        missed[plan.starts[fold] : plan.starts[fold + 1]] = used.y_unit * (r - V[:, list(support)] @ beta)
+    mean = float(errors.sum()) / plan.scored
     exact = abs(float(np.mean(missed**2)) - mean) <= CROSSING_RTOL * mean  # False if residuals lost their digits
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
 

@@ -22,7 +22,7 @@ objective is `sum_k (a_k - t z_k)^2 / (mu_k + lam)^2` (theory section 5).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -332,7 +332,6 @@ class LeftOutRows:
     r: FloatArray
     share: FloatArray
     rounding: float
-    _known: dict[int, _Factors] = field(default_factory=dict)
 
     @property
     def k(self) -> int:
@@ -388,15 +387,19 @@ class LeftOutRows:
             Columns of supports.
         """
         s = support.shape[1]
-        factors = self._known.setdefault(s, _Factors.make_empty(s))
-        which = factors.numbers(support, self.G, self.c)
+        _, first, which = np.unique(row_keys(support), return_index=True, return_inverse=True)
+        S, which = support[first], which.reshape(-1)
+        mu, Q = np.zeros(S.shape), np.zeros((*S.shape, s))
+        if s:
+            mu, Q = np.linalg.eigh(self.G[S[:, :, None], S[:, None, :]])
+        a = np.einsum("lij,li->lj", Q, self.c[S])
         x = self.V[fold[:, None], support]
         z = np.empty_like(x)
         order = np.argsort(which, kind="stable")
         for same in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
-            z[same] = x[same] @ factors.Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
+            z[same] = x[same] @ Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
         return RowFits(
-            fold, support, factors.mu[which], factors.a[which], z, self.r[fold], self.share[fold],
+            fold, support, np.maximum(mu, 0.0)[which], a[which], z, self.r[fold], self.share[fold],
             np.full(len(fold), self.yy), np.full(len(fold), BACKWARD_ERROR * (s + 2) * self.rounding),
         )  # fmt: skip
 
@@ -415,39 +418,6 @@ def row_keys(table: IntArray) -> NDArray[Any]:
         return np.asarray(np.left_shift(np.int64(1), table).sum(axis=1))
     rows = np.ascontiguousarray(table)
     return rows.view(f"V{rows.itemsize * rows.shape[1]}").reshape(-1)
-
-
-@dataclass(eq=False)
-class _Factors:
-    """Factorisations of supports of one size, each computed once: `G_SS = Q diag(mu) Q'`, `a = Q'c_S`."""
-
-    mu: FloatArray
-    Q: FloatArray
-    a: FloatArray
-    number: dict[bytes, int]
-
-    @classmethod
-    def make_empty(cls, s: int) -> _Factors:
-        return cls(np.zeros((0, s)), np.zeros((0, s, s)), np.zeros((0, s)), {})
-
-    def numbers(self, support: IntArray, G: FloatArray, c: FloatArray) -> IntArray:
-        """Return the places (P,) of supports (P, s) among the factorisations; missing ones are computed."""
-        _, first, inverse = np.unique(row_keys(support), return_index=True, return_inverse=True)
-        distinct = np.ascontiguousarray(support[first])
-        keys = [row.tobytes() for row in distinct]
-        new = [i for i, key in enumerate(keys) if key not in self.number]
-        if new:
-            for i in new:
-                self.number[keys[i]] = len(self.number)
-            S = distinct[new]
-            mu, Q = np.zeros(S.shape), np.zeros((*S.shape, S.shape[1]))
-            if S.shape[1]:
-                mu, Q = np.linalg.eigh(G[S[:, :, None], S[:, None, :]])
-            self.mu = np.concatenate((self.mu, np.maximum(mu, 0.0)))
-            self.Q = np.concatenate((self.Q, Q))
-            self.a = np.concatenate((self.a, np.einsum("lij,li->lj", Q, c[S])))
-        places = np.array([self.number[key] for key in keys], dtype=np.int64)
-        return np.asarray(places[inverse.reshape(-1)])
 
 
 @dataclass(frozen=True, eq=False)

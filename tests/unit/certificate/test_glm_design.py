@@ -12,12 +12,13 @@ import problems
 import pytest
 from altered_numbers import altered, multiplied, numbers
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.designs import has_proof, make_design
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.glm_design import GlmDesign
-from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.certificate.target_checks import _uncertain_order_share, check_quality
+from sparsecv_mio.certificate.records import Classes, Record
+from sparsecv_mio.certificate.target_checks import check_quality
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_two_classes
@@ -90,21 +91,20 @@ def test_records_of_the_least_and_the_largest_gammas_hold(gamma: float) -> None:
     assert len(record.coefficients) == record.tau and all(record.coefficients.values())
 
 
-def test_rows_whose_classes_are_even_count_for_either_one() -> None:
-    rng = np.random.default_rng(1)
-    y = np.arange(12) % 2
-    weights = np.repeat(rng.choice([0.3, 1.1, 3.7], size=6), 2)  # each class weighs the same, except for rounding
-    data = weighted_rows(as_two_classes(Dataset.from_arrays(rng.normal(size=(12, 1)), y.astype(float))), weights, "w")
-    record = cross_validate(data, "6", gammas=[0.1], taus=[0], loss="logistic")
-    assert record.classes is not None
-    accuracy = record.classes.accuracy
-    chances = np.full(12, 0.5 + 1e-15 * np.sign(0.4 - accuracy))
-    checks = Checks()
-    check_quality(checks, record.classes, y.astype(float), chances, weights, "")
-    assert not [failure for failure in checks.failures if failure.field == "accuracy"]
-    assert _uncertain_order_share(y.astype(float), chances, weights) == pytest.approx(1.0)
-    apart = np.where(y > 0, 0.9, 0.1)
-    assert _uncertain_order_share(y.astype(float), apart, weights) == 0.0
+def test_rows_near_even_chances_count_for_either_class_and_rows_at_them_for_the_first() -> None:
+    y = np.arange(12) % 2 * 1.0
+    weights = np.repeat(np.random.default_rng(1).choice([0.3, 1.1, 3.7], size=6), 2)  # each class weighs the same
+
+    def fields(chances: FloatArray, accuracy: float, auc: float) -> list[str]:
+        checks, brier = Checks(), float(np.average((chances - y) ** 2, weights=weights))
+        check_quality(checks, Classes("0", "1", 0.7, accuracy, auc, brier), y, chances, weights, "")
+        return [failure.field for failure in checks.failures]
+
+    even = np.full(12, 0.5)
+    assert fields(even + 1e-8 * (1.0 - 2.0 * y), 0.9, 0.2) == []
+    assert fields(even + 1e-15 * y, 0.5, 0.5) == []
+    assert fields(even + 1e-15 * y, 0.9, 0.2) == ["accuracy", "auc"]
+    assert fields(np.where(y > 0, 0.9, 0.1), 0.9, 0.9) == ["accuracy", "auc"]
 
 
 @pytest.mark.parametrize("seed", range(20))

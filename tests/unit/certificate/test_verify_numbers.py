@@ -138,6 +138,18 @@ def test_every_number_is_checked_or_said_to_be_read(kind: str) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mean_absolute_error_of_a_target_far_from_0_is_right(seed: int) -> None:
+    """Predictions near 1e12 are rounded by 1e-4; the differences of the targets from them were, too."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 3))
+    rows = Dataset.from_arrays(X, 1e12 + np.rint(8.0 * (X[:, 0] - X[:, 1] + rng.normal(size=12))) / 8.0)
+    record = cross_validate(rows, make_folds("3", rows), gammas=[0.1], taus=[0], intercept="global")
+    near = Dataset.from_arrays(X, rows.y - 1e12)
+    expected = cross_validate(near, make_folds("3", near), gammas=[0.1], taus=[0], intercept="global").mae
+    assert record.mae == pytest.approx(expected, rel=1e-9) and verify(record, rows).ok
+
+
 def test_an_instability_beyond_enumeration_is_compared_with_refits() -> None:
     record, rows, folds = search(18)()
     text = json.loads(record.to_json())
