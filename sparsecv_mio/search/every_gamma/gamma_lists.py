@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,28 +38,20 @@ class BarList:
     ----------
     bar : (K,) array
         Cutoffs by training set; -inf where the list may be incomplete.
-    fold, support : (P,), (P, s) int arrays
-        Indices of training sets, and supports; at least one support of each training set.
+    parts : list of pairs
+        Indices (P,) of training sets and supports (P, s), in parts; at least one support of each training set.
     """
 
     bar: FloatArray
-    fold: IntArray
-    support: IntArray
+    parts: list[Pairs] = field(default_factory=list)
 
-    @classmethod
-    def from_parts(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
-        """Join lists that each have some training sets."""
-        return cls(bar, np.concatenate([pairs[0] for pairs in parts]), np.concatenate([pairs[1] for pairs in parts]))
+    def add(self, folds: int | IntArray, bar: float | FloatArray, pairs: Pairs) -> None:
+        """Add the supports of some folds up to a cutoff."""
+        self.bar[folds] = bar
+        self.parts.append(pairs)
 
-    def merge(self, before: BarList) -> BarList:
-        """Return the list joined with a shorter one; supports of both appear twice.
 
-        Parameters
-        ----------
-        before : BarList
-            List at the same lam, of the same size.
-        """
-        return BarList.from_parts(self.bar, [(before.fold, before.support), (self.fold, self.support)])
+Lists = dict[int, BarList]  # by size
 
 
 class Lister:
@@ -100,7 +92,7 @@ class Lister:
             self._share = share * (np.ones(folds.k) if root is None else root * root)
             self.evaluated = gamma_fits.LeftOutRows.from_problem(self._whole, self._rows, self._share)
 
-    def optima(self, lam: float, starts: Supports) -> dict[int, BarList] | None:
+    def optima(self, lam: float, starts: Supports) -> Lists | None:
         """Find the best supports of some sizes in every training set, including all tied ones if these are known.
 
         Parameters
@@ -117,7 +109,7 @@ class Lister:
         """
         return self._collect_lists(lam, starts, None)
 
-    def list_supports(self, lam: float, bars: Mapping[int, FloatArray]) -> dict[int, BarList] | None:
+    def list_supports(self, lam: float, bars: Mapping[int, FloatArray]) -> Lists | None:
         """List every support with f up to a cutoff, for every training set.
 
         Parameters
@@ -134,12 +126,10 @@ class Lister:
         """
         return self._collect_lists(lam, {size: () for size in bars}, bars)
 
-    def _collect_lists(
-        self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None
-    ) -> dict[int, BarList] | None:
+    def _collect_lists(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> Lists | None:
         if self.expired():
             return None
-        lists = _Found.make_empty(starts, self.sets.k)
+        lists = {size: BarList(np.full(self.sets.k, -np.inf)) for size in starts}
         unlisted = np.arange(self.sets.k)
         if self._whole is not None:
             unlisted = self._shared(lam, starts, bars, lists)
@@ -151,11 +141,11 @@ class Lister:
                 self._solve(fold, problem, starts, lists)
             elif not self._grow_fold_tree(fold, problem, bars, lists):
                 return None
-        return None if self.expired() else lists.bar_lists()
+        return None if self.expired() else lists
 
     # -- folds of one row ---------------------------------------------------------------------------------------------
 
-    def _shared(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found) -> IntArray:
+    def _shared(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None, found: Lists) -> IntArray:
         """List supports by trees that serve many folds; return the folds that no tree served."""
         assert self._whole is not None
         form = normal_form(self._whole.with_gamma(2.0 * lam))
@@ -172,7 +162,7 @@ class Lister:
         return np.concatenate(unsettled)
 
     def _fill_group(
-        self, rows: _Rows, group: IntArray, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found
+        self, rows: _Rows, group: IntArray, starts: Supports, bars: Mapping[int, FloatArray] | None, found: Lists
     ) -> bool:
         form, q = rows.form, self.sets.q
         inner = sorted(size for size in starts if 0 < size < q)
@@ -196,7 +186,7 @@ class Lister:
             value = rows.scores(listed, group)
             top = value.min(axis=0) if bars is None else bars[size][group]
             which, member = np.nonzero(value <= form.raise_cutoff(top))
-            found.add(size, group, top, (group[member], listed[which]))
+            found[size].add(group, top, (group[member], listed[which]))
         return True
 
     def _grow(
@@ -216,7 +206,7 @@ class Lister:
 
     # -- one training set ---------------------------------------------------------------------------------------------
 
-    def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: _Found) -> None:
+    def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: Lists) -> None:
         """Find the optima by separate trees of the training set."""
         first = [support for supports in starts.values() for support in supports]
         best = solve_path(problem, list(starts), starts=first, effort=MOST_NODES, expired=self.expired)
@@ -228,9 +218,9 @@ class Lister:
             table = np.array([fill_support(support, size, others) for support in supports])
             table = table.reshape(len(supports), size)
             bar = cell.upper if cell.complete else -np.inf
-            found.add(size, fold, bar, (np.full(len(table), fold), table.astype(np.int64)))
+            found[size].add(fold, bar, (np.full(len(table), fold), table.astype(np.int64)))
 
-    def _grow_fold_tree(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: _Found) -> bool:
+    def _grow_fold_tree(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: Lists) -> bool:
         """List supports by a separate tree of the training set; return False if the tree did not finish."""
         form, q = normal_form(problem), self.sets.q
         if not form.is_trusted:
@@ -255,29 +245,8 @@ class Lister:
                 parts[tau] += [fill_support(form.columns[mask], tau, constant) for mask in masks]
         for tau, supports in parts.items():
             table = np.array(supports, dtype=np.int64).reshape(len(supports), tau)
-            found.add(tau, fold, bars[tau][fold], (np.full(len(supports), fold), table))
+            found[tau].add(fold, bars[tau][fold], (np.full(len(supports), fold), table))
         return True
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """The lists found so far, by size."""
-
-    bars: dict[int, FloatArray]
-    pairs: dict[int, list[Pairs]]
-
-    @classmethod
-    def make_empty(cls, sizes: Iterable[int], k: int) -> _Found:
-        bars = {size: np.full(k, -np.inf) for size in sizes}
-        return cls(bars, {size: [] for size in bars})
-
-    def add(self, size: int, folds: int | IntArray, bar: float | FloatArray, pairs: Pairs) -> None:
-        """Add a list of some folds."""
-        self.bars[size][folds] = bar
-        self.pairs[size].append(pairs)
-
-    def bar_lists(self) -> dict[int, BarList]:
-        return {size: BarList.from_parts(self.bars[size], parts) for size, parts in self.pairs.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +366,7 @@ class EndLists:
 
     def optima(self, lam: float, size: int) -> tuple[IntArray, gamma_fits.FitsAtLam]:
         """Return the training sets, ascending, of the supports listed at a solved lam, and their values there."""
-        fold, support = _distinct([self._listed[lam, size]])
+        fold, support = _distinct(self._listed[lam, size].parts)
         return fold, self.sets.values(fold, support, lam)
 
     def grow_lists(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
@@ -413,10 +382,10 @@ class EndLists:
         listed = self.lister.list_supports(lam, bars) if bars else {}
         if listed is None:
             return False
-        # trees cut at equality: if the targets of a training set are constant, f is 0 everywhere and never below 0
-        return self._store_lists(
-            lam, {size: bar_list.merge(self._listed[lam, size]) for size, bar_list in listed.items()}
-        )
+        for size, bar_list in listed.items():
+            # trees cut at equality: if the targets of a training set are constant, f is 0 everywhere and never below 0
+            bar_list.parts[:0] = self._listed[lam, size].parts
+        return self._store_lists(lam, listed)
 
     def candidate_fits(
         self, low: float, high: float, size: int
@@ -451,14 +420,14 @@ class EndLists:
         k = self.sets.k
         return self.sets.values(np.arange(k), np.tile(self.all_rows.support(lam, size), (k, 1)), lam)
 
-    def _store_lists(self, lam: float, listed: dict[int, BarList] | None) -> bool:
+    def _store_lists(self, lam: float, listed: Lists | None) -> bool:
         if listed is not None:
             self._listed.update({(lam, size): bar_list for size, bar_list in listed.items()})
         return listed is not None
 
     def _evaluate_ends(self, low: float, high: float, size: int) -> Both:
         """Return supports listed at either end of an interval, their training sets, and their values at both ends."""
-        fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
+        fold, support = _distinct(self._listed[low, size].parts + self._listed[high, size].parts)
         if isinstance(self.sets, gamma_fits.LeftOutRows):
             fits = self.sets.fits(fold, support)
             return fold, support, fits.values(low), fits.values(high)
@@ -479,9 +448,9 @@ class EndLists:
         return (envelope.left + room, envelope.right + room), listed
 
 
-def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:
+def _distinct(parts: Sequence[Pairs]) -> Pairs:
     """Return the training sets, ascending, and the distinct supports of some lists."""
-    fold, support = (np.concatenate([getattr(bar_list, name) for bar_list in lists]) for name in ("fold", "support"))
+    fold, support = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     number = np.unique(gamma_fits.row_keys(support), return_inverse=True)[1].reshape(-1)
     _, first = np.unique(fold * (len(number) + 1) + number, return_index=True)
     return fold[first], support[first]
