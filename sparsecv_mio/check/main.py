@@ -33,6 +33,7 @@ from .proof_file import (
 from .statements import FoldIntervals, Folds, Terms, check_tree
 
 ROUNDING_RTOL = 1e-3  # share of a bound up to which rounding may explain that a claim is not proved in fast mode
+NOISE_RTOL = 1e-9  # the same, as a share of the mean squared target: floats lose the digits of small errors
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
 SAID = {
     "list": "the list of subsets on all rows",
@@ -48,13 +49,13 @@ class Proved(NamedTuple):
     intervals: dict[tuple[int, int], tuple[float, float]]
 
 
-def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
-    """Return a proved interval as numbers; refuse a claim that is narrower."""
+def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str, noise: float = 0.0) -> tuple[Any, Any]:
+    """Return a proved interval as numbers; refuse a claim that is narrower. `noise` may explain it in fast mode."""
 
     def describe_gap(name: str, claimed: float, proved: Any) -> str:
         # beyond the other end of the interval, which holds in exact arithmetic too, rounding cannot be the reason
         is_rounding = isinstance(low, float) and low <= claimed <= high
-        is_rounding = is_rounding and abs(claimed - proved) <= ROUNDING_RTOL * abs(proved)
+        is_rounding = is_rounding and abs(claimed - proved) <= max(ROUNDING_RTOL * abs(proved), noise)
         advice = ", computed with rounding; use --mode exact" if is_rounding else ""
         return f"{what}: {name} is {line[name]!r}, but the proof gives only {float(proved)!r}{advice}"
 
@@ -111,6 +112,7 @@ class Check:
             need(len({*rows}) == len(rows) and len({*some}) == len(some), f"fold {fold} names a row twice")
             need({*some} <= {*rows}, f"fold {fold} scores a row on which it trains")
         self.folds = folds_of(self.design, left_out, scored, terms)
+        self.noise = 0.0 if self.of_loss else NOISE_RTOL * float(np.mean(np.square(y - np.mean(y))))
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def _terms(self, X: Array) -> tuple[list[int], list[int], Terms]:
@@ -191,7 +193,7 @@ class Check:
         pair, cells, name = self._read_pair(line)
         for statement in line["parts"]:
             cells.add(statement)
-        self.proved[pair] = _proved_interval(line, *cells.interval(), name)
+        self.proved[pair] = _proved_interval(line, *cells.interval(), name, self.noise)
 
     def _describe_problem(self) -> list[str]:
         """Return sentences that state the problem; a proof of easier folds or of a smaller grid is valid as well."""

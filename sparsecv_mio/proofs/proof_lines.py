@@ -317,6 +317,9 @@ class PairStatements:
         self.parts.append({"by": "own", "folds": folds, "trees": trees})
 
 
+EXACT_SHARE = 1e-9  # unexplained share of the target, up to which moments do not tell larger supports apart
+
+
 class PairProof(ABC):
     """The lines of the proof of one record of a cross-validation.
 
@@ -338,6 +341,7 @@ class PairProof(ABC):
 
     def __init__(self, record: Record, plan: FoldPlan, head: dict[str, Any], place: Place, unit: float = 1.0) -> None:
         self.best, self.plan, self.head, self.unit = record.certificate, plan, head, unit
+        self.fits_exactly = record.r_squared is not None and 1.0 - record.r_squared <= EXACT_SHARE
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / unit  # for each pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
@@ -349,10 +353,12 @@ class PairProof(ABC):
         for g in range(len(self.gammas)):
             yield from self._gamma(g)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
+            advice = "give a larger --gamma, subtract constants from columns far from 0"
+            if self.fits_exactly and self.best.tau < max(self.taus):  # supersets of the best support differ from it by rounding errors only
+                advice = f"leave out the sizes above {self.best.tau} (--tau), give a much larger --gamma"
             raise BadInput(
                 "--proof: rounding errors or ties make the bounds of the proof weaker than those of the record, so no "
-                "proof is written; give a larger --gamma, subtract constants from columns far from 0, or use "
-                "`sparsecv verify`"
+                f"proof is written; {advice}, or use `sparsecv verify`"
             )
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._mean_interval(self.least, self.upper)

@@ -144,6 +144,6 @@ def test_no_false_proof_is_accepted(what: str, tmp_path: Path) -> None:
 
 def test_what_a_weaker_checker_accepts_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checker that believes the ends of intervals."""
-    monkeypatch.setattr(checker, "_proved_interval", lambda line, low, high, what: (low, high))
+    monkeypatch.setattr(checker, "_proved_interval", lambda line, low, high, what, noise=0.0: (low, high))
     problem = Small(4, 11, 4, 2, 3, "loo", "length", "fold")
     assert accepted_and_false("best subsets", problem, tmp_path / "p", "fast", times=400) is not None

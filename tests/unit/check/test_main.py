@@ -24,6 +24,7 @@ from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.proof_writing import write_proof
@@ -248,6 +249,8 @@ def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -
             _proved_interval(line, 1.0, 2.5, "tau 1")
     with pytest.raises(Refused, match="gives only 1.0$"):
         _proved_interval(near, Fraction(1), Fraction(5, 2), "tau 1")
+    with pytest.raises(Refused, match="use --mode exact"):  # the error is small compared with the target
+        _proved_interval(far, 1.0, 2.5, "tau 1", 1.5)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -259,3 +262,16 @@ def test_columns_far_from_0_without_an_intercept_are_proved(tmp_path: Path, seed
     record = best_subsets(data, gammas=[9.0], taus=[1, 2], scale="none", intercept="none")
     write_proof(record, data, tmp_path / "far.proof")
     assert all(check(str(tmp_path / "far.proof"), X, data.y, mode).words for mode in ("fast", "exact"))
+
+
+def test_an_almost_exact_fit_is_proved_without_the_sizes_above_it(tmp_path: Path) -> None:
+    """Columns at 1e5, noise of 1e-7: larger supports differ from the best one by less than the moments can tell."""
+    rng = np.random.default_rng(0)
+    X = 1e5 + rng.normal(size=(40, 4))
+    data = Dataset.from_arrays(X, X[:, 0] - 2.0 * X[:, 1] + 1e-7 * rng.normal(size=40))
+    plan, place = make_folds("5", data), tmp_path / "p"
+    record = cross_validate(data, plan, gammas=[0.0], taus=[1, 2, 3])
+    with pytest.raises(BadInput, match=r"leave out the sizes above 2 \(--tau\), give a much larger --gamma, or use"):
+        write_proof(record, data, place, plan)
+    write_proof(cross_validate(data, plan, gammas=[0.0], taus=[1, 2]), data, place, plan)
+    assert check(str(place), X, data.y, "exact").words
