@@ -354,8 +354,8 @@ class PairProof(ABC):
             yield from self._gamma(g)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             advice = "give a larger --gamma, subtract constants from columns far from 0"
-            if self.fits_exactly and self.best.tau < max(self.taus):  # supersets of the best support differ from it by rounding errors only
-                advice = f"leave out the sizes above {self.best.tau} (--tau), give a much larger --gamma"
+            if self.fits_exactly:  # larger supports differ from the best one by rounding errors only
+                advice = "give smaller sizes (--tau) or a much larger --gamma"
             raise BadInput(
                 "--proof: rounding errors or ties make the bounds of the proof weaker than those of the record, so no "
                 f"proof is written; {advice}, or use `sparsecv verify`"

@@ -31,6 +31,7 @@ from sparsecv_mio.files import Place
 from sparsecv_mio.model_space import NONE, abbreviate_names
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets, rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head
@@ -174,6 +175,18 @@ class ScoresAt:
                 else:
                     objective[here], error[here] = self._refit_sets(sets, folds.tolist(), within)
         return objective, error
+
+    def refit(self, supports: Sequence[Support], fold: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return objectives and errors of L supports in a fold, arrays (L, 1), from the rows, and their rounding."""
+        data, plan = self.folds.data, self.folds.plan
+        objective, error, lost = np.empty((len(supports), 1)), np.empty((len(supports), 1)), 0.0
+        for which, sets in self.folds.chosen.columns(supports):
+            for here, columns in zip(which.tolist(), sets, strict=True):
+                support = self.folds.chosen.choice.make_support(columns)
+                row_fit = refit_squares(data, plan.train_rows(fold), support, self.gamma)
+                objective[here], error[here] = row_fit.objective, row_fit.held_out(data, plan.scored_rows(fold))[0]
+                lost = max(lost, row_fit.objective_error)
+        return objective, error, lost
 
     def _refit_sets(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         objective = np.empty((len(sets), len(folds)))
@@ -439,6 +452,9 @@ class SearchProof(PairProof):
         listed = tree.listed[pair.size]
         if len(listed) == 1:  # the support that the search found
             pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])
+            return
+        if self.fits_exactly and not self.within:  # the moments lose the digits in which the supports differ
+            pair.tighten(np.array([fold]), *_ends(*at.refit(listed, fold)))
             return
         within = pair.value[[fold]] * (1.0 + 2.0 * TIE_RTOL) + 4.0 * lost
         pair.tighten(np.array([fold]), *_ends(*at.score(listed, np.array([fold]), within), lost))
