@@ -71,7 +71,11 @@ def compare(
     computed by exact refits.
     """
     gammas = model_space.gammas(request.gamma)
-    folder = _folder(request.out)
+    folder = Path(request.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--out: cannot make folder {request.out}: {reason(error)}") from None
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(request.target, len(data))
 
@@ -136,21 +140,8 @@ def _read_to_compare(
     return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None
 
 
-def _folder(out: str) -> Path:
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"--out: cannot make folder {out}: {reason(error)}") from None
-    return folder
-
-
 def _targets(text: str | None, count: int) -> list[str | None]:
-    if text is None:
-        return [None] * count
-    targets: list[str | None] = list(parse.names(text, "--target") or [])
-    if len(targets) == 1:
-        return targets * count
-    if len(targets) != count:
+    targets: Sequence[str | None] = parse.names(text, "--target") or (None,)
+    if len(targets) not in (1, count):
         raise BadInput(f"--target: {len(targets)} names for {count} files; give one name, or one for each file")
-    return targets
+    return [*targets] * count if len(targets) == 1 else [*targets]

@@ -7,6 +7,7 @@ import platform
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.loss_targets import check_training
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
@@ -25,7 +26,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Solver
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.report import layout
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.state.pairs import Grid
@@ -163,30 +164,23 @@ def cells_of(
     grid = Grid.of(gammas, taus, dataset.p)
     if not (loss.is_quadratic or loss.target.has_classes):
         raise BadInput(f"compare: loss {loss} is not supported; use loss squared or logistic")
+    data = standardize(dataset, scale, intercept, loss=loss)
+    problems: Iterator[tuple[int, Callable[[float], SparseProblem | GlmProblem]]]
     if loss.target.has_classes:
-        yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
-        return
-    data = standardize(dataset, scale, intercept)
-    check_independent(data, grid.gammas.tolist(), min(int(grid.taus.max()), data.q), folds)
-    moments: Iterator[tuple[int, TrainingMoments]]
-    moments = iter([(-1, row_moments(data, slice(0, data.n)))]) if folds is None else training_moments(data, folds)
-    for fold, sums in moments:
+        if folds is not None:
+            check_training(data.dataset, folds, data.intercept, data.loss)
+        rows = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
+        problems = ((fold, make_glm_problem(data, training).with_gamma) for fold, training in rows)
+    else:
+        check_independent(data, grid.gammas.tolist(), min(int(grid.taus.max()), data.q), folds)
+        whole = iter([(-1, row_moments(data, slice(0, data.n)))])
+        moments = whole if folds is None else training_moments(data, folds)
+        problems = ((fold, partial(sums.problem, data)) for fold, sums in moments)
+    for fold, problem_at in problems:
         for gamma in grid.gammas.tolist():
-            problem = sums.problem(data, gamma)
+            problem = problem_at(gamma)
             for tau in grid.taus.tolist():
                 yield Cell(name, fold, tau, gamma, problem, data.names, data.loss_unit)
-
-
-def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, grid: Grid) -> Iterator[Cell]:
-    """Yield every MIO of data with two classes."""
-    if folds is not None:
-        check_training(data.dataset, folds, data.intercept, data.loss)
-    trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
-    for fold, rows in trained:
-        whole = make_glm_problem(data, rows)
-        for gamma in grid.gammas.tolist():
-            for tau in grid.taus.tolist():
-                yield Cell(name, fold, tau, gamma, whole.with_gamma(gamma), data.names, 1.0)
 
 
 def compare(
@@ -246,6 +240,9 @@ def compare(
     return rows
 
 
+MEDIANS = ("seconds", "setup_seconds", "nodes", "cuts")
+
+
 class _Runs:
     """The runs of one cell, by contender."""
 
@@ -269,11 +266,6 @@ class _Runs:
             self.outcomes[contender.label].append(outcome)
         return True
 
-    def best(self) -> Outcome | None:
-        """Return the outcome with the minimum objective."""
-        solved = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
-        return min(solved, key=lambda outcome: outcome.upper, default=None)
-
     def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
         """Return the row of a contender: its worst answer against the best of all, and median time and work."""
         cell, runs = self.cell, self.outcomes[contender.label]
@@ -284,24 +276,18 @@ class _Runs:
         )  # fmt: skip
         if not runs:
             return blank
-        winner = self.best()
-        best = np.nan if winner is None else winner.upper
+        solved = [run.upper for runs_of in self.outcomes.values() for run in runs_of if run.incumbent is not None]
+        best = min(solved, default=np.nan)
         worst = max(runs, key=lambda outcome: outcome.upper - outcome.lower)
+        median = {name: statistics.median(getattr(run, name) for run in runs) for name in MEDIANS}
         return replace(
-            blank,
-            status=str(worst.stop),
-            seconds=statistics.median(o.seconds for o in runs),
-            setup_seconds=statistics.median(o.setup_seconds for o in runs),
-            nodes=int(statistics.median(o.nodes for o in runs)),
-            cuts=int(statistics.median(o.cuts for o in runs)),
-            objective=worst.upper * cell.unit,
-            lower=worst.lower * cell.unit,
-            gap=worst.gap,
-            allowance=worst.allowance * cell.unit,
+            blank, status=str(worst.stop), seconds=median["seconds"], setup_seconds=median["setup_seconds"],
+            nodes=int(median["nodes"]), cuts=int(median["cuts"]), objective=worst.upper * cell.unit,
+            lower=worst.lower * cell.unit, gap=worst.gap, allowance=worst.allowance * cell.unit,
             true_gap=(worst.upper - best) / best if best > 0 else 0.0,
             same_support=worst.upper <= best * (1 + TIE_RTOL),
             support=tuple(cell.names[j] for j in worst.incumbent or ()),
-        )
+        )  # fmt: skip
 
 
 def _warm_backend(contender: Contender, limits: Limits, classes: bool) -> None:
@@ -330,10 +316,6 @@ def _machine_and_solvers(limits: Limits) -> dict[str, str]:
     }
 
 
-SOLVED = ("optimal",)
-COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
-
-
 def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     """Write one line for each row, with the environment in every line."""
     import pandas as pd
@@ -345,29 +327,30 @@ def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     write_text(path, [with_inert_words(table).to_csv(index=False, lineterminator="\n")])
 
 
+def _describe_row(row: CompareRow, digits: int) -> dict[str, object]:
+    """Return the cells of a row by column; a backend without an objective neither agrees nor disagrees."""
+    numbers = {
+        "seconds": (row.seconds, 3), "setup": (row.setup_seconds, 3), "objective": (row.objective, digits),
+        "lower": (row.lower, digits), "gap": (row.gap, 2), "true gap": (row.true_gap, 2),
+    }  # fmt: skip
+    return {
+        **asdict(row), **{name: format_number(*number) for name, number in numbers.items()},
+        "fold": "all" if row.fold < 0 else row.fold, "agrees": row.same_support if np.isfinite(row.objective) else "",
+    }  # fmt: skip
+
+
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
     """Print every row, then a summary of each backend."""
-    lines = []
-    for row in rows:
-        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend
-        work = format_number(row.seconds, 3), row.nodes, row.cuts
-        ends = (
-            format_number(row.objective, 9),
-            format_number(row.lower, 9),
-            format_number(row.gap, 2),
-            format_number(row.true_gap, 2),
-        )
-        lines.append((*which, row.status.partition(":")[0], *work, *ends, _agreement(row)))
-    names = (*COLUMNS, "gap", "true gap", "agrees")
+    names = (
+        "data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower", "gap",
+        "true gap", "agrees",
+    )  # fmt: skip
+    described = [_describe_row(row, 9) | {"status": row.status.partition(":")[0]} for row in rows]
+    lines = [[texts[name] for name in names] for texts in described]
     layout.print_table(console, names, lines, text=("data", "backend", "status"))
     _print_comparison_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
         layout.say(console, text)
-
-
-def _agreement(row: CompareRow) -> bool | str:
-    """Return whether a backend found the best objective; an empty text if it found no objective."""
-    return row.same_support if np.isfinite(row.objective) else ""
 
 
 def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> None:
@@ -379,7 +362,7 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
             lines.append((name, 0, len(mine), "", "", "", ""))
             continue
         seconds = [row.seconds for row in ran]
-        counts = sum(row.status in SOLVED for row in ran), len(mine)
+        counts = sum(row.status == "optimal" for row in ran), len(mine)
         times = format_number(float(np.median(seconds)), 3), format_number(float(np.sum(seconds)), 3)
         agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
         lines.append((name, *counts, *times, format_number(max(row.true_gap for row in ran), 2), agree))
@@ -398,14 +381,6 @@ def format_comparison(rows: Sequence[CompareRow], command: str) -> str:
         dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
     ), ""]  # fmt: skip
     lines += [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
-    for row in rows:
-        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend, row.formulation
-        work = format_number(row.seconds, 3), format_number(row.setup_seconds, 3), row.nodes, row.cuts
-        ends = (
-            format_number(row.objective, 10),
-            format_number(row.lower, 10),
-            format_number(row.gap, 2),
-            format_number(row.true_gap, 2),
-        )
-        lines.append(f"| {' | '.join(map(layout.cell, (*which, row.status, *work, *ends, _agreement(row))))} |")
+    for texts in (_describe_row(row, 10) for row in rows):
+        lines.append(f"| {' | '.join(layout.cell(texts[name]) for name in names)} |")
     return "\n".join(lines) + "\n"

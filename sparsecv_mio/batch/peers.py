@@ -77,33 +77,29 @@ class _Chosen:
         """Return coefficients (models, p) and intercepts (models,) of all models."""
         raise NotImplementedError
 
-    def _losses(self, y: FloatArray, predictors: FloatArray) -> FloatArray:
-        """Return the losses (n, models) of targets (n,)."""
-        targets = self.loss.encode_targets(y)[0]
-        return np.asarray(self.loss.losses(self.loss.signs(targets) * predictors.T, targets)).T
-
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Choose by the folds, then fit all rows."""
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        self._begin(X, y)
+        self.grid = self._make_grid(X, y)
         losses, rows = np.zeros(1), 0
         for train, test in self.splits:
             path, levels = self._models(X[train], y[train], weights[train])
-            losses = losses + weights[test] @ self._losses(y[test], X[test] @ path.T + levels)
+            targets, predictors = self.loss.encode_targets(y[test])[0], (X[test] @ path.T + levels).T
+            by_row = np.asarray(self.loss.losses(self.loss.signs(targets) * predictors, targets))
+            losses = losses + weights[test] @ by_row.T
             rows += len(test)
         best = int(np.argmin(losses))
         self.cv_error_ = float(losses[best]) / rows
         if self.refit:
             path, levels = self._models(X, y, weights)
         self.coef_, self.intercept_ = path[best], float(levels[best])
-        self._keep(best)
+        for name, values in self.grid.items():
+            setattr(self, f"{name}_", values[best])
         return self
 
-    def _begin(self, X: FloatArray, y: FloatArray) -> None:
-        """Compute the quantities shared by all folds."""
-
-    def _keep(self, best: int) -> None:
-        """Store the hyperparameters of the chosen model."""
+    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+        """Return the hyperparameters of all models by name, from all rows."""
+        return {"alpha": _alphas(X, y)}
 
 
 class _ChosenOfSquares(_Chosen):
@@ -138,41 +134,37 @@ def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
 class RelaxedLassoCV(_ChosenOfSquares):
     """The relaxed lasso: averages of the lasso and of least squares on its support (Hastie and others, 2020)."""
 
-    def _begin(self, X: FloatArray, y: FloatArray) -> None:
-        self.alphas_ = _alphas(X, y)
+    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+        return {"alpha": np.repeat(_alphas(X, y), len(MIXES)), "mix": np.tile(MIXES, ALPHAS)}
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        _, lasso, _ = make_linear_model("lasso_path", X, y, alphas=self.alphas_, max_iter=20_000)
+        alphas = self.grid["alpha"][:: len(MIXES)]
+        _, lasso, _ = make_linear_model("lasso_path", X, y, alphas=alphas, max_iter=MOST_SWEEPS)
         models, last, fitted = [], None, np.zeros(X.shape[1])
         for beta in lasso.T:
             support = np.flatnonzero(beta)
             if last is None or not np.array_equal(support, last):
-                fitted = np.zeros(X.shape[1])
+                last, fitted = support, beta
                 if 0 < len(support) < len(y):
+                    fitted = np.zeros(X.shape[1])
                     fitted[support] = _least_squares(X[:, support], y)
-                else:
-                    fitted = beta
-                last = support
             models += [mix * beta + (1.0 - mix) * fitted for mix in MIXES]
         return np.array(models)
-
-    def _keep(self, best: int) -> None:
-        self.alpha_, self.mix_ = float(self.alphas_[best // len(MIXES)]), MIXES[best % len(MIXES)]
 
 
 class ForwardSelectionCV(_ChosenOfSquares):
     """Forward stepwise selection by least squares; cross-validation chooses its size."""
 
-    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
         fewest = min(len(train) for train, _ in self.splits)
-        self.most_ = max(1, min(X.shape[1], fewest - 2, MOST_FORWARD))
+        return {"tau": np.arange(max(1, min(X.shape[1], fewest - 2, MOST_FORWARD)) + 1)}
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        n, p = X.shape
-        models, basis, support = [np.zeros(p)], np.zeros((n, 0)), list[int]()
+        p, sizes = X.shape[1], self.grid["tau"]
+        models, support = [np.zeros(p)], list[int]()
         orthogonal, residual = X.copy(), y.copy()
         length = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
-        for _ in range(self.most_):
+        for _ in sizes[1:]:
             size = np.linalg.norm(orthogonal, axis=0)
             free = size > 1e-8 * length
             free[support] = False
@@ -181,16 +173,13 @@ class ForwardSelectionCV(_ChosenOfSquares):
             gain = np.where(free, np.abs(orthogonal.T @ residual) / np.where(free, size, 1.0), -1.0)
             j = int(np.argmax(gain))
             direction = orthogonal[:, j] / size[j]
-            basis, support = np.column_stack([basis, direction]), [*support, j]
+            support.append(j)
             residual = residual - direction * (direction @ residual)
             orthogonal -= np.outer(direction, direction @ orthogonal)
             beta = np.zeros(p)
             beta[support] = _least_squares(X[:, support], y)
             models.append(beta)
-        return np.array(models + [models[-1]] * (self.most_ + 1 - len(models)))
-
-    def _keep(self, best: int) -> None:
-        self.tau_ = best
+        return np.array(models + [models[-1]] * (len(sizes) - len(models)))
 
 
 class ConcavePenaltyCV(_Chosen):
@@ -212,9 +201,6 @@ class ConcavePenaltyCV(_Chosen):
         self.kind, self.of_classes = kind, of_classes
         self.loss = LOG_LOSS if of_classes else self.loss
 
-    def _begin(self, X: FloatArray, y: FloatArray) -> None:
-        self.alphas_ = _alphas(X, y)
-
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         try:
             from skglm.datafits import Logistic, Quadratic
@@ -227,14 +213,11 @@ class ConcavePenaltyCV(_Chosen):
         penalty = MCPenalty(1.0, 3.0 * flatter) if self.kind == "mcp" else SCAD(1.0, 1.0 + 2.7 * flatter)
         solver = AndersonCD(fit_intercept=self.of_classes, max_iter=200, tol=1e-5)
         if self.of_classes:
-            _, models, _ = solver.path(np.asfortranarray(X), 2.0 * y - 1.0, Logistic(), penalty, self.alphas_)
+            _, models, _ = solver.path(np.asfortranarray(X), 2.0 * y - 1.0, Logistic(), penalty, self.grid["alpha"])
             return np.asarray(models[:-1].T), np.asarray(models[-1])
         mean, level = X.mean(axis=0), y.mean()
-        _, models, _ = solver.path(np.asfortranarray(X - mean), y - level, Quadratic(), penalty, self.alphas_)
+        _, models, _ = solver.path(np.asfortranarray(X - mean), y - level, Quadratic(), penalty, self.grid["alpha"])
         return np.asarray(models.T), level - mean @ models
-
-    def _keep(self, best: int) -> None:
-        self.alpha_ = float(self.alphas_[best])
 
 
 class PoissonRidgeCV(_Chosen):
@@ -245,15 +228,15 @@ class PoissonRidgeCV(_Chosen):
 
     loss = PoissonLoss()
 
+    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+        return {"alpha": RIDGES_OF_RATES}
+
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
             make_linear_model("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
-
-    def _keep(self, best: int) -> None:
-        self.alpha_ = float(RIDGES_OF_RATES[best])
 
 
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
