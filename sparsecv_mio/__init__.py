@@ -66,14 +66,14 @@ def _find_implementation(name: str) -> Any:
         from sparsecv_mio.certificate.read_back import data_of
 
         return data_of
-    if name in ("dataset_from_frame", "table_columns"):
+    if name in ("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"):
         from sparsecv_mio.data import frames
 
         return getattr(frames, name)
-    if name == "read_rows":
-        from sparsecv_mio.data.readers import read_rows
+    if name == "read_new_rows":
+        from sparsecv_mio.data.readers import read_new_rows
 
-        return read_rows
+        return read_new_rows
     from sparsecv_mio.errors import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

@@ -32,10 +32,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.parallel import Moment
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.problems.local_search import FoldPaths, search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Moment
 
 LARGEST = 50
 GAMMAS = 10.0 ** (-3.0 + 4.0 / 14.0 * np.arange(19))

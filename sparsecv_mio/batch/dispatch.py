@@ -24,8 +24,7 @@ from sparsecv_mio.batch.one_task import TaskOutcome, failure, run_task
 from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, open_client, slots
-from sparsecv_mio.slices import CLUSTER_SECONDS
+from sparsecv_mio.parallel import CLUSTER_SECONDS, blas_on_one_thread, open_client, slots
 
 if TYPE_CHECKING:
     from distributed import Client

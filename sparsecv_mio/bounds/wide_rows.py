@@ -17,8 +17,7 @@ from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
-from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import StandardData, find_constant_columns
+from sparsecv_mio.data.standard import ForcedColumns, StandardData, find_constant_columns
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax

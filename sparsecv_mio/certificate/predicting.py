@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.data.dataset import KEPT, Dataset
-from sparsecv_mio.data.frames import as_pandas, read_new_frame
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
@@ -118,7 +117,9 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As for `predict`.
     """
-    X = as_pandas(unmask(X))
+    X = unmask(X)
+    if hasattr(X, "columns") or hasattr(type(X), "__arrow_c_stream__"):
+        X = find_implementation("as_pandas")(X)
     if data.exposure in wanted:
         return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):
@@ -135,7 +136,9 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         or not set(wanted).issubset(map(str, X.columns))
         or (learnt.how.na.uses_imputation and X[wanted].isna().to_numpy().any())
     ):
-        rows = read_new_frame(X, wanted, learnt)  # it has text values or missing cells, as the file had
+        rows = find_implementation("read_new_frame")(
+            X, wanted, learnt
+        )  # it has text values or missing cells, as the file had
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
     if rows is None or rows is X or KEPT not in rows.aux:
@@ -156,7 +159,7 @@ def _warn_of_dropped_rows(n_rows: int) -> None:
 def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: tuple[str, ...] = ()) -> Any:
     """Return the new rows of a file; warn about lines that were skipped as in the data of the record."""
     learnt = parts.applied_reading(data.reading)
-    new = find_implementation("read_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
+    new = find_implementation("read_new_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
     if new.line_warning:
         warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", SparseCVWarning, stacklevel=4)
     return new

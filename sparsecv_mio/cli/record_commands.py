@@ -265,13 +265,13 @@ def _read_new_rows(
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
     from sparsecv_mio.data.loss_targets import exposure_columns
-    from sparsecv_mio.data.readers import read_rows
+    from sparsecv_mio.data.readers import read_new_rows
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     features, aux = tuple(used) or stored.data.names, exposure_columns(stored.data.exposure)
     are_lines_given = reading["skip_lines"] is not None
-    new = read_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
+    new = read_new_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
     return new, learnt is not None
 
 

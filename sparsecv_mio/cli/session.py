@@ -83,10 +83,10 @@ def read_data(
         import pyarrow
 
         pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
-    from sparsecv_mio.data.read_and_split import read_rows
+    from sparsecv_mio.data.readers import read_data
 
     reading = {**table, **{name: parse.names(table.get(name), f"--{name}") for name in ("features", "drop")}}
-    return read_rows(path, reading.pop("target", None), reading, columns, two_words=two_words)
+    return read_data(path, reading.pop("target", None), reading, columns, two_words=two_words)
 
 
 def read_weighted(
@@ -105,7 +105,7 @@ def read_weighted(
     exposure : str, optional
         Value of `--exposure`.
     """
-    from sparsecv_mio.data.read_and_split import requested_columns
+    from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.data.weights import apply_weight_column
 
     columns = requested_columns(weights=weights, exposure=exposure)
@@ -132,7 +132,7 @@ def read_with_folds(
     how : options, optional
         Options with the loss, which determines whether the target has two classes or counts.
     """
-    from sparsecv_mio.data.read_and_split import requested_columns, split_rows
+    from sparsecv_mio.data.readers import requested_columns, split_rows
 
     seed = rows["seed"]
     check_whole("--seed", seed, 0)

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.column_choice import drop_keyword
-from sparsecv_mio.data.dates import duration_in_days, parse_duration
-from sparsecv_mio.data.number_format import Evidence, collect_evidence, make_text_array, parse_texts
+from sparsecv_mio.data.number_format import (
+    Evidence,
+    collect_evidence,
+    duration_in_days,
+    make_text_array,
+    parse_duration,
+    parse_texts,
+)
 from sparsecv_mio.data.reading_options import OPPOSITES, YES_AND_NO, Reading
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput

@@ -12,9 +12,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, word_of_category
 from sparsecv_mio.data.dataset import Dataset, require_in_memory
-from sparsecv_mio.data.dates import duration_in_days
 from sparsecv_mio.data.missing_and_text import apply_to_new_rows, impute_and_encode
-from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, parse_texts
+from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, duration_in_days, parse_texts
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.errors import BadInput, need_extra
 from sparsecv_mio.words import Encode

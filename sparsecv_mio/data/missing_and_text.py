@@ -21,8 +21,17 @@ from sparsecv_mio.data.column_choice import Wanted, drop_keyword
 from sparsecv_mio.data.column_faults import find_faults, raise_faults
 from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import KEPT, Dataset, check_dataset
-from sparsecv_mio.data.dates import DAYS, PARTS, date_features, example_of_form, form_of_dates, read_moment
-from sparsecv_mio.data.number_format import Evidence, check_ambiguous, describe_ambiguous
+from sparsecv_mio.data.number_format import (
+    DAYS,
+    PARTS,
+    Evidence,
+    check_ambiguous,
+    date_features,
+    describe_ambiguous,
+    example_of_form,
+    form_of_dates,
+    read_moment,
+)
 from sparsecv_mio.data.reading_options import (
     ABSENT,
     OPPOSITES,

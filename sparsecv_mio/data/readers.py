@@ -1,13 +1,15 @@
-"""Readers that turn files of every supported format into data sets."""
+"""Functions that read files of every supported format into data sets, and make the folds of `solve`."""
 
 from __future__ import annotations
 
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
+from numbers import Integral
 from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,11 +22,15 @@ from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, read_texts
 from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions
+from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
+from sparsecv_mio.data.frames import is_arrow_table
+from sparsecv_mio.data.loss_targets import exposure_columns
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.data.text_tables import PACKED, TEXT
-from sparsecv_mio.data.weights import apply_weight_column, weight_columns
+from sparsecv_mio.data.weights import apply_weight_column, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
@@ -369,7 +375,7 @@ def name_lines(lines: str) -> str:
 EXPOSURES = "the model needs the exposure of each row (1 in every row predicts rates), but column"
 
 
-def read_rows(
+def read_new_rows(
     path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
     aux: tuple[str, ...] = (), *, are_lines_given: bool = False,
 ) -> NewRows:  # fmt: skip
@@ -411,7 +417,7 @@ def read_rows(
     wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=EXPOSURES)
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
-        return _read_new_rows(path, wanted, how, learnt, id)
+        return _read_rows_with(path, wanted, how, learnt, id)
     parts, failures = lines.split(","), list[BadInput]()
     n_lines = _count_lines(path)
     has_same_end = how.skipped_lines[-1].stop - 1 == n_lines
@@ -421,7 +427,7 @@ def read_rows(
     for count in (0, len(parts)) if has_same_end else range(len(parts) + 1):
         options = replace(how, skip_lines=",".join(parts[:count]) or None)
         try:
-            rows = _read_new_rows(path, wanted, options, replace(learnt, how=options), id)
+            rows = _read_rows_with(path, wanted, options, replace(learnt, how=options), id)
         except BadInput as error:
             failures.append(error)
             continue
@@ -436,7 +442,7 @@ def _count_lines(path: str | Path) -> int:
     return 0
 
 
-def _read_new_rows(
+def _read_rows_with(
     path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None, id: str | None
 ) -> NewRows:  # fmt: skip
     try:
@@ -566,3 +572,121 @@ def _known_kind(file: Path, how: Reading) -> str:
             f"{how.changed_options()[0]}: requires a text table or Parquet; save {str(file)!r} as one of them"
         )
     return kind
+
+
+def requested_columns(
+    folds: AnyFolds = "", weights: str | None = None, id: str | None = None, exposure: str | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the columns that options need in addition to the features and the target, by the name of the option.
+
+    Examples
+    --------
+    >>> requested_columns("groups:patient", weights="w")
+    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': ()}
+    """
+    return {
+        "folds": fold_columns(folds) if isinstance(folds, str) else (),
+        "weights": weight_columns(weights),
+        "id": () if id is None else (id,),
+        "exposure": exposure_columns(exposure),
+    }
+
+
+def read_data(
+    data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, reading: Mapping[str, Any],
+    columns: Mapping[str, Sequence[str]], *, two_words: bool = False,
+) -> Dataset:  # fmt: skip
+    """Return the data set of a file, a frame or a table; a data set is returned unchanged.
+
+    Parameters
+    ----------
+    data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        The rows.
+    target : str or int, optional
+        Column to predict, by name or position; formats that store the target need none.
+    reading : mapping
+        Options of :func:`~sparsecv_mio.data.readers.read_dataset`, by name.
+    columns : mapping
+        Further columns to keep, from :func:`requested_columns`.
+    two_words : bool
+        True if the target may have two text values, for classification.
+
+    Raises
+    ------
+    BadInput
+        If an option, column or row is wrong; the message names it.
+    """
+    if isinstance(data, Dataset):
+        for name in reading:
+            raise BadInput(
+                f"{name}: applies to a file or a frame, and these data have been read already; leave this option out"
+            )
+        if target not in (None, data.target):
+            raise BadInput(
+                f"target: {target!r} is given, but the data already have the target {data.target!r}; leave this "
+                "option out"
+            )
+        return data
+    if target is not None and not isinstance(target, str | Integral):
+        raise BadInput(
+            "target: must be the name or position of a column; for arrays use solve(Dataset.from_arrays(X, y)) or use "
+            "BestSubsetRidgeCV().fit(X, y)"
+        )
+    aux = tuple(chain.from_iterable(columns.values()))
+    with _name_option_of_column(columns):
+        if isinstance(data, str | Path):
+            return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
+        if target is None and (hasattr(data, "columns") or is_arrow_table(data)):
+            raise BadInput("target: no column is given; name the column to predict")
+        return Dataset.from_frame(data, "" if target is None else target, aux=aux, two_words=two_words, **reading)
+
+
+@contextmanager
+def _name_option_of_column(columns: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Name the option that requests a missing column, instead of all options that may request columns."""
+    try:
+        yield
+    except BadInput as error:
+        for option, names in columns.items():
+            for name in names:
+                begin = f"{Wanted.role} {name!r} "
+                if str(error).startswith(begin):
+                    raise BadInput(f"{option}: column {name!r} {str(error).removeprefix(begin)}") from None
+        raise
+
+
+def split_rows(
+    dataset: Dataset, folds: AnyFolds = "10", seed: int = 0, weights: str | None = None
+) -> tuple[Dataset, FoldPlan]:
+    """Return the data with row weights, without rows of weight 0, and the folds of the remaining rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data from :func:`read_data`, in the form of their loss.
+    folds : FoldPlan, str, int, splitter, labels or pairs
+        Definition of the folds, as for :func:`~sparsecv_mio.data.folds.make_folds`.
+    seed : int
+        Seed of the shuffle.
+    weights : str, optional
+        Column of the row weights in `aux`, or `file:F`.
+
+    Raises
+    ------
+    BadInput
+        If the folds or the weights are wrong.
+    """
+    if weights is None:
+        plan = make_folds(folds, dataset, seed)
+        is_marked = dataset.weights is None or plan.spec.endswith(WEIGHTED)
+        return dataset, plan if is_marked else replace(plan, spec=plan.spec + WEIGHTED)
+    if dataset.weights is not None:
+        raise BadInput(
+            f"weights: {weights!r} is given, but the data already have the weights {dataset.weights!r}; leave this "
+            "option out"
+        )
+    for column in weight_columns(weights):
+        if column not in dataset.aux:
+            raise BadInput(f"weights: {column!r} is not stored with these data; read the data with aux=({column!r},)")
+    row_weights, by_row = weights_of(dataset, weights), is_by_row(folds, dataset)
+    return weighted(dataset, row_weights, lambda rows: make_folds(folds, rows, seed), name=weights, by_row=by_row)

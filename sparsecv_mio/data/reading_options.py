@@ -15,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.dates import date_features, parse_date_parts
-from sparsecv_mio.data.number_format import NONE, SAME, WORDS, NumberFormat, parse_texts
+from sparsecv_mio.data.number_format import (
+    NONE,
+    SAME,
+    WORDS,
+    NumberFormat,
+    date_features,
+    parse_date_parts,
+    parse_texts,
+)
 from sparsecv_mio.digits import abbreviate_list, several
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.words import Encode, Missing

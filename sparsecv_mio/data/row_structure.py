@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn
-from sparsecv_mio.data.dates import DAYS, FORMS, PARTS, read_moment
+from sparsecv_mio.data.number_format import DAYS, FORMS, PARTS, read_moment
 
 FEW_ROWS = 10  # rows, below which a permutation of 1 to n may occur by chance
 GROUP_FOLDS = 10  # proposed folds of many subjects

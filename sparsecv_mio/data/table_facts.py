@@ -19,7 +19,6 @@ from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.column_faults import find_faults
 from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.dates import DAYS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.loss_targets import (
@@ -37,7 +36,7 @@ from sparsecv_mio.data.missing_and_text import (
     rows_without_data,
     skipped_lines,
 )
-from sparsecv_mio.data.number_format import WORDS, describe_ambiguous, describe_formats
+from sparsecv_mio.data.number_format import DAYS, WORDS, describe_ambiguous, describe_formats
 from sparsecv_mio.data.readers import read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.row_structure import (

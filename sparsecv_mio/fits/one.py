@@ -16,9 +16,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.reading_options import drop_fold_wording
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import ForcedColumns, StandardData, standardize
 from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing

@@ -24,9 +24,9 @@ from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen_by_
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.parallel import Clock
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.slices import Clock
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.allowed_supports import complete_support
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments, objective_rounding, tie_margin

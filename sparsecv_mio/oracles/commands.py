@@ -232,7 +232,7 @@ def treecv(
     session.check_outputs({"--json": json}, [data])
     from sparsecv_mio.cli.live import counting_bar
     from sparsecv_mio.data.folds import make_folds
-    from sparsecv_mio.data.read_and_split import requested_columns
+    from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     check_whole("--seed", seed, 0)
@@ -460,9 +460,9 @@ def _split_rows(
 
 def _validation(path: str, dataset: Dataset) -> Dataset:
     """Return the rows of --validation, read with the preprocessing of the data."""
-    from sparsecv_mio.data.readers import read_rows
+    from sparsecv_mio.data.readers import read_new_rows
 
-    rows = read_rows(path, dataset.names, dataset.target, dataset.reading)
+    rows = read_new_rows(path, dataset.names, dataset.target, dataset.reading)
     if not rows.has_target.all():
         raise BadInput(
             f"--validation: {rows.doubt or f'a row of {path} has no target {dataset.target!r}; remove the row'}"

@@ -62,8 +62,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import StandardData, subtract_means
+from sparsecv_mio.data.standard import ForcedColumns, StandardData, subtract_means
 from sparsecv_mio.thresholds import CUBIC_COLUMNS
 from sparsecv_mio.units import NO_RIDGE, ROUNDING
 

@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.data.forced_columns import ForcedColumns
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import ForcedColumns, StandardData
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.threshold_trees import (
     NO_POINT,

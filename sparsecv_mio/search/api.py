@@ -43,7 +43,7 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
-from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
+from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -51,6 +51,7 @@ from sparsecv_mio.data.table_facts import collect_answer_warnings
 from sparsecv_mio.declared_options import OF_TABLES, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
+from sparsecv_mio.parallel import Hands, open_workers
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.answer.fold_models import with_mae
@@ -72,7 +73,6 @@ from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.running_search import RunningSearch, search
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Hands, open_workers
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TIE_RTOL
@@ -663,7 +663,7 @@ def solve(
         )
     check_label_order(folds, data)
     columns = requested_columns(folds, weights, exposure=options.exposure)
-    rows = read_rows(data, target, reading, columns, two_words=options.loss.target.has_classes)
+    rows = read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):
         raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")

@@ -30,6 +30,7 @@ from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.parallel import Hands
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.answer.recheck import recheck_snapshot
 from sparsecv_mio.search.answer.result import build_record
@@ -54,7 +55,6 @@ from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Hands
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import standardize_and_check

@@ -18,7 +18,7 @@ from hashlib import blake2b
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.smooth_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "digits", "files", "words", "targets", "version", "parallel", "slices", "model_space",
+    "arrays", "errors", "units", "digits", "files", "words", "targets", "version", "parallel", "model_space",
     "thresholds", "declared_options", "satellites", "implementations",
 }  # fmt: skip
 DATA = GROUND | {"data"}
@@ -41,8 +41,7 @@ RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
-    "parallel": {"errors", "version"},
-    "slices": {"errors", "parallel", "thresholds"},
+    "parallel": {"errors", "thresholds", "version"},
     "errors": set(),
     "units": {"errors"},
     "digits": set(),
@@ -60,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "problem": DATA,
     "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "beyond_floats")},
     **{
-        f"certificate.{part}": GROUND | {f"data.{x}" for x in ("dataset", "frames", "number_format", "reading_options")}
+        f"certificate.{part}": GROUND | {f"data.{x}" for x in ("dataset", "number_format", "reading_options")}
         for part in RECORDS
     },
     "formulation": PROBLEM,
@@ -108,8 +107,8 @@ ONLY_IN: dict[str, set[str]] = {
     "highspy": {"formulation"},
     "pyscipopt": {"formulation"},
     "clarabel": set(),
-    "dask": {"parallel", "slices", "batch"},
-    "distributed": {"parallel", "slices", "batch"},
+    "dask": {"parallel", "batch"},
+    "distributed": {"parallel", "batch"},
 }
 
 LATE = (

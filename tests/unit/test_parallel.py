@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import pytest
 from dask_cluster import DaskCluster, dask_cluster
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from sparsecv_mio import parallel
 from sparsecv_mio.batch.batch_plan import make_tasks
 from sparsecv_mio.batch.collected import BatchFolder, collect
 from sparsecv_mio.batch.dispatch import run_batch
@@ -25,9 +27,19 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, call_in_thread, open_client, run_folds, slots
+from sparsecv_mio.parallel import (
+    Hands,
+    Kept,
+    Moment,
+    Workers,
+    blas_on_one_thread,
+    call_in_thread,
+    open_client,
+    open_workers,
+    run_folds,
+    slots,
+)
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.slices import Workers, open_workers
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -269,3 +281,28 @@ def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatc
     there = cross_validate(wide(), "4", scheduler=cluster.address, lost=lost.append, **GRID)
     assert len(lost) == 1 and "the remaining work was done on this machine" in str(lost[0])
     assert content(there) == content(grid_search_here())
+
+
+def twice(number: int, *, more: int = 0, expired: Callable[[], bool] | None = None) -> tuple[int, bool | None]:
+    return 2 * number + more, expired and expired()
+
+
+def test_a_slice_is_told_when_to_end_where_somebody_says_so() -> None:
+    hands = Hands()
+    assert hands.do(twice, 3) == (6, None)
+    assert hands.do(twice, 3, until=Moment(), more=1) == (7, False)
+    assert hands.do(twice, 3, until=Moment(lambda: True)) == (6, True)
+
+
+def test_what_is_kept_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "KEPT_NAMES", 2)
+    here = Kept()
+    here["spectrum"] = 1.0
+    sent = pickle.dumps({"first": here, "second": here})
+    there = pickle.loads(sent)
+    assert there["first"] is there["second"] and not there["first"] and there["first"].name == here.name
+    there["first"]["spectrum"] = 2.0
+    assert pickle.loads(sent)["first"] == {"spectrum": 2.0} and here == {"spectrum": 1.0}
+    for _ in range(2):
+        pickle.loads(pickle.dumps(Kept()))
+    assert pickle.loads(sent)["first"] == {}  # of many the one used last longest ago is let go

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
 from sparsecv_mio.formulation.outcome import Availability as Availability
 from sparsecv_mio.formulation.outcome import Capabilities as Capabilities

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, refit_support, unbounded_task

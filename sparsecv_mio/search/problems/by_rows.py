@@ -22,6 +22,7 @@ from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.parallel import Clock, Moment
 from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns, gamma_to_lam, strip_forced_columns
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
 from sparsecv_mio.search.problems import fold_fits
@@ -38,7 +39,6 @@ from sparsecv_mio.search.problems.protocol import (
 from sparsecv_mio.search.problems.support_searches import FoldPasses
 from sparsecv_mio.search.state.cells import ALL_ROWS, locate_supports
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.slices import Clock, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments

@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import CACHED_ROWS, STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ball_of_left_out, training_loss_bound
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
 from sparsecv_mio.parallel import run_folds

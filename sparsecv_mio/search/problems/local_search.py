@@ -36,13 +36,12 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import local_search
 from sparsecv_mio.kernels import local_search as kernel
 from sparsecv_mio.kernels.local_search import BETTER
-from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.parallel import Clock, Hands, Moment, run_folds
 from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns, gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.state.cells import NO_COLUMN, fill_support, make_support_table, missing_columns
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
 
 WORST = 1.05  # objective of a first replacement, relative to the best, beyond which the replacement is not followed

@@ -9,7 +9,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.slices import Clock
+from sparsecv_mio.parallel import Clock
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, HeldOutFolds
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
 from sparsecv_mio.bounds.smooth_cv_error import bound_weighted_by_all_columns
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.parallel import Hands, Moment
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.slices import Hands, Moment
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -60,7 +60,7 @@ class SmoothProblem(FoldProblem):
     subsets : GlmSubsets
         Best subsets of the training rows.
     do : callable
-        Function that runs a work unit here or on a worker of a cluster, as :meth:`sparsecv_mio.slices.Hands.do`.
+        Function that runs a work unit here or on a worker of a cluster, as :meth:`sparsecv_mio.parallel.Hands.do`.
     find_left_out : callable
         Function that returns the rows of every fold, with fits of the full data.
     """

@@ -14,6 +14,7 @@ from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds, Known, RowsTogether
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.bounds.wide_rows import is_wide
+from sparsecv_mio.parallel import Clock, Kept, Moment
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
@@ -33,7 +34,6 @@ from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.state.pairs import Grid, Pair
 from sparsecv_mio.search.steps import NodeCount, SubproblemBounds
-from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets

@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.parallel import Clock, Hands, Moment, run_folds
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
@@ -40,7 +40,6 @@ from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
 from sparsecv_mio.search.state.cells import ALL_ROWS, NO_COLUMN, fill_support, make_support_table
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import SubproblemBounds
-from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import FEW_FOLDS, QUICK_WORK
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.units import TIE_RTOL

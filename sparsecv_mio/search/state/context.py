@@ -18,13 +18,13 @@ from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.parallel import Hands, Kept
 from sparsecv_mio.problem.problem import ReducedProblem, SparseProblem, eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.fold_tables import FoldTable
 from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds
-from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL

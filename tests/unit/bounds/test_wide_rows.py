@@ -11,7 +11,7 @@ from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
 from sparsecv_mio.bounds.wide import WideFold, farthest
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.kernels.nodes import LevelSet
 
 from ..kernels import plain

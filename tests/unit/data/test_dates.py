@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.readers import read_dataset, read_rows
+from sparsecv_mio.data.readers import read_dataset, read_new_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import inspect_file
 from sparsecv_mio.errors import BadInput
@@ -145,7 +145,7 @@ def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("d\n2024-01-02\n2024-01-03\n")
     learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
     with pytest.raises(BadInput, match="line 2.: write it as in the data of the model, or leave the row out$"):
-        read_rows(tmp_path / "new.csv", ("d",), "y", learnt)
+        read_new_rows(tmp_path / "new.csv", ("d",), "y", learnt)
 
 
 def test_dates_that_are_no_feature_are_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.column_faults import Fault
 from sparsecv_mio.data.columns import RawColumn
 from sparsecv_mio.data.dataset import Dataset, check_finite
-from sparsecv_mio.data.readers import read_dataset, read_rows
+from sparsecv_mio.data.readers import read_dataset, read_new_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.row_structure import find_subjects, numbers_rows, quote_names
 from sparsecv_mio.data.standard import stand_in_notes
@@ -112,7 +112,7 @@ def test_ordered_categories_are_coded_in_their_declared_order(tmp_path: Path, ki
     assert data.X.ravel().tolist() == [2.0, 0.0, 2.0, 0.0] and data.reading is not None
     assert data.reading.levels == {"size": tuple(SIZES)} == data.reading.how.orders
     pd.DataFrame({"size": ["medium"]}).to_csv(tmp_path / "new.csv", index=False)
-    assert read_rows(tmp_path / "new.csv", ["size"], "y", data.reading).data.X.tolist() == [[1.0]]
+    assert read_new_rows(tmp_path / "new.csv", ["size"], "y", data.reading).data.X.tolist() == [[1.0]]
     onehot = read_dataset(frame, "y", encode="onehot")
     assert onehot.names == ("size=small",)
 
@@ -152,7 +152,7 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     FRAME.to_csv(path, index=False)
     learnt = read_dataset(path, "y", na="mean", encode="onehot").reading
     path.write_text("smoker,city,age\nNO,Oslo,\nyes,,20\n")
-    new = read_rows(path, ["age", "city=Oslo", "smoker"], "y", learnt)
+    new = read_new_rows(path, ["age", "city=Oslo", "smoker"], "y", learnt)
     rows = new.data
     assert not new.has_target.any() and set(rows.names) == {"city=Oslo", "city=Rome", "city=(missing)", "smoker", "age"}
     place = {name: k for k, name in enumerate(rows.names)}
@@ -160,10 +160,10 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
     path.write_text("smoker,city,age\nno,Paris,1\n")
     with pytest.raises(BadInput, match="column 'city' holds 'Paris' in row 1, not one of its values: Oslo, Rome$"):
-        read_rows(path, ["city=Oslo"], "y", learnt)
+        read_new_rows(path, ["city=Oslo"], "y", learnt)
     path.write_text("smoker,age\n,1\n")
     with pytest.raises(BadInput, match="column 'smoker' is empty in row 1"):
-        read_rows(path, ["smoker"], "y", learnt)
+        read_new_rows(path, ["smoker"], "y", learnt)
 
 
 def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
     learnt = read_dataset(path, "y", na="mean", encode="onehot").reading
     path.write_text("smoker,city,age\nno,Paris,1\nperhaps,Rome,2\nno,Wien,3\nno,Paris,4\n")
     with pytest.raises(BadInput) as refused:
-        read_rows(path, ["city=Oslo", "smoker"], "y", learnt)
+        read_new_rows(path, ["city=Oslo", "smoker"], "y", learnt)
     city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, not one of its values: Oslo, Rome"
     assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, not one of its values: no, yes; {city}"
 
@@ -184,7 +184,7 @@ def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None
     assert data.reading is not None and data.reading.means == {"a": 3.0, "b": 3.0}
     assert data.reading.notes[0].endswith("in 'b'")
     path.write_text("a,b\n,1\n")
-    assert read_rows(path, ["a", "b"], "y", data.reading).data.X.tolist() == [[3.0, 1.0]]
+    assert read_new_rows(path, ["a", "b"], "y", data.reading).data.X.tolist() == [[3.0, 1.0]]
 
 
 def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     held = data.take(np.array([2, 0])).holes
     assert held is not None and np.argwhere(held).tolist() == [[0, 3]]
     path.write_text("c,b,a\n,1,\n7,,2\n")
-    rows = read_rows(path, ["a", "b", "b=(missing)", "c=(missing)"], "y", data.reading).data
+    rows = read_new_rows(path, ["a", "b", "b=(missing)", "c=(missing)"], "y", data.reading).data
     new = {name: rows.X[:, k].tolist() for k, name in enumerate(rows.names)}
     assert new == {"a": [2.5, 2], "b": [1, 4], "b=(missing)": [0, 1], "c": [3, 7], "c=(missing)": [1, 0]}
     with pytest.raises(BadInput, match="^na_indicator: requires na mean or median; with drop no value is imputed$"):
@@ -375,7 +375,7 @@ def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None
     assert np.array_equal(told.X[:, [0, 1, 2, 4]], data.X[:, [0, 1, 2, 4]])
     assert np.array_equal(told.X[:, 3], 1.0 - data.X[:, 3])  # of two words the later one has the column
     (tmp_path / "new.csv").write_text("area,garage,alley\n2,none,NA\n3,shed,gravel\n")
-    rows = read_rows(tmp_path / "new.csv", ["garage=none", "alley=gravel", "area"], "y", data.reading).data
+    rows = read_new_rows(tmp_path / "new.csv", ["garage=none", "alley=gravel", "area"], "y", data.reading).data
     assert dict(zip(rows.names, rows.X.T.tolist(), strict=True))["garage=none"] == [1.0, 0.0]
     blank = frame.assign(garage=frame.garage.replace("shed", " "))
     assert "garage=(missing)" in read_kind(blank, kind, tmp_path, **how | {"na": "mean"}).names
@@ -554,7 +554,7 @@ def test_new_rows_with_another_decimal_mark_name_the_option(tmp_path: Path, mark
     new = tmp_path / "new.csv"
     new.write_text(f"a;b\n12{other}83;x\n11{other}5;y\n")
     with pytest.raises(BadInput, match=f'give decimal="[{other}]" if the numbers have this decimal mark$'):
-        read_rows(new, ("a",), "y", reading)
+        read_new_rows(new, ("a",), "y", reading)
     new.write_text(f"a;b\n12{other}83;x\nlow;y\n")
     with pytest.raises(BadInput, match="write it as in the data of the model, or leave the row out$"):
-        read_rows(new, ("a",), "y", reading)
+        read_new_rows(new, ("a",), "y", reading)

@@ -9,7 +9,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.read_and_split import read_rows, requested_columns, split_rows
+from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.errors import BadInput
 
 FRAME = {"a": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 0.0, 2.0, 3.0], "w": [0.0, 1.0, 2.0, 1.0], "g": [0, 0, 1, 2]}
@@ -22,15 +22,15 @@ def test_the_option_of_a_missing_column_is_named(wanted: dict[str, Any]) -> None
     import pandas as pd
 
     with pytest.raises(BadInput, match=f"^{next(iter(wanted))}: column 'nope' is not in the data"):
-        read_rows(pd.DataFrame(FRAME), "y", {}, requested_columns(**wanted))
+        read_data(pd.DataFrame(FRAME), "y", {}, requested_columns(**wanted))
 
 
 def test_rows_of_weight_zero_are_in_no_fold() -> None:
     import pandas as pd
 
     columns = requested_columns("groups:g", "w")
-    rows = read_rows(pd.DataFrame(FRAME), "y", {}, columns)
-    assert rows.names == ("a",) and read_rows(rows, None, {}, columns) is rows
+    rows = read_data(pd.DataFrame(FRAME), "y", {}, columns)
+    assert rows.names == ("a",) and read_data(rows, None, {}, columns) is rows
     data, plan = split_rows(rows, "groups:g", weights="w")
     assert data.n == 3 and plan.k == 3 and plan.spec == "groups:g weighted"
     again = split_rows(data, "loo")[1]

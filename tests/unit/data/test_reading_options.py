@@ -15,7 +15,7 @@ from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.columns import is_unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.number_format import NumberFormat, parse_texts
-from sparsecv_mio.data.readers import read_dataset, read_rows
+from sparsecv_mio.data.readers import read_dataset, read_new_rows
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, feature_names
 from sparsecv_mio.data.table_facts import inspect_file
 from sparsecv_mio.declared_options import OPTIONS as DECLARED
@@ -198,7 +198,7 @@ def test_right_numbers(tmp_path: Path, name: str) -> None:
         assert np.array_equal(Dataset.from_frame(frame, "y", thousands=",").y, TARGET)
     if "na" in given:
         return
-    rows = read_rows(path, data.names, "y", data.reading)
+    rows = read_new_rows(path, data.names, "y", data.reading)
     assert rows.has_target.all() and np.array_equal(rows.data.X, data.X)
 
 
@@ -249,15 +249,15 @@ def test_new_rows_are_read_as_the_first_were(tmp_path: Path) -> None:
     learnt = read_dataset(stored(tmp_path, table(US2, MONEY)), "y", thousands=",").reading
     assert learnt is not None and learnt.how.thousands == ","
     path = stored(tmp_path, 'age,b\n30,"1,078"\n31,576\n')
-    assert read_rows(path, ["age", "b"], "y", learnt).data.X[:, 1].tolist() == [1078.0, 576.0]
+    assert read_new_rows(path, ["age", "b"], "y", learnt).data.X[:, 1].tolist() == [1078.0, 576.0]
     plain = read_dataset(stored(tmp_path, table(PLAIN)), "y").reading
     path = stored(tmp_path, "age,b\n30,1.078\n31,576\n")
     with pytest.raises(BadInput, match="^column 'b': '1.078' in row 1 is ambiguous: give "):
-        read_rows(path, ["age", "b"], "y", plain)
+        read_new_rows(path, ["age", "b"], "y", plain)
     said = Applied(Reading.from_keywords(thousands="none"), ("age", "b"))
-    assert read_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]
+    assert read_new_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]
     path = stored(tmp_path, "age,b\n30,1.078\n31,57.6\n")
-    assert read_rows(path, ["age", "b"], "y", plain).data.X[:, 1].tolist() == [1.078, 57.6]
+    assert read_new_rows(path, ["age", "b"], "y", plain).data.X[:, 1].tolist() == [1.078, 57.6]
 
 
 def test_numbers_of_a_large_file_are_settled_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

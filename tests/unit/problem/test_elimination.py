@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 
 

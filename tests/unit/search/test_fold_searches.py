@@ -18,6 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.parallel import Clock, Hands, Moment
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.refit import refit_rows
@@ -47,7 +48,6 @@ from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FullDataBounds, Step, SubproblemBounds
 from sparsecv_mio.search.writer import Writer
-from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.trees.subsets import is_never_expired
 
 LABELS = np.arange(24) % 3
