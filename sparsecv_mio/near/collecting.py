@@ -9,6 +9,7 @@ If the value of a support is at most v, its f is therefore at most `rate * v + o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -228,39 +229,32 @@ class Lists(Protocol):
         ...
 
 
-class SupportValue(Protocol):
+class SupportValue(ABC):
     """Values of supports at one gamma, in standard units, for any loss.
 
     Attributes
     ----------
-    q : int
-        Number of columns.
-    forced : int array
-        Columns in every support.
     terms : WholeTerms
         Terms, which sizes of supports count.
+    forced : int array
+        Columns in every support.
+    expired : callable
+        Function that returns True when time is over; set by the caller of `likely` or `lists`.
     """
 
-    @property
-    def q(self) -> int:  # noqa: D102
-        ...
+    terms: WholeTerms
+    forced: IntArray
+    expired: Callable[[], bool] = staticmethod(is_never_expired)
 
-    @property
-    def terms(self) -> WholeTerms:  # noqa: D102
-        ...
-
-    @property
-    def forced_columns(self) -> IntArray:  # noqa: D102
-        ...
-
+    @abstractmethod
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective, some of each size."""
-        ...
 
+    @abstractmethod
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Lists:
         """Return a search that passes all wanted supports to a taker."""
-        ...
 
+    @abstractmethod
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Return the values of supports, and bounds on their rounding errors.
 
@@ -271,27 +265,13 @@ class SupportValue(Protocol):
         limit : float
             Value above which any number above it may be returned.
         """
-        ...
 
 
-class SquaredValue:
+class SquaredValue(SupportValue):
     """Base class of values for squared-error loss; `splits` is True if smaller branches have tighter problems."""
 
     problem: SparseProblem
-    terms: WholeTerms
     splits: bool
-
-    @property
-    def q(self) -> int:
-        """Number of columns."""
-        return self.problem.q
-
-    @property
-    def forced_columns(self) -> IntArray:
-        """Columns in every support."""
-        return self.problem.forced
-
-    expired: Callable[[], bool] = staticmethod(is_never_expired)  # set by the caller of `likely` or `lists`
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
@@ -303,13 +283,9 @@ class SquaredValue:
         self.expired = expired
         return Collection(self, wanted, expired)
 
+    @abstractmethod
     def part(self, branch: Branch) -> Part:
         """Return a problem that bounds the values of a branch from below."""
-        raise NotImplementedError
-
-    def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Return the values of supports; see `SupportValue`."""
-        raise NotImplementedError
 
 
 class TrainingObjective(SquaredValue):
@@ -327,6 +303,7 @@ class TrainingObjective(SquaredValue):
 
     def __init__(self, data: StandardData, problem: SparseProblem) -> None:
         self.data, self.problem, self.terms = data, problem, WholeTerms.from_data(data)
+        self.forced = problem.forced
 
     def part(self, branch: Branch) -> Part:
         """Return the problem itself on the columns of a branch."""
@@ -360,6 +337,7 @@ class CommonError(SquaredValue):
 
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
         self.folds, self.problem, self.terms = folds, problem, WholeTerms.from_data(folds.data)
+        self.forced = problem.forced
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
         self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - OUTWARD * problem.size, 0.0)
 
@@ -830,36 +808,3 @@ def likely_supports(
         for support in (cell.support, *cell.candidates[:SUPPORTS_TRIED])
         if terms.count(support) == tau
     ]
-
-
-class SquaredValues:
-    """Values for squared-error loss at any gamma.
-
-    Parameters
-    ----------
-    data : StandardData
-        Data set.
-    plan : FoldPlan or None
-        Folds that share a support; None for the training objective.
-    who : str
-        Name of the feature that needs the values, for error messages.
-    """
-
-    def __init__(self, data: StandardData, plan: FoldPlan | None, who: str) -> None:
-        self.data, self.problem = data, all_rows(data, who)
-        self.folds = None if plan is None else FoldRows(data, plan, self.problem)
-
-    def with_gamma(self, gamma: float, largest: int) -> SupportValue:
-        """Return the values at one gamma.
-
-        Parameters
-        ----------
-        gamma : float
-            Ridge weight.
-        largest : int
-            Maximum number of columns of a support.
-        """
-        problem = self.problem.with_gamma(gamma)
-        if self.folds is None:
-            return TrainingObjective(self.data, problem)
-        return CommonError(self.folds, problem, largest)

@@ -29,8 +29,8 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
-from sparsecv_mio.near.glm_values import make_support_values
+from sparsecv_mio.near.collecting import UNKNOWN, Valued
+from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, target_info
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -183,17 +183,13 @@ class CommonSearch:
         return self.record()
 
     def _prepare(self) -> None:
-        grid, expired = self.grid, self.clock.has_expired
-        data = standardize_and_check(self.dataset, self.options, grid.gammas.tolist(), grid.taus.tolist(), self.plan)
-        _ = self.dataset.fingerprint
-        values = make_support_values(data, self.plan, "criterion common")
-        self.data = data
-        terms = WholeTerms.from_data(data)
-        taus = sorted({min(tau, terms.count(np.arange(data.q))) for tau in self.grid.taus.tolist()})
-        largest = terms.most_columns(taus[-1])
-        for gamma in self.grid.gammas.tolist():
+        gammas, expired = self.grid.gammas.tolist(), self.clock.has_expired
+        self.data, taus, at = prepare_values(
+            self.dataset, self.options, gammas, self.grid.taus.tolist(), self.plan, self.plan, "criterion common"
+        )
+        for gamma in gammas:
             if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, values.with_gamma(gamma, largest), gamma, taus, expired))
+                self.at_gammas.append(AtGamma(self.leader, at(gamma), gamma, taus, expired))
                 self._step()
 
     def _improve(self) -> None:
@@ -203,7 +199,7 @@ class CommonSearch:
             if self.clock.has_expired() or best.best is None:
                 return
             support = best.best.support
-            best.offer(best.criterion.terms.neighbours(support, best.criterion.forced_columns, best.taus))
+            best.offer(best.criterion.terms.neighbours(support, best.criterion.forced, best.taus))
             for at_gamma in self.at_gammas:
                 if best.best is not None:
                     at_gamma.offer([best.best.support])

@@ -12,10 +12,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, WholeTerms, times_held_out
+from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.near.collecting import (
+    CommonError,
+    FoldRows,
+    SupportTaker,
+    SupportValue,
+    TrainingObjective,
+    WholeTerms,
+    all_rows,
+    times_held_out,
+)
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.thresholds import FEWEST_FOLDS
@@ -23,14 +34,45 @@ from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
-from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
+from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, ROUNDING, SHAVED
 
 PENALTY_SHARE = 0.1  # share of gamma at which supports are listed to bound their CV errors
 
 
-def make_support_values(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
-    """Return the values of supports for the loss of the data, at any gamma.
+def prepare_values(
+    dataset: Dataset, options: PathOptions, gammas: Sequence[float], taus: Sequence[int], folds: FoldPlan | None,
+    plan: FoldPlan | None, who: str,
+) -> tuple[StandardData, list[int], Callable[[float], SupportValue]]:  # fmt: skip
+    """Return the data in standard coordinates, the distinct sizes of supports, and their values by gamma.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set.
+    options : PathOptions
+        Options, with restrictions by the names of the data.
+    gammas, taus : sequences
+        Ridge weights and sizes.
+    folds : FoldPlan or None
+        Folds for which fits at gamma 0 are checked.
+    plan : FoldPlan or None
+        Folds that share a support; None for the training objective.
+    who : str
+        Name of the feature that needs the values, for error messages.
+    """
+    data = standardize_and_check(dataset, options, gammas, taus, folds)
+    _ = dataset.fingerprint  # computed now, because there is no time for it after the limit
+    terms = WholeTerms.from_data(data)
+    sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})
+    return data, sizes, make_support_values(data, plan, who, terms.most_columns(sizes[-1]))
+
+
+def make_support_values(
+    data: StandardData, plan: FoldPlan | None, who: str, largest: int
+) -> Callable[[float], SupportValue]:
+    """Return a function from gamma to the values of supports for the loss of the data.
 
     Parameters
     ----------
@@ -40,37 +82,20 @@ def make_support_values(data: StandardData, plan: FoldPlan | None, who: str) -> 
         Folds that share a support; None for the training objective.
     who : str
         Name of the feature that needs the values, for error messages.
+    largest : int
+        Maximum number of columns of a support.
     """
-    return SquaredValues(data, plan, who) if data.loss.is_quadratic else GlmValues(data, plan)
-
-
-class GlmValues:
-    """Values for logistic or Poisson loss at any gamma.
-
-    Parameters
-    ----------
-    data : StandardData
-        Data set.
-    plan : FoldPlan or None
-        Folds that share a support; None for the training objective.
-    """
-
-    def __init__(self, data: StandardData, plan: FoldPlan | None) -> None:
-        self.data, self.whole = data, make_subsets(data, np.arange(data.n))
-        self.folds = None if plan is None else GlmHeldOut(data, plan)
-
-    def with_gamma(self, gamma: float, largest: int) -> GlmObjective:
-        """Return the values at one gamma.
-
-        Parameters
-        ----------
-        gamma : float
-            Ridge weight.
-        largest : int
-            Maximum number of columns of a support.
-        """
-        whole = self.whole.with_gamma(gamma)
-        return GlmObjective(self.data, whole) if self.folds is None else GlmCommonError(self.data, whole, self.folds)
+    if data.loss.is_quadratic:
+        problem = all_rows(data, who)
+        if plan is None:
+            return lambda gamma: TrainingObjective(data, problem.with_gamma(gamma))
+        rows = FoldRows(data, plan, problem)
+        return lambda gamma: CommonError(rows, problem.with_gamma(gamma), largest)
+    whole = make_subsets(data, np.arange(data.n))
+    if plan is None:
+        return lambda gamma: GlmObjective(data, whole.with_gamma(gamma))
+    held_out = GlmHeldOut(data, plan)
+    return lambda gamma: GlmCommonError(data, whole.with_gamma(gamma), held_out)
 
 
 class GlmHeldOut:
@@ -106,7 +131,7 @@ class GlmHeldOut:
         return made.with_gamma(gamma)
 
 
-class GlmObjective:
+class GlmObjective(SupportValue):
     """The training objective F_S on all rows, as a value; see `collecting.SupportValue`.
 
     Parameters
@@ -124,23 +149,10 @@ class GlmObjective:
 
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
         self.data, self.subsets, self.listed = data, subsets, subsets
-        self.nothing = float(subsets.refit([self.forced_columns]).upper[0]) * (1.0 + SHAVED)
-        self.expired: Callable[[], bool] = is_never_expired  # set by the caller of `likely` or `lists`
-
-    @property
-    def q(self) -> int:
-        """Number of columns."""
-        return self.subsets.fits.problem.p
-
-    @property
-    def terms(self) -> WholeTerms:
-        """Terms of one column each: terms of several columns are supported with squared-error loss only."""
-        return WholeTerms(np.arange(self.q), self.data.adjusting)
-
-    @property
-    def forced_columns(self) -> IntArray:
-        """Columns in every support."""
-        return np.array(self.subsets.fits.forced, dtype=np.int64)
+        self.forced = np.array(subsets.fits.forced, dtype=np.int64)
+        # terms of several columns are supported with squared-error loss only
+        self.terms = WholeTerms(np.arange(subsets.fits.problem.p), data.adjusting)
+        self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return a support of each size with a small training objective."""

@@ -25,7 +25,7 @@ from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
-from sparsecv_mio.near.glm_values import make_support_values
+from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.search.answer.answer_fits import column_names
 from sparsecv_mio.search.answer.result import data_info, fold_info, target_info
 from sparsecv_mio.search.api import answer
@@ -345,15 +345,10 @@ class NearSearch:
 
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.has_expired
-        data = standardize_and_check(self.dataset, options, [gamma], taus, self.plan)
-        _ = self.dataset.fingerprint
-        terms = WholeTerms.from_data(data)
-        sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})
         plan = self.plan if options.valued_by is By.CV else None
-        criterion = make_support_values(data, plan, "a near-optimal list").with_gamma(
-            gamma, terms.most_columns(sizes[-1])
-        )
-        holder = NearBest(sizes, options.within, options.most, terms.count)
+        data, sizes, at = prepare_values(self.dataset, options, [gamma], taus, self.plan, plan, "a near-optimal list")
+        criterion = at(gamma)
+        holder = NearBest(sizes, options.within, options.most, criterion.terms.count)
         self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
         collecting.pass_supports(criterion, holder, criterion.likely(sizes, expired))
@@ -367,7 +362,7 @@ class NearSearch:
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
         """Exchange columns of the best support of a size while this helps."""
         while (best := holder.best(tau)) is not None and not self.clock.has_expired():
-            others = criterion.terms.neighbours(best.support, criterion.forced_columns, [tau])
+            others = criterion.terms.neighbours(best.support, criterion.forced, [tau])
             collecting.pass_supports(criterion, holder, others)
             if holder.best(tau) is best:
                 return

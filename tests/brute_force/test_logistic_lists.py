@@ -21,7 +21,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.near.common_subset import best_common_subset
-from sparsecv_mio.near.glm_values import GlmValues
+from sparsecv_mio.near.glm_values import make_support_values
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.answer.average_fits import SmoothAverageFits
@@ -66,7 +66,7 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
     X = rng.normal(size=(60, 4))
     counts = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(0.5 + 0.6 * X[:, 0] - 0.4 * X[:, 1])).astype(float)))
     data, plan = standardize(counts, "length", "fold", loss=Loss.POISSON), make_folds(folds, counts)
-    at = GlmValues(data, plan).with_gamma(0.5, 4)
+    at = make_support_values(data, plan, "a test", 4)(0.5)
     supports = [np.array(some) for size in (1, 2, 3) for some in combinations(range(4), size)]
     truth = []
     for some in supports:
@@ -82,7 +82,7 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
 @pytest.mark.parametrize("spec", ["5", "loo"])
 def test_values_that_the_time_was_over_for_are_bounds(spec: str) -> None:
     data = as_counts(problems.counts(4, 30, 3, {0: 1.0}))
-    values = GlmValues(standardize(data, loss=Loss.POISSON), make_folds(spec, data)).with_gamma(0.1, 3)
+    values = make_support_values(standardize(data, loss=Loss.POISSON), make_folds(spec, data), "a test", 3)(0.1)
     supports = [np.array([0]), np.array([0, 2])]
     true, off = values.values(supports)
     assert np.isfinite(off).all()
