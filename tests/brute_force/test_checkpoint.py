@@ -212,17 +212,6 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     assert finish(resumed) == finish(whole)
 
 
-def test_values_of_heuristic_supports_are_stored() -> None:
-    """An open cell shows the support with the least of them."""
-    run, other = prepared("algorithm1")[0], prepared("algorithm1")[0]
-    for _ in run.turns():
-        if np.isfinite(run.state.cells.value).any():
-            break
-    other.resume(run.checkpoint())
-    ours, theirs = run.state.cells, other.state.cells
-    assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)
-
-
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
     run = prepared("joint")[0]
     store = tmp_path / "run.ck"

@@ -13,7 +13,7 @@ from exact import ExactProblem
 from judge import wrong, wrong_cells, wrong_rows
 from numpy.typing import NDArray
 from plain_ridge import ridge
-from runs import new_run, record_of
+from runs import record_of, to_end
 from slow import slow
 from truth import Truth
 from zoo import RandomProblem, random_problem
@@ -22,7 +22,6 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, Inconsistent
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.kernels import path_tree
@@ -33,7 +32,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state.pairs import Grid, PairBounds
+from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.trees.normal_form import normal_form
 
 Matrix = NDArray[np.float64]
@@ -55,17 +54,9 @@ def case(
 
 def prepared(problem: RandomProblem, together: bool = True, **settings: Any) -> Any:
     """A run that has not begun; `together`: one tree for all folds first, where usable."""
-    data = standardize(problem.data, problem.scale, problem.intercept)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*planned(**settings | ({} if together else {"leaves_folds_out": False})))
-        return new_run(data, problem.folds, Grid.of(problem.gammas, problem.taus, problem.data.p))
-
-
-def solved(run: Any) -> Any:
-    """The same run, at its end."""
-    for _ in run.turns():
-        pass
-    return run
+        return problem.new_run()
 
 
 def confirmed(run: Any, problem: RandomProblem) -> Any:
@@ -78,7 +69,7 @@ def confirmed(run: Any, problem: RandomProblem) -> Any:
 def check(problem: RandomProblem, decided: bool = True) -> None:
     """Both ways through the search agree with the enumeration."""
     for together in (False, True):
-        assert confirmed(solved(prepared(problem, together)), problem).decided.all() or not decided
+        assert confirmed(to_end(prepared(problem, together)), problem).decided.all() or not decided
 
 
 def test_ill_conditioned_trees_keep_their_digits() -> None:
@@ -173,7 +164,7 @@ def test_undecided_cells_reach_tied_optima() -> None:
     X = np.vstack([signs[:, 1:7], 0.5 * signs[:, 1:7] + 0.01])
     problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
     for effort in range(4):
-        confirmed(solved(prepared(problem, False, first_node_limit=effort, max_tries=1)), problem)
+        confirmed(to_end(prepared(problem, False, first_node_limit=effort, max_tries=1)), problem)
 
 
 def test_refit_bounds_its_error() -> None:

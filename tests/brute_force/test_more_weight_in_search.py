@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import by_size
+from engines import by_size, patch_all
 from truth import INSIDE, OUTSIDE, Truth
 from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
 
@@ -21,8 +21,7 @@ from sparsecv_mio.trees.subsets import is_never_expired
 
 @pytest.mark.parametrize("block", range(6))
 def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in by_size(4):
-        monkeypatch.setattr(*place)
+    patch_all(monkeypatch, by_size(4))
     monkeypatch.setattr(listing, "SMALL", (0, 36)[block % 2])
     take, seen = WeightedTrees.relaxations, list[Any]()
 

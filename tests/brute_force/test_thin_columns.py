@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from draws import WAYS
-from engines import ENGINES
+from engines import ENGINES, patch_all
 from exact import ExactProblem
 from thin_columns import END_RTOL, false_ends, thin_case
 
@@ -117,8 +117,7 @@ def test_the_allowance_of_an_open_pair_is_of_its_lower_end(
 
     Where rounding takes the digits of errors, it may also tell a pair from the best one that is as good.
     """
-    for place in WAYS["branch on the rows"]:
-        monkeypatch.setattr(*place)
+    patch_all(monkeypatch, WAYS["branch on the rows"])
     case = thin_case(seed)
     record = replace(case, words=case.words | more).solved()
     assert not false_ends(case, record)
@@ -250,8 +249,7 @@ def check(seed: int, adjusts: bool) -> str:
         largest = largest_size(kind, data.p, rng)
         least = least_of_subsets(truth, largest)
     with pytest.MonkeyPatch.context() as patch:
-        for place in ENGINES.get(method, []):
-            patch.setattr(*place)
+        patch_all(patch, ENGINES.get(method, []))
         try:
             record = sc.cross_validate(
                 data, plan, taus=range(largest + 1), gap=float(rng.choice([0.0, 1e-2])),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from engines import ENGINES
+from engines import ENGINES, patch_all
 from judge import wrong
 from slow import slow
 from zoo import RandomProblem
@@ -41,8 +41,7 @@ def drawn(seed: int) -> tuple[RandomProblem, np.ndarray]:
 
 def solved(case: RandomProblem, method: str, one_se: bool) -> Record:
     with pytest.MonkeyPatch.context() as patch:
-        for place in ENGINES.get(method, []):
-            patch.setattr(*place)
+        patch_all(patch, ENGINES.get(method, []))
         return case.solve(gap=0.0, one_se=one_se, method="rounds" if method in ENGINES else method)
 
 

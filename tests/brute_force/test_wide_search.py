@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from draws import ON_ROWS
+from engines import patch_all
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
@@ -47,8 +48,7 @@ def test_vendors_solve_what_screening_leaves(backend: str, small: None) -> None:
 
 
 def test_every_column_forced_in_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ON_ROWS:
-        monkeypatch.setattr(*place)
+    patch_all(monkeypatch, ON_ROWS)
     data = made(12, 6, 4)
     record = cross_validate(data, "4", gammas=[0.05], taus=[data.p], force_in=data.names, gap=0.0, threads=1)
     assert record.status == "proved" and record.support == data.names and verify(record, data).ok

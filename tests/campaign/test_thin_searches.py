@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from counts import CAMPAIGN, COUNTS
 from draws import METHODS, WAYS
+from engines import patch_all
 from hypothesis import given, note
 from hypothesis import strategies as st
 from thin_columns import END_RTOL, ThinCase, false_ends, thin_case
@@ -70,8 +71,7 @@ def test_every_end_of_a_search(seed: int) -> None:
 
     def solved(case: ThinCase) -> Record:
         with pytest.MonkeyPatch.context() as patch:
-            for place in WAYS[way]:
-                patch.setattr(*place)
+            patch_all(patch, WAYS[way])
             return replace(case, words=case.words | words).solved()
 
     found = made(seed, solved)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ALWAYS_WEAKEST, ENGINES, by_size, planned
+from engines import ALWAYS_WEAKEST, ENGINES, by_size, patch_all, planned
 from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
@@ -74,8 +74,7 @@ class Draw:
                 stop.set()
 
         with pytest.MonkeyPatch.context() as patch:
-            for place in WAYS[self.way]:
-                patch.setattr(*place)
+            patch_all(patch, WAYS[self.way])
             record = case.solve(found=snapshots.append, stop=stop, progress=progress, **self.words)
         return record, snapshots[0] if snapshots else None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.orders import by_size as order_by_size
@@ -14,6 +15,11 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems import one_tree_for_folds
 
 Place = tuple[Any, str, Any]  # what to set, for a monkeypatch
+
+
+def patch_all(monkeypatch: pytest.MonkeyPatch, places: Iterable[Place]) -> None:
+    for place in places:
+        monkeypatch.setattr(*place)
 
 
 def planned(**settings: Any) -> Place:

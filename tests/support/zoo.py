@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from runs import new_run
 from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.model_space import NONE, AtMost, Parents, Restrictions
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.state.pairs import Grid
 
 FloatArray = NDArray[np.float64]
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -42,6 +45,11 @@ class RandomProblem:
     def how(self) -> dict[str, Any]:
         """Options that say what a fit is."""
         return {"scale": self.scale, "intercept": self.intercept, "restrictions": self.restrictions}
+
+    def new_run(self, seconds: float | None = None, **options: Any) -> Any:
+        """Return a search of the grid that has not begun, by rounds at gap 0 unless an option says otherwise."""
+        data, grid = standardize(self.data, self.scale, self.intercept), Grid.of(self.gammas, self.taus, self.data.p)
+        return new_run(data, self.folds, grid, seconds, **options)
 
     def solve(self, **options: Any) -> Record:
         """Search the grid, on one thread unless an option says otherwise."""

@@ -6,38 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
-from engines import Place
 from judge import wrong_cells
-from runs import new_run
 from truth import Truth
 from zoo import RandomProblem, random_problem
 
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.registry import find_source
-from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.trees.subsets import is_never_expired
-
-
-def search_over(case: RandomProblem, **words: Any) -> GridSearch:
-    """A search that has not begun, on one thread at gap 1e-4 unless `words` say otherwise."""
-    data = standardize(case.data, case.scale, case.intercept)
-    grid = Grid.of(case.gammas, case.taus, case.data.p)
-    search: GridSearch = new_run(data, case.folds, grid, **{"gap": 1e-4, "method": "rounds"} | words)
-    return search
 
 
 def random_search(seed: int, **words: Any) -> tuple[RandomProblem, GridSearch]:
     """A search over a random problem of few rows and columns."""
     case = random_problem(seed, rows=24, columns=6)
-    return case, search_over(case, **words)
-
-
-def patch_all(monkeypatch: pytest.MonkeyPatch, places: Sequence[Place]) -> None:
-    for place in places:
-        monkeypatch.setattr(*place)
+    return case, case.new_run(gap=1e-4, **words)
 
 
 def do(search: GridSearch, steps: Sequence[Step]) -> list[Findings]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ENGINES
+from engines import ENGINES, patch_all
 from runs import new_context
 
 from sparsecv_mio.data.dataset import Dataset
@@ -287,8 +287,7 @@ def test_nothing_is_decided_by_a_tree_that_did_not_end() -> None:
 
 
 def only(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ENGINES[engine]:
-        monkeypatch.setattr(*place)
+    patch_all(monkeypatch, ENGINES[engine])
 
 
 @pytest.mark.parametrize("engine", ["", "enumerate", "shared"])

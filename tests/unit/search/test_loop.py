@@ -41,20 +41,6 @@ from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step, SubproblemBound
 from sparsecv_mio.targets import Loss
 
 
-def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
-    data = problems.linear(0, 60, 40, {0: 1.0, 1: -1.0}, noise=0.3)
-    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(4), "threads": 1}
-    path = tmp_path / "run.ck"
-    folds = make_folds("4", data)
-    cross_validate(data, folds, time_limit=600.0, checkpoint=path, **asked)
-    carried_on, afresh = cross_validate(data, folds, resume=path, **asked), cross_validate(data, folds, **asked)
-    assert carried_on.status == afresh.status == "proved"
-    assert (carried_on.tau, carried_on.gamma) == (afresh.tau, afresh.gamma)
-    for method in ("joint", "grid"):
-        with pytest.raises(BadInput, match="its method differs"):
-            cross_validate(data, folds, resume=path, method=method, **asked)
-
-
 def test_another_weighing_of_rows_is_named_when_a_run_is_carried_on(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))

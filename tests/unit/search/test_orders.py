@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, planned
+from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, patch_all, planned
 from judge import wrong
 from repository import ROOT, syntax
 from runs import new_run, through_earlier_orders
@@ -27,7 +27,7 @@ from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import Loss
 
-from .judged import check_state, do, patch_all, random_search, search_over
+from .judged import check_state, do, random_search
 
 EXPENSIVE = planned(bounds_before_trees=True, cheap_nodes=0)
 LOOKS = planned(bounds_before_trees=True, cheap_nodes=0, looks_first=True, look_nodes=2)
@@ -119,7 +119,7 @@ def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, monkeypatch: pytes
         case, whole = random_search(410 + seed)
         n_turns = sum(1 for _ in whole.turns())
         for turn in {0, n_turns // 3, 2 * n_turns // 3}:
-            first, again = search_over(case), search_over(case)
+            first, again = case.new_run(gap=1e-4), case.new_run(gap=1e-4)
             for _, _ in zip(range(turn + 1), first.turns(), strict=False):
                 pass
             stored = first.checkpoint()
@@ -139,7 +139,7 @@ def test_two_runs_take_the_same_steps(order: str, monkeypatch: pytest.MonkeyPatc
     case = case_of(105)
     runs = list[list[tuple[object, ...]]]()
     for _ in range(2):
-        search, steps = search_over(case), list[tuple[object, ...]]()
+        search, steps = case.new_run(gap=1e-4), list[tuple[object, ...]]()
         submit = search.executor.submit
         search.executor.submit = lambda step, steps=steps, submit=submit: (  # type: ignore[method-assign]
             steps.append((step.source, step.gamma, step.taus, step.folds, step.node_limit)), submit(step)
@@ -154,7 +154,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: object) -> tup
     patch_all(monkeypatch, by_size(1, **settings))
     case = replace(case_of(seed), gammas=[0.01, 0.1, 1.0], taus=[1, 2, 3, 4, 5])
     case = replace(case, taus=[tau for tau in case.taus if tau <= case.data.p])
-    return case, through_earlier_orders(search_over(case))
+    return case, through_earlier_orders(case.new_run(gap=1e-4))
 
 
 def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
