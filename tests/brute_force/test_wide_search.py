@@ -51,7 +51,8 @@ def test_every_column_forced_in_by_rows(monkeypatch: pytest.MonkeyPatch) -> None
     patch_all(monkeypatch, ON_ROWS)
     data = made(12, 6, 4)
     record = cross_validate(data, "4", gammas=[0.05], taus=[data.p], force_in=data.names, gap=0.0, threads=1)
-    assert record.status == "proved" and record.support == data.names and verify(record, data).ok
+    assert record.status == "proved" and "by rows" in record.work.engine
+    assert record.support == data.names and verify(record, data).ok
 
 
 def test_best_subsets_by_rows(small: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,12 @@ from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search import loop, plan
+from sparsecv_mio.search import plan
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.problems import by_rows
+from sparsecv_mio.search.problems import by_rows, registry
 
 SEARCH_FIRST = [(plan, "SMALL", 0)]
-ON_ROWS = [(loop, "has_large_matrices", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
+ON_ROWS = [(registry, "has_large_matrices", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by small thresholds
     "as they are": [],
     "folds search first": SEARCH_FIRST,
