@@ -37,6 +37,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.answer.result import data_info, target_info
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.targets import Loss
+from sparsecv_mio.thresholds import has_large_matrices
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
@@ -124,16 +125,17 @@ def _solve_model(model: _Model, backend: Solver, options: FitOptions, limits: Li
     """Return the outcome of a model: by rows if columns are many, in an assumed box, or directly; else None."""
     start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
     squared = model.data.loss.is_quadratic
-    if squared and backend.name == NATIVE and forced.needs <= {"force"} and _is_wide(model.data):
-        if options.assume_box is not None:
+    box, is_wide = options.assume_box, squared and has_large_matrices(model.data, 1)
+    if is_wide and backend.name == NATIVE and forced.needs <= {"force"}:
+        if box is not None:
             raise BadInput(
                 f"assume_box: not supported with {model.data.q} columns, because their products do not fit in memory; "
                 "drop some columns"
             )
         possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
-        return _solve_by_rows(model, start, limits) if possible else None
-    if options.assume_box is not None:
-        return _solve_in_box(model, start, limits, options.assume_box)
+        return _solve_by_trees(model, start, limits, None) if possible else None
+    if box is not None:
+        return _solve_by_trees(model, start, limits, box)
     problem = model.problem
     seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
     limits = replace(limits, seconds=max(seconds, 0.0), options=options.solver_option)
@@ -288,52 +290,32 @@ class _FittedTask(NamedTuple):
     doubt: float | None
 
 
-def _is_wide(data: StandardData) -> bool:
-    from sparsecv_mio.thresholds import has_large_matrices
-
-    return has_large_matrices(data, 1)
-
-
-def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
-    """Solve by the trees of this package if there are too many columns for a matrix of their products."""
+def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: float | None) -> Outcome:
+    """Solve by the trees of this package: for coefficients in [-box, box], in units of the file, or on the rows."""
     from sparsecv_mio.search.deadline import Deadline
     from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
+    from sparsecv_mio.trees.every_size import solve_path
 
-    tau, gamma = model.tau, model.gamma
-    choice = ForcedColumns.from_positions(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
-    data = model.data
-    if model.constraints.needs:
-        data = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
-    clock = Deadline(limits.seconds, None)
+    data, tau, gamma, clock = model.data, model.tau, model.gamma, Deadline(limits.seconds, None)
 
     def has_expired() -> bool:
         return limits.cancelled or clock.has_expired()
 
+    starts = [] if start is None else [np.asarray(start.support, dtype=np.int64)]
+    effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    if box is not None:
+        problem, ends = model.squares, box / data.y_unit * data.divisor
+        built = clock.seconds
+        solved = solve_path(problem, [tau], starts=starts, effort=effort, expired=has_expired, ends=ends)
+        return _outcome(model, solved, limits, clock, built)
+    choice = ForcedColumns.from_positions(data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    if model.constraints.needs:
+        data = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
     whole = make_full_data_fold(data, gamma, has_expired)
     built = clock.seconds
     whole.search([tau])
-    whole.try_supports([] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))])
-    effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    whole.try_supports([choice.inside(support) for support in starts])
     solved = solve_by_rows(data, whole, tau, gamma, has_expired, effort).map_to_columns(choice.others)
-    return _outcome(model, solved, limits, clock, built)
-
-
-def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
-    """Solve by the trees of this package for coefficients in [-end, end], in units of the file."""
-    from sparsecv_mio.search.deadline import Deadline
-    from sparsecv_mio.trees.every_size import solve_path
-
-    data, clock = model.data, Deadline(limits.seconds, None)
-    problem = model.squares
-    built = clock.seconds
-    solved = solve_path(
-        problem,
-        [model.tau],
-        starts=[] if start is None else [np.asarray(start.support, dtype=np.int64)],
-        effort=int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED,
-        expired=lambda: limits.cancelled or clock.has_expired(),
-        ends=end / data.y_unit * data.divisor,
-    )
     return _outcome(model, solved, limits, clock, built)
 
 

@@ -94,7 +94,7 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     assert "if coefficients are within" in repr(found)
     aside = fit_one(made(0), tau=2, gamma=0.3, assume_box=0.5 * largest)
     assert aside.assumed_box is None and "was ignored" in aside.warnings[0] and aside.objective == plain.objective
-    monkeypatch.setattr(one, "_is_wide", lambda data: True)
+    monkeypatch.setattr(one, "has_large_matrices", lambda data, folds: True)
     with pytest.raises(
         BadInput, match="assume_box: not supported with 5 columns, because their products do not fit in memory"
     ):
@@ -104,7 +104,7 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("wide", [False, True])
 def test_forced_features_by_our_own_engine(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if wide:
-        monkeypatch.setattr(one, "_is_wide", lambda data: True)
+        monkeypatch.setattr(one, "has_large_matrices", lambda data, folds: True)
     for seed in range(6):
         data = made(seed)
         names = np.random.default_rng(seed).permutation(data.names).tolist()
