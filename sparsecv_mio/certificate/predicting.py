@@ -19,7 +19,10 @@ from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.targets import Loss
+from sparsecv_mio.units import ROUNDING
 from sparsecv_mio.words import Missing
+
+FEW_DIGITS = 1e-8  # rounding of predictions, as a share of the largest one, from which a warning states it
 
 
 class LinearModel:
@@ -65,10 +68,47 @@ class LinearModel:
         wanted = list(model.coefficients)
         exposure = self.data.exposure
         numbers = read_columns(self.data, X, wanted if exposure is None else [*wanted, exposure])
-        predictions = numbers[:, : len(wanted)] @ np.array([model.coefficients[name] for name in wanted])
-        predictions += model.intercept
+        slopes = np.array([model.coefficients[name] for name in wanted])
+        predictions = linear_predictors(numbers[:, : len(wanted)], wanted, slopes, model.intercept)
         means = INVERSE_LINKS[self.loss.target.link](predictions)
         return means if exposure is None else means * numbers[:, -1]
+
+
+def linear_predictors(
+    rows: Any, names: Sequence[str], coefficients: FloatArray, intercept: float, caller: int = 3
+) -> FloatArray:
+    """Return `rows @ coefficients + intercept`, and warn if large terms cancel and leave few accurate digits.
+
+    Parameters
+    ----------
+    rows : (n, p) array or sparse array
+        Rows.
+    names : sequence of p str
+        Names of the columns.
+    coefficients : (p,) array
+        Coefficients.
+    intercept : float
+        Intercept.
+    caller : int
+        Number of calls between the user and the warning.
+
+    Examples
+    --------
+    >>> linear_predictors(np.array([[1.0, 2.0]]), "ab", np.array([3.0, 4.0]), 5.0).tolist()
+    [16.0]
+    """
+    predictors, used = np.asarray(rows @ coefficients + intercept), np.flatnonzero(coefficients)
+    terms = abs(rows[:, used])
+    lost = ROUNDING * float(np.fmax.reduce(terms @ np.abs(coefficients[used]) + abs(intercept), initial=0.0))
+    if FEW_DIGITS * float(np.fmax.reduce(np.abs(predictors), initial=0.0)) < lost < np.inf:
+        reach = np.array([terms[:, [k]].max() for k in range(len(used))])
+        j = int(np.nanargmax(reach * np.abs(coefficients[used])))
+        words = (
+            f"predictions are accurate to about {lost:.0e} only, because large terms cancel: {names[used[j]]!r} has "
+            f"values up to {reach[j]:.0e}; subtract a constant from such columns before the fit"
+        )
+        warnings.warn(words, SparseCVWarning, stacklevel=caller)
+    return predictors
 
 
 def probabilities(predictors: FloatArray) -> FloatArray:

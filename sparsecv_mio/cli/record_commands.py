@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
@@ -242,7 +243,9 @@ def predict(
     new, are_read_alike = _read_new_rows(stored, folds, data, reading, id)
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
-    table = _predict_rows(stored, folds, new, interval)
+    with catch_warnings(record=True) as caught:
+        simplefilter("always")
+        table = _predict_rows(stored, folds, new, interval)
     read = new.data.reading.notes if new.data.reading is not None and are_read_alike else ()
     notes = [f"{several(new.data.n, 'row')} predicted", *read]
     notes += _describe_fit(stored, new, table, threshold, data, reading)
@@ -254,7 +257,7 @@ def predict(
     notes += _describe_read_lines(new)
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
-    warnings = _warn_of_rows(new, folds)
+    warnings = [*(str(each.message) for each in caught), *_warn_of_rows(new, folds)]
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
 
 

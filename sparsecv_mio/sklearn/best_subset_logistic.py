@@ -82,8 +82,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         (n,) array
             Log odds.
         """
-        rows = self._rows(X)
-        return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+        return self._linear_predictors(X)
 
     @available_if(has_model)
     def predict_proba(self, X: Any) -> FloatArray:

@@ -19,7 +19,6 @@ from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
     OfOneGamma,
     SparseEstimator,
-    dense,
     has_model,
     settings,
     warn_of_edges,
@@ -49,7 +48,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         (n,) array
             Expected counts, or rates.
         """
-        rates = np.exp(dense(self._rows(X)) @ self.coef_ + self.intercept_)
+        rates = np.exp(self._linear_predictors(X))
         return np.asarray(rates if exposure is None else rates * _exposures(exposure, len(rates)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:

@@ -52,8 +52,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         (n,) array
             Predicted targets.
         """
-        predictions: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
-        return predictions
+        return self._linear_predictors(X)
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set the fitted attributes."""

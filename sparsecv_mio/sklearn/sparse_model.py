@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from sparsecv_mio.arrays import BoolArray, FloatArray, unmask
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import read_schema
-from sparsecv_mio.certificate.predicting import expand_coefficients
+from sparsecv_mio.certificate.predicting import expand_coefficients, linear_predictors
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.columns import RawColumn, build_table
@@ -324,6 +324,11 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
             rows = dense(validate_data(self, X, reset=False, accept_sparse="csr", **NAN_TOO))
         data = self.record_.data
         return np.where(np.isnan(rows), [data.reading.means[name] for name in data.names], rows)
+
+    def _linear_predictors(self, X: Any) -> FloatArray:
+        """Return the linear predictors of new rows, with a warning if large terms cancel."""
+        rows, model = self._rows(X), (np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+        return linear_predictors(rows, self.record_.data.names, *model, caller=5)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn: the estimator accepts sparse X."""
