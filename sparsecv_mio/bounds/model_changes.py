@@ -46,44 +46,6 @@ DOUBTED = 1e-8  # error bound, as a share of the largest residual, above which a
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
-    """Residuals of all rows in standard coordinates, one column for each model.
-
-    Attributes
-    ----------
-    values, doubt : (n, k) arrays
-        Residuals times the square roots of the row weights, and bounds on their rounding errors; inf if the normal
-        equations could not be solved.
-    """
-
-    values: FloatArray
-    doubt: FloatArray
-
-    @property
-    def losses(self) -> FloatArray:
-        """Squared residuals of the first model, (n,)."""
-        return np.asarray(self.values[:, 0] ** 2)
-
-    @property
-    def slip(self) -> float:
-        """Bound on the rounding error of the sum of these squares."""
-        doubt = self.doubt[:, 0]
-        return float(np.sum((2.0 * np.abs(self.values[:, 0]) + doubt) * doubt + OUTWARD * self.losses))
-
-    def changes(self, full: Residuals) -> tuple[FloatArray, FloatArray]:
-        """Return the (k,) changes from the one model in `full`, and bounds on their rounding errors.
-
-        Parameters
-        ----------
-        full : Residuals
-            Residuals of one model.
-        """
-        sums = np.abs(self.values**2 - full.values**2).sum(axis=0)
-        slip = sum((2.0 * np.abs(residuals.values) + residuals.doubt) * residuals.doubt for residuals in (self, full))
-        return sums, np.asarray(np.sum(slip, axis=0)) + PREDICTION_ROUNDING * sums
-
-
-@dataclass(frozen=True, eq=False)
 class LossesOfRows:
     """Weighted losses of all rows, one column for each model.
 
@@ -96,15 +58,19 @@ class LossesOfRows:
     values: FloatArray
     doubt: FloatArray
 
+    def with_doubt(self) -> tuple[FloatArray, FloatArray]:
+        """Return the (n, k) losses, and bounds on their rounding errors."""
+        return self.values, self.doubt
+
     @property
     def losses(self) -> FloatArray:
         """Losses of the first model, (n,)."""
-        return self.values[:, 0]
+        return self.with_doubt()[0][:, 0]
 
     @property
     def slip(self) -> float:
         """Bound on the rounding error of the sum of these losses."""
-        return float(np.sum(self.doubt[:, 0] + OUTWARD * self.losses))
+        return float(np.sum(self.with_doubt()[1][:, 0] + OUTWARD * self.losses))
 
     def changes(self, full: LossesOfRows) -> tuple[FloatArray, FloatArray]:
         """Return the (k,) changes from the one model in `full`, and bounds on their rounding errors.
@@ -112,10 +78,26 @@ class LossesOfRows:
         Parameters
         ----------
         full : LossesOfRows
-            Losses of one model.
+            Losses of one model, of the same loss function.
         """
-        sums = np.abs(self.values - full.values).sum(axis=0)
-        return sums, np.sum(self.doubt + full.doubt, axis=0) + PREDICTION_ROUNDING * sums
+        (losses, doubt), (full_losses, full_doubt) = self.with_doubt(), full.with_doubt()
+        sums = np.abs(losses - full_losses).sum(axis=0)
+        return sums, np.sum(doubt + full_doubt, axis=0) + PREDICTION_ROUNDING * sums
+
+
+class Residuals(LossesOfRows):
+    """Residuals of all rows in standard coordinates, one column for each model.
+
+    Attributes
+    ----------
+    values, doubt : (n, k) arrays
+        Residuals times the square roots of the row weights, and bounds on their rounding errors; inf if the normal
+        equations could not be solved.
+    """
+
+    def with_doubt(self) -> tuple[FloatArray, FloatArray]:
+        """Return the (n, k) squared residuals, and bounds on their rounding errors."""
+        return self.values**2, (2.0 * np.abs(self.values) + self.doubt) * self.doubt
 
 
 def losses_without_rows(

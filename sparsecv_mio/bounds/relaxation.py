@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.standard import subtract_means
 from sparsecv_mio.kernels import reduced_forms
-from sparsecv_mio.kernels import screening as kernel
-from sparsecv_mio.kernels.node_relaxation import Solved, relax_sizes
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding, size_of_candidates
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Node, Rounding, absolute, screen, size_of_candidates
 from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
@@ -317,20 +316,23 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
     accuracy : float
         Relative gap between primal and dual at which to stop.
     """
-    inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
-    normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
-    root = normal.root
-    T = len(inner)
-    relaxations = Solved(
-        np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
-    )
-    if len(inner):
-        relax_sizes(normal.form, inner, accuracy, RELAXATION_STEPS, np.zeros(form.m), relaxations)
-    unit, diagonal = form.scale * root, form.diagonal
+    normal, m = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0))), form.m
+    unit, free, dual, point = form.scale * normal.root, np.arange(m), np.inf, np.zeros(m)
     solved: dict[int, Relaxation] = {}
-    for tau, b, g, dual, primal, steps in zip(inner.tolist(), *relaxations, strict=True):
-        lower = float(dual) - comparison_allowance(form, tau, b * root)
-        solved[tau] = Relaxation(tau, b * unit, g / unit, diagonal, lower, float(primal), int(steps))
+    for tau in (tau for tau in taus if 0 < tau < m):
+        # the value is not known in advance: half of the previous one sets the first goal
+        goal = 0.5 * accuracy * dual if solved else 1e-3 * accuracy * form.yy
+        start, g, slope, dual, primal, steps = point.copy(), np.zeros(m), np.zeros(m), -np.inf, np.inf, 0
+        while steps < RELAXATION_STEPS:
+            stop, point = absolute(form.yy, goal, RELAXATION_STEPS - steps), np.zeros(m)
+            lower, upper, taken = relax(normal.form, Node(free, 0, free, m, tau), stop, start, g, point, slope)
+            dual, primal, steps = max(dual, lower), min(primal, upper), steps + max(taken, 1)
+            start = point.copy()
+            if primal - dual <= accuracy * primal or goal <= 1e-13 * form.yy:
+                break
+            goal = max(0.5 * accuracy * max(dual, 0.0), 1e-13 * form.yy)
+        lower = float(dual) - comparison_allowance(form, tau, point * normal.root)
+        solved[tau] = Relaxation(tau, point * unit, slope / unit, form.diagonal, lower, float(primal), int(steps))
     return [solved[tau] if tau in solved else _ridge_alone(form, tau) for tau in taus]
 
 
@@ -392,5 +394,5 @@ def screen_by_relaxation(relaxation: Relaxation, ubar: float) -> NDArray[np.int8
     status = np.full(q, DROPPED if tau == 0 else INSIDE if tau >= q else FREE, dtype=np.int8)
     if 0 < tau < q:
         room = max(ubar - relaxation.dual, 0.0)
-        kernel.screen(relaxation.slope**2 / relaxation.w, q, np.arange(q), tau, room, status)
+        screen(relaxation.slope**2 / relaxation.w, q, np.arange(q), tau, room, status)
     return status

@@ -50,9 +50,9 @@ from sparsecv_mio.kernels.nodes import (
     Rounding,
     allowance,
     positive_gap,
+    screen,
 )
 from sparsecv_mio.kernels.perspective_newton import new_factor
-from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import strip_forced_columns
 from sparsecv_mio.thresholds import RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import NEAR_OF_MANY, ROOT_ACCURACY, ROOT_STEPS
@@ -180,7 +180,7 @@ def bound_all_columns(
 def farthest(
     relaxation: WideRelaxation, x: FloatArray, candidates: LevelSet, t: float, rounding: Rounding
 ) -> tuple[float, float]:
-    """Return an upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows`, by rows.
+    """Return an upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.level_sets`, by rows.
 
     Parameters
     ----------

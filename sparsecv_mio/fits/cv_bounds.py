@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparsecv_mio.bounds.cv_error import BoundsHooks, BoundsTable, PrintedTable, compute_bounds, printed_bounds
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
+from sparsecv_mio.bounds.cv_error import (
+    BoundsHooks,
+    BoundsTable,
+    PrintedTable,
+    bound_smooth_cv_errors,
+    compute_bounds,
+    printed_bounds,
+)
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.loss_targets import check_training

@@ -1,4 +1,4 @@
-"""Bounds of a node by a block-diagonal part of M, for columns that form groups of nearly collinear ones.
+"""Bounds of a node by a block-diagonal part of M, for columns that form nearly collinear groups.
 
 Let M be the Gram matrix plus the penalty, W a block-diagonal matrix with `G = M - W` positive semidefinite, b any
 vector and `g = c - G b`. Then, for every support S of the node (docs/theory/bounds.md, section 9),
@@ -13,8 +13,8 @@ of S in each block B, and 0 elsewhere. The function
 
     phi(lambda) = yy - c' (H^{-1} + G)^{-1} c,        H = sum over S of lambda_S H_S,   lambda >= 0, sum lambda = 1
 
-has its minimum where D has its maximum, at `b = H g`. A support S joins the mixture H when the knapsack finds it; the
-shares lambda_S are updated by Newton steps. No step needs to be exact, because every b gives a valid D.
+has its minimum where D has its maximum, at `b = H g`. A support S joins the mixture H when the knapsack finds it, and
+Newton steps update the shares lambda_S. The steps may be inexact, because every b gives a valid D.
 """
 
 from typing import NamedTuple

@@ -1,10 +1,10 @@
 """Bounds on the held-out error of one fold for every size: relaxation, incumbent, screening and reduction.
 
 The columns of M are scaled to `M_jj = 1`. For each size k, the relaxation of all columns is solved, and its solution is
-rounded to a support. The dual point screens columns: columns in every near-optimal support are minimised out, columns
-in none are removed, the diagonal w of the relaxation is improved for the remaining columns, and these steps are
-repeated while they help. The remaining problem bounds the predictions and the sum of squared held-out errors
-(docs/theory/bounds.md, sections 3 to 5). If one support remains, the result is exact.
+rounded to a support. The dual point screens columns. Columns in every near-optimal support are minimised out, and
+columns in no such support are removed. The diagonal w of the relaxation is improved for the remaining columns.
+Screening is repeated as long as it fixes more columns. The remaining problem bounds the predictions and the sum of
+squared held-out errors (docs/theory/bounds.md, sections 3 to 5). If one support remains, the result is exact.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import copy_vector, support_value, times
-from sparsecv_mio.kernels.fold_rows import PredictedRows, bound_rows
 from sparsecv_mio.kernels.held_out_sums import (
     EXACT,
     NOTHING,
@@ -27,6 +26,8 @@ from sparsecv_mio.kernels.held_out_sums import (
 )
 from sparsecv_mio.kernels.jit import NO_ITEMS, int_constant, njit
 from sparsecv_mio.kernels.level_sets import (
+    PredictedRows,
+    bound_rows,
     largest_leverage,
     least_squares,
     leverages,
@@ -45,6 +46,7 @@ from sparsecv_mio.kernels.nodes import (
     Rounding,
     allowance,
     list_columns,
+    screen,
     size_of_candidates,
 )
 from sparsecv_mio.kernels.perspective_newton import new_factor
@@ -56,13 +58,12 @@ from sparsecv_mio.kernels.reduced_forms import (
     reduce_problem,
     sharpen,
 )
-from sparsecv_mio.kernels.screening import screen
 
 FEW_STEPS = int_constant(3)  # maximum number of sharpening steps
 SOLVE_STEPS = int_constant(400)  # maximum number of steps of a relaxation
 ACCURACY = 1e-4  # accuracy of a relaxation, as a share of the gap to the incumbent
 PASSES = 5  # maximum number of rounds of screening and reduction
-DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
+DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = (1 << bit for bit in range(4))
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
 

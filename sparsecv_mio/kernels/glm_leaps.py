@@ -1,9 +1,9 @@
 """Leaps and bounds for a smooth convex loss: branch-and-bound that drops columns from fits, as the path tree does.
 
-A node has the columns A, of which the first ones are in every support. Any point theta bounds the objective F_S of each
+A node has the columns A; the first of them are in every support. Any point theta bounds the objective F_S of each
 support S of the node from below, by tangents of the losses l (docs/theory/glm.md, section 13). Let v_i be the weight of
-row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` for column z_j, and `c_j = G_j^2 / (4
-ridge_j)`. Then
+row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` for column z_j, and
+`c_j = G_j^2 / (4 ridge_j)`. Then
 
     F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j.
 
@@ -11,9 +11,10 @@ The columns without ridge include the intercept. Their coefficients a_j are know
 objective is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the fit
 of A therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
 
-A free column is dropped for good if all supports with it exceed the cutoff. The other free columns are sorted by the
-cost of dropping them in Newton's quadratic, the largest first. The t-th child includes the first t of them and drops
-the next one. With very many columns no Hessian is factorised; the relaxation of a node then starts at its point theta.
+A free column is dropped in all children if all supports with this column exceed the cutoff. The other free columns are
+sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child includes the first t
+of these columns and drops the next one. With very many columns, the relaxation of a node starts at its point theta,
+without a factorised Hessian.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Sums of squared held-out errors: of given supports by refits from moments, or of a whole fold as an interval."""
+"""Sums of squared held-out errors, by refits of given supports from moments, or as an interval for a fold."""
 
 from typing import NamedTuple
 
@@ -239,7 +239,7 @@ def held_out_moments(moments, level, listed, unit, fits, scores):
         rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base
 
 
-NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # codes of the origin of a bound; floats, like their array
+NOTHING, ROWS, TOGETHER, EXACT = map(float, range(4))  # codes of the origin of a bound; floats, like their array
 
 
 @njit(cache=True, nogil=True)

@@ -2,9 +2,9 @@
 
 Omega_k(b) = min { sum_j b_j^2 / z_j : z in [0, 1], sum z <= k },        Omega_k*(2 g) = sum of the k largest g_j^2
 
-The norm Omega_k is the penalty of the perspective relaxation with k columns, and the sum of the k largest squares is
-the penalty of its dual. The proximal map of a vector v with step s is `b_j = v_j z_j / (z_j + s)`, where `z_j =
-clip(|v_j| t - s, 0, 1)` with the number t for which `sum z = k`.
+Omega_k is the penalty of the perspective relaxation with k columns, and the sum of the k largest squares is the penalty
+of the dual problem. The proximal map of a vector v with step s is `b_j = v_j z_j / (z_j + s)`, where
+`z_j = clip(|v_j| t - s, 0, 1)` with the number t for which `sum z = k`.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Exact removal of rows from ridge fits: objectives and errors of all folds from one full-data fit (theory section 5).
 
-Let e be the residuals of the full-data fit of a support S, V_S the rows of its columns, M_S the Gram matrix plus the
-penalty, and `H = V_S M_S^{-1} V_S' + base root root'` the hat matrix, whose last term is that of the intercept. If the
-rows N are removed from the fit, their residual becomes `(I - H_NN)^{-1} e_N`. Summed over all folds, its squares are
-the squared held-out errors of a support that all folds share.
+Let e be the residuals of the full-data fit of a support S, V_S the columns of S, and M_S their Gram matrix plus the
+penalty. The hat matrix is `H = V_S M_S^{-1} V_S' + base root root'`, whose last term is that of the intercept. If the
+rows N are removed from the fit, their residual becomes `(I - H_NN)^{-1} e_N`. The sum of the squares of these residuals
+over all folds is the held-out error of a support that all folds share.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """The open nodes of a best-first tree of one size, with any bound: operations on nodes, and the supports found.
 
 The problem has the normal form `M = G + I`. A node includes columns (INSIDE) and excludes columns (DROPPED). Open nodes
-are stored as rows of arrays and in a binary heap, the smallest bound first, so that after a stop at any moment the
-smallest bound in the heap is a valid lower bound. A node with one or two columns left to choose, or with three of few
-columns, is scanned (:mod:`sparsecv_mio.kernels.last_levels`), without a relaxation or further nodes.
+are stored as rows of arrays and in a binary heap, the smallest bound first. If the tree stops at any moment, the
+smallest bound in the heap is a valid lower bound. If one or two columns are left to choose, or three columns among few,
+the node is scanned without a relaxation or further nodes (:mod:`sparsecv_mio.kernels.last_levels`).
 """
 
 from typing import NamedTuple
@@ -33,8 +33,8 @@ from sparsecv_mio.kernels.nodes import (
     uses_copies_in_order,
 )
 
-OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
-FINISHED, BUDGET, FULL, TAKEN = 0, 1, 2, 3
+OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = range(7)
+FINISHED, BUDGET, FULL, TAKEN = range(4)
 MAX_SCANNED_COLUMNS = 500  # maximum number of free columns for which a scan of three costs less than the nodes below
 
 

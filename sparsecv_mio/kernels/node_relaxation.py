@@ -1,19 +1,19 @@
-"""The perspective relaxation of one node, certified by its own dual, for one size or all (theory sections 1 and 4).
+"""The perspective relaxation of one node and its dual bound, for one size or all sizes (theory sections 1 and 4).
 
 In normal form, `M = G + I` with G positive semidefinite. For a node with included columns I and free columns F, and `k
 = tau - |I|`,
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
-with `g = c - G b` and Omega_k the squared k-support norm (:mod:`sparsecv_mio.kernels.k_support`). D(b) is a valid lower
-bound on the objective of every support of the node for every b, so the minimum need not be exact. Three methods compute
-it. The first one is semismooth Newton on the partition of the columns (z = 1, fractional, z = 0) that the proximal map
-proposes. If it stalls, projected Newton on z follows, which lowers the value from any initial point. If both stall,
-accelerated proximal gradient follows.
+with `g = c - G b` and Omega_k the squared k-support norm (:mod:`sparsecv_mio.kernels.k_support`). For every b, D(b) is
+a valid lower bound on the objective of every support of the node, so the minimum may be inexact. Three methods compute
+the minimum. The first one is semismooth Newton on the partition of the columns (z = 1, fractional, z = 0) that the
+proximal map proposes. If it stalls, projected Newton on z follows, which lowers the value from any initial point. If
+both stall, accelerated proximal gradient follows.
 
-A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem; on the
-fractional ones, with signs s and kappa the remaining part of k, its penalty is `(s'b)^2 / kappa`. If the partition is
-that of the solution, the point after the step is the solution.
+A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem. On the
+columns with fractional z, its penalty is `(s'b)^2 / kappa`, with s the signs of b and kappa the remaining part of k. If
+the partition is that of the solution, the point after the step is the solution.
 """
 
 from typing import NamedTuple
@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_entries, copy_vector
-from sparsecv_mio.kernels.jit import NO_ITEMS, njit
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
-from sparsecv_mio.kernels.nodes import Accuracy, Node
 from sparsecv_mio.kernels.perspective_newton import Factor, fill_point, fill_weights, fit, new_factor, newton_step
 
 
@@ -313,9 +312,9 @@ def proximal_step(y, g, step, node, buffer, b):
 
 
 # what made the present point, and so which step follows
-NEWTON, WEIGHTS, PROBE, DESCENT = 0, 1, 2, 3
-WEIGHT_STEPS_LEFT, FRACTIONAL, SIZE, BURST, BURST_LEFT = 0, 1, 2, 3, 4  # entries of `counts`
-SHARE, KAPPA, PHI, THETA = 0, 1, 2, 3  # entries of `values`
+NEWTON, WEIGHTS, PROBE, DESCENT = range(4)
+WEIGHT_STEPS_LEFT, FRACTIONAL, SIZE, BURST, BURST_LEFT = range(5)  # entries of `counts`
+SHARE, KAPPA, PHI, THETA = range(4)  # entries of `values`
 
 
 class Search(NamedTuple):
@@ -535,73 +534,3 @@ def relax(form, node, stop, b, g, best_b, best_g):
             made_by = _to_point_of_weights(form, search, b)
         else:
             made_by = _after_descent(form, node, search, b, g)
-
-
-class Solved(NamedTuple):
-    """Relaxations of T sizes.
-
-    Attributes
-    ----------
-    points, slopes : (T, q) arrays
-        b and `g = c - G b` of the best dual value.
-    dual, primal : (T,) arrays
-        Best dual value, and smallest primal value seen.
-    steps : (T,) int array
-        Numbers of steps.
-    """
-
-    points: np.ndarray
-    slopes: np.ndarray
-    dual: np.ndarray
-    primal: np.ndarray
-    steps: np.ndarray
-
-
-@njit(cache=True, nogil=True)
-def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
-    """Solve each size to `primal - dual <= accuracy * primal`.
-
-    Parameters
-    ----------
-    form : Form
-        Problem.
-    sizes : int array
-        Sizes in 1..q-1; each starts from the previous one, which is best for rising sizes.
-    accuracy : float
-        Relative accuracy.
-    max_steps : int
-        Maximum number of steps.
-    start : (q,) array
-        Point to start the first size from; overwritten.
-    solved : Solved
-        Arrays to fill.
-
-    Notes
-    -----
-    The stopping test of `relax` is relative to a cutoff; a cutoff far above turns it into an absolute one.
-    """
-    points, slopes, dual, primal, steps = solved
-    yy = form.yy
-    q = form.c.shape[0]
-    free = np.arange(q)
-    g = np.empty(q)
-    far = 1e6 * max(yy, 1e-300)
-    for a in range(sizes.shape[0]):
-        # the value is not known in advance: half of the previous one sets the first goal
-        goal = accuracy * 0.5 * dual[a - 1] if a > 0 else 1e-3 * accuracy * yy
-        d = -np.inf
-        p = np.inf
-        done = 0
-        while done < max_steps:
-            node, stop = Node(free, NO_ITEMS, free, q, sizes[a]), Accuracy(far, goal / far, max_steps - done)
-            d_new, p_new, s = relax(form, node, stop, start, g, points[a], slopes[a])
-            d = max(d, d_new)
-            p = min(p, p_new)
-            done += max(s, 1)
-            copy_vector(points[a], start)
-            if p - d <= accuracy * p or goal <= 1e-13 * yy:
-                break
-            goal = max(0.5 * accuracy * max(d, 0.0), 1e-13 * yy)
-        dual[a] = d
-        primal[a] = p
-        steps[a] = done

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.k_support import top_sum
+from sparsecv_mio.kernels.k_support import largest, top_sum
 
-FREE, INSIDE, DROPPED = 0, 1, 2
+FREE, INSIDE, DROPPED = range(3)
 NODE_GAP_RTOL = 0.01  # accuracy of a relaxation, as a share of the gap
 OPEN_NODE_GAP_RTOL = (
     0.05  # the same for a relaxation that does not close its node, as a share of the distance from the cutoff
@@ -41,6 +41,51 @@ def list_columns(status, inside, free):
             free[count_free] = j
             count_free += 1
     return count_inside, count_free
+
+
+@njit(cache=True, nogil=True)
+def screen(d, count, columns, k, room, status):
+    """Fix the open columns that are in every support within a cutoff, or in none; return their number. O(count k).
+
+    Parameters
+    ----------
+    d : array
+        `g_j^2 / w_j` of the open columns, of which the first `count` entries are used.
+    count : int
+        Number of open columns.
+    columns : int array
+        Their positions in `status`.
+    k : int
+        Number of columns to choose, 0 < k < count.
+    room : float
+        Distance: supports with f at most D + room are kept.
+    status : (q,) int8 array
+        Status, in which DROPPED or INSIDE is written for a fixed column.
+
+    Notes
+    -----
+    Safe screening (theory sections 1 and 2). The dual point may be that of this problem or of another problem. Let g be
+    its correlations with the columns, w the diagonal of the relaxation, and D the dual value at this point. A support S
+    of k columns has
+
+        f(S)  >=  D + (sum of the k largest d) - (sum of d over S).
+
+    With d_(1) >= d_(2) >= ... the sorted d, a support without column i has `f >= D + d_i - d_(k+1)`, and one with
+    column i `f >= D + d_(k) - d_i`. The result is valid for this k only, because the optimum of one size may not
+    contain the optimum of a smaller size. The caller adds the rounding errors of D and f to `room`.
+    """
+    heap = np.empty(k + 1)
+    largest(d, count, k + 1, heap)
+    inner, outer = heap[k - 1], heap[k]
+    fixed = 0
+    for a in range(count):
+        if inner - d[a] > room:
+            status[columns[a]] = DROPPED
+            fixed += 1
+        elif d[a] - outer > room:
+            status[columns[a]] = INSIDE
+            fixed += 1
+    return fixed
 
 
 class Form(NamedTuple):

@@ -8,28 +8,32 @@ and V on F are stored. Dropping j costs exactly `beta_j^2 / V_jj` and leaves
 
     beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
 
-The free columns of a node are sorted by the cost of dropping them, the largest first. Its t-th child includes the first
-t of them, drops the next one and has the |F| - t - 1 others free. Rounding errors of repeated updates grow with the
-condition number of M; the allowances `keep` and `slack` of the trees include them.
+The free columns of a node are sorted by the cost of dropping them, the largest cost first. The t-th child of the node
+includes the first t of these columns, drops the next one and has the other |F| - t - 1 columns free. Rounding errors of
+repeated updates grow with the condition number of M; the allowances `keep` and `slack` of the trees include them.
+
+A support that drops m columns of F has, for every diagonal w >= 0 with `M_A - diag(w)` positive semidefinite,
+
+    f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over j in F
+
+which determines the sizes for which the node remains open (`remaining_sizes`).
 
 The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits a
 number of nodes and returns, so the caller handles time limits, progress and interrupts.
 
-`prove` is the same tree with known results. Its leaves prove that every support of size tau that it does not list has
-an objective of at least T. For every remaining set of columns A there is one chain of splits, which first includes the
-column that costs most to drop. A node is a leaf if for each size its ridge fit gives a sufficient bound for all its
+`prove` is the same tree with known results. Its leaves prove that every support of size tau that is not listed has an
+objective of at least T. For every remaining set of columns A there is one chain of splits, which first includes the
+column that costs most to drop. A node is a leaf if, for each size, its ridge fit gives a sufficient bound for all its
 supports. With m columns to drop, the bound is f(A) plus the m-th smallest cost, or f(A) plus the sum of the m smallest
-`weight beta^2`. The only supports without such a bound are the sets A themselves, which are listed. Nodes are written
-in preorder, a split as its column, a leaf as -1.
+`weight beta^2`. Only the sets A have no such bound, and they are listed. Nodes are written in preorder, a split as its
+column, a leaf as -1.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dropping_costs import last_split
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.node_bounds import remaining_sizes
 from sparsecv_mio.kernels.nodes import (
     DROPPED,
     FREE,
@@ -41,7 +45,7 @@ from sparsecv_mio.kernels.nodes import (
     uses_copies_in_order,
 )
 
-COUNT, INCLUDED, CHILD, LOW, HIGH, START = 0, 1, 2, 3, 4, 5
+COUNT, INCLUDED, CHILD, LOW, HIGH, START = range(6)
 
 
 class Levels(NamedTuple):
@@ -249,8 +253,88 @@ def put_child(s, level, t, pivot, child, low, high):
     s.value[new] = s.value[level] + cost[level, t]
 
 
-LEVEL, NODES, KEPT, OVERFLOW = 0, 1, 2, 3
-BEST, BAR, MOST = 0, 1, 2
+@njit(cache=True, nogil=True, inline="always")
+def remaining_sizes(value, child, count, top, sizes, w, bar, scratch):
+    """Return the range of sizes for which a node may contain a support below its cutoff; empty if low > high.
+
+    O(|F|) moves of a sort.
+
+    Parameters
+    ----------
+    value : float
+        Objective f of all columns of the node.
+    child : Child
+        Free columns by falling cost; `count` of them.
+    count : int
+        Number of free columns.
+    top : int
+        Number of columns of the node.
+    sizes : (int, int)
+        Initial range, less than `top`.
+    w : float
+        Number with `M - w I` positive semidefinite; 0 skips the second bound.
+    bar : (q + 1,) array
+        Cutoff of each size.
+    scratch : (count,) array or larger
+        Work array.
+    """
+    low, high = sizes
+    costs = child.cost
+    while low <= high and value + costs[count - (top - high)] >= bar[high]:
+        high -= 1
+    while low <= high and value + costs[count - (top - low)] >= bar[low]:
+        low += 1
+    if low <= high and w > 0.0:
+        betas = child.beta
+        for k in range(count):
+            x = betas[k] * betas[k] * w
+            i = k
+            while i > 0 and scratch[i - 1] > x:
+                scratch[i] = scratch[i - 1]
+                i -= 1
+            scratch[i] = x
+        for k in range(1, count):
+            scratch[k] += scratch[k - 1]
+        while low <= high and value + scratch[top - high - 1] >= bar[high]:
+            high -= 1
+        while low <= high and value + scratch[top - low - 1] >= bar[low]:
+            low += 1
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def last_split(value, cost, ridge, included, sizes, bars):
+    """Return how many columns of a chain must be split off before the rest is a leaf without a support below a cutoff.
+
+    Parameters
+    ----------
+    value : float
+        Objective f of all columns of the node.
+    cost, ridge : (count,) arrays
+        Falling costs of dropping each free column, and its part of the ridge term, `w_j beta_j^2`.
+    included : int
+        Number of included columns.
+    sizes, bars : int array, (q + 1,) array
+        First and last size, and the cutoff of each size.
+    """
+    count = len(cost)
+    low, high = max(sizes[0], included), min(sizes[1], included + count)
+    rising = np.sort(ridge)
+    total = np.zeros(count + 1)
+    for i in range(count):
+        total[i + 1] = total[i] + rising[i]
+    last = 0
+    for tau in range(low, high + 1):
+        place = tau - included
+        if place == count:
+            continue  # the support A is bounded or listed separately
+        if max(value + cost[place], value + total[count - place]) < bars[tau]:
+            last = place + 1
+    return last
+
+
+LEVEL, NODES, KEPT, OVERFLOW = range(4)
+BEST, BAR, MOST = range(3)
 
 
 class PathState(NamedTuple):
@@ -435,7 +519,7 @@ def open_bounds(s, bounds):
         bounds[tau] = np.minimum(bounds[tau], s.levels.value[level] + s.levels.cost[level, tau - included])
 
 
-ENDED, SHORT, LISTED = 0, 1, 2
+ENDED, SHORT, LISTED = range(3)
 
 
 @njit(cache=True, nogil=True)

@@ -4,7 +4,7 @@ phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z 
 
 Here Z = diag(z). Let b be the ridge fit for this z and `g = c - G b`. Then `b = Z g`, the gradient of phi is `-g_j^2`,
 and its Hessian is `2 diag(g) P diag(g)` with `P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. All terms remain
-finite as z tends to 0; a step lowers phi from any initial point.
+finite as z tends to 0. From any initial point, a step lowers phi.
 """
 
 from typing import NamedTuple

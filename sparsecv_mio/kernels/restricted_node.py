@@ -6,14 +6,14 @@ be chosen, and at most `cap` of each group. A coefficient may be constrained to 
 be free (0). Three statements hold for every support S of the node, with f(S) the minimum of the objective with these
 signs (theory section 10):
 
-* with b the sign-constrained fit of all of A, and `V = M_A^{-1}`: dropping a term T costs at least `b_T' V_TT^{-1}
-  b_T`, so S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
+* Let b be the sign-constrained fit of A, and `V = M_A^{-1}`. Dropping a term T costs at least `b_T' V_TT^{-1} b_T`. If
+  S drops m terms or more, then `f(S) >= f(A) + m-th smallest cost`;
 * for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
   `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
 * the second bound, computed with a term included or with the term excluded, screens that term.
 
-For terms of several columns, a number larger than the rounding error of V_TT is added to its diagonal before it is
-inverted, which lowers the cost.
+For terms of several columns, a number larger than the rounding error of V_TT is added to its diagonal before the
+inversion, which lowers the cost.
 """
 
 from typing import NamedTuple

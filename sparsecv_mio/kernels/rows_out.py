@@ -1,16 +1,18 @@
 """Certified fits of a support after the removal of some rows, from its full-data fit, in one pass over the rows.
 
-Let theta be a point near the full-data fit, with Hessian H = L L'. Let `t_i = L^{-1} z_i` for the signed rows z_i, c_i
-the curvature of the loss of row i times its weight v_i, and s_i minus its slope times v_i. Without the rows N the
-Hessian is L (I - A A') L', where A has the columns `sqrt(c_i) t_i`, and one Newton step moves theta by L^{-T} d,
+Let theta be a point near the full-data fit, with Hessian H = L L'. For the signed rows z_i let `t_i = L^{-1} z_i`. Let
+c_i be the curvature of the loss of row i times its weight v_i, and s_i minus the slope of the loss times v_i. Without
+the rows N the Hessian is L (I - A A') L', where A has the columns `sqrt(c_i) t_i`, and one Newton step moves theta by
+L^{-T} d,
 
     d = -(I - A A')^{-1} u,    u = sum over N of s_i t_i,    (I - A A')^{-1} = I + A (I - A'A)^{-1} A'.
 
-The gradient after the step is a sum of third-order terms. The margin of row j changes by `D_j = t_j'd`. As `|l'''| <=
-l''`, the slope of its loss differs from the linear approximation by at most `c_j D_j^2 / 2 (1 + ...)`. So the gradient,
-in the norm of the inverse Hessian, is at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`, `B = sum c_j |t_j|^2
-t_j t_j'`. Hence a ball about the new point contains the fit without N, and every margin has an interval
-(docs/theory/glm.md, section 9). For one removed row this costs O(k^2) with k coefficients, for any number of rows.
+The gradient after the step is a sum of third-order terms. The margin of row j changes by `D_j = t_j'd`. As
+`|l'''| <= l''`, the slope of its loss differs from the linear approximation by at most `c_j D_j^2 / 2 (1 + ...)`. In
+the norm of the inverse Hessian, the gradient is therefore at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`,
+`B = sum c_j |t_j|^2 t_j t_j'`. Hence a ball about the new point contains the fit without N, and every margin has an
+interval (docs/theory/glm.md, section 9). With k coefficients, the cost for one removed row is O(k^2), independently of
+the number of rows.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""Functions of the loss of a row, a smooth convex function l >= 0 of its margin, selected by the number of the loss.
+"""Functions of the loss of a row, a smooth convex function l >= 0 of the margin, selected by the number of the loss.
 
-docs/theory/glm.md, section 11, lists the requirements on l. Each loss has two functions, for its values and their
-rounding, and a line in each function that takes its number. :mod:`sparsecv_mio.problem.row_losses` is the counterpart
-in numpy.
+docs/theory/glm.md, section 11, lists the requirements on l. Each loss has one function for its values and one for their
+rounding, and a line in each function that gets the number of the loss. :mod:`sparsecv_mio.problem.row_losses` is the
+counterpart in numpy.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from sparsecv_mio.kernels.jit import njit
 FARTHEST = 700.0  # margin whose loss is 0 in floating point
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
-LOGISTIC, POISSON = 0, 1
+LOGISTIC, POISSON = range(2)
 UNKNOWN = "kernels have no loss of this code: add a line for it to kernels/smooth_losses"
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.kernels import block_tree
+from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.block_relaxation import (
     MOST_SUPPORTS,
     Blocks,
@@ -178,7 +178,7 @@ class BlockNodes:
 
     blocks: Blocks
     work: BlockWork
-    mixtures: block_tree.Mixtures
+    mixtures: perspective_tree.Mixtures
 
     @classmethod
     def from_block_part(cls, part: BlockPart, columns: IntArray, yy: float, tau: int) -> BlockNodes | None:
@@ -186,7 +186,7 @@ class BlockNodes:
         blocks = part.tables(columns, yy, tau)
         if blocks is None:
             return None
-        return cls(blocks, new_block_work(len(columns), tau, blocks), block_tree.new_mixtures(1, blocks))
+        return cls(blocks, new_block_work(len(columns), tau, blocks), perspective_tree.new_mixtures(1, blocks))
 
     def remaining_gap_share(self, pool: NodePool, form: Form) -> float:
         """Return the share of the gap of the open node with the smallest bound that remains with the block bound."""
@@ -202,8 +202,12 @@ class BlockNodes:
     def process_nodes(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
         """Process at most a given number of nodes of the tree; return a code of `node_pool`."""
         while len(self.mixtures.share) < len(pool.status):
-            self.mixtures = block_tree.grow_mixtures(self.mixtures)
-        return int(block_tree.process_nodes(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
+            self.mixtures = perspective_tree.grow_mixtures(self.mixtures)
+        return int(
+            perspective_tree.process_nodes_in_blocks(
+                pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes
+            )
+        )
 
 
 class ChosenBlocks(NamedTuple):

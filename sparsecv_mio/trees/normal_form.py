@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
-from sparsecv_mio.kernels.screening import screen
+from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node, screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shift_penalty
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.units import KEEP_RTOL, ROUNDING, SHAVED

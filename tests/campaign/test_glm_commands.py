@@ -24,7 +24,7 @@ from glm_claims import Truth, inside, of_common, of_fit, of_near, of_nested, of_
 from glm_referee import Referee, Unsure
 from stops import limit_after
 
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
+from sparsecv_mio.bounds.cv_error import bound_smooth_cv_errors
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset

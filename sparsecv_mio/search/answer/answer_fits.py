@@ -184,9 +184,7 @@ class AnswerFits(ABC):
         """
 
     @abstractmethod
-    def fit_without_rows(
-        self, support: IntArray, gamma: float, left_out: Sequence[IntArray]
-    ) -> Residuals | LossesOfRows:
+    def fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
         """Return the losses, or residuals, of all rows for one support fitted without each of some sets of rows.
 
         Parameters

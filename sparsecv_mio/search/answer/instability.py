@@ -60,17 +60,6 @@ class PairInstability:
     fold: int = 0
 
 
-Losses = Residuals | LossesOfRows
-
-
-def _model_changes(models: Losses, full: Losses) -> tuple[FloatArray, FloatArray]:
-    """Return the changes of some models against one, both of the same loss."""
-    if isinstance(models, Residuals) and isinstance(full, Residuals):
-        return models.changes(full)
-    assert isinstance(models, LossesOfRows) and isinstance(full, LossesOfRows)
-    return models.changes(full)
-
-
 Known = dict[Pair, tuple[bytes, PairInstability]]
 UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
@@ -144,7 +133,7 @@ class Instabilities:
         complete_folds &= all(len(others) <= MOST_REFITTED for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
-    def _changes(self, gamma: float, numbers: IntArray, full: Sequence[Losses]) -> tuple[FloatArray, FloatArray]:
+    def _changes(self, gamma: float, numbers: IntArray, full: Sequence[LossesOfRows]) -> tuple[FloatArray, FloatArray]:
         """Return the (F, K) changes relative to each full-data model, and bounds on their rounding errors."""
         step = max(1, CHUNK_ELEMENTS // self.context.data.n)
         changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
@@ -153,7 +142,7 @@ class Instabilities:
             for which in (folds[at : at + step] for at in range(0, len(folds), step)):
                 refitted = self.fits.fit_without_rows(support, gamma, [self.left_out[fold] for fold in which])
                 for place, residuals in enumerate(full):
-                    changes[place, which], doubt[place, which] = _model_changes(refitted, residuals)
+                    changes[place, which], doubt[place, which] = refitted.changes(residuals)
         return changes, doubt
 
     def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
@@ -177,7 +166,9 @@ class Instabilities:
         """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
         return self.fits.rounding_scale
 
-    def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
+    def _interval(
+        self, g: int, t: int, full: LossesOfRows, found: FloatArray, doubt: FloatArray
+    ) -> tuple[float, float]:
         """Return bounds on the largest change: the computed changes of solved folds, and bounds of the others."""
         decided = self.cells.decided[g, t].copy()
         is_known, low, high = np.isfinite(doubt), np.zeros(len(found)), found + doubt
@@ -189,7 +180,7 @@ class Instabilities:
             for number in others:
                 gamma, rows = float(self.context.grid.gammas[g]), [self.left_out[fold]]
                 rival = self.fits.fit_without_rows(self.cells.pool.supports[number], gamma, rows)
-                change, rounding = (float(value[0]) for value in _model_changes(rival, full))
+                change, rounding = (float(value[0]) for value in rival.changes(full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
         open_folds = np.flatnonzero(~decided)
@@ -202,7 +193,7 @@ class Instabilities:
         """Return the solved folds of a pair with several optima, and the numbers of the optima that are not shown."""
         return [(where[2], others) for where, others in self.cells.others.items() if where[:2] == (g, t)]
 
-    def _open(self, g: int, t: int, full: Losses, which: IntArray) -> OpenFolds:
+    def _open(self, g: int, t: int, full: LossesOfRows, which: IntArray) -> OpenFolds:
         """Return the quantities that bound the changes of folds whose best model is not known."""
         cells, folds = self.cells, self.context.folds
         losses = full.losses

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.bounds.cv_error import bound_weighted_by_all_columns
 from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
-from sparsecv_mio.bounds.smooth_cv_error import bound_weighted_by_all_columns
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import Hands, Moment

@@ -21,6 +21,7 @@ from sparsecv_mio.kernels.nodes import (
     list_columns,
     new_kept_supports,
     positive_gap,
+    screen,
     size_of_candidates,
     uses_copies_in_order,
 )
@@ -104,3 +105,37 @@ def test_gaps_accuracies_and_what_rounding_may_move() -> None:
     assert stop.bar * stop.near == pytest.approx(near) and stop.bar >= 1e6 * 10.0 and stop.steps == 7
     b, length = np.array([1.0, -2.0, 0.0]), np.array([0.5, 2.0, 1.0])
     assert allowance(Rounding(1e-3, 2.0, 0.0, length), b) == pytest.approx(1e-3 * (2.0 + length @ np.abs(b)) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_screening_rule(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q = int(rng.integers(3, 9))
+    columns = np.sort(rng.permutation(q)[: q - 1])
+    d = rng.standard_normal(q) ** 2 if seed % 2 else np.ones(q)  # longer than the list: the last is no column
+    count = len(columns)
+    k, room = int(rng.integers(1, count)), float(rng.uniform(0.0, 1.0))
+    falling = np.sort(d[:count])[::-1]
+    expected = np.full(q, FREE)
+    expected[columns[d[:count] - falling[k] > room]] = INSIDE
+    expected[columns[falling[k - 1] - d[:count] > room]] = DROPPED
+    status = np.zeros(q, dtype=np.int8)
+    assert screen(d, count, columns, k, room, status) == np.count_nonzero(expected)
+    assert np.array_equal(status, expected)
+
+
+@pytest.mark.parametrize("seed", range(3 * len(KINDS)))
+def test_no_support_within_the_bar_is_lost(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q = problem.q
+    for k in range(1, q):
+        b = problem.beta(problem.best(k)[1]) + 0.01 * rng.standard_normal(q)
+        g = problem.c - problem.G @ b
+        dual = problem.yy - b @ problem.G @ b - np.sort(g**2)[::-1][:k].sum()
+        bar = problem.best(k)[0] * (1.0 + 1e-9)
+        status = np.zeros(q, dtype=np.int8)
+        screen(g**2, q, np.arange(q), k, bar - dual, status)
+        within = [s for s in combinations(range(q), k) if problem.value(s) <= bar]
+        for support in within:
+            held = np.isin(np.arange(q), support)
+            assert np.all(held[status == INSIDE]) and not held[status == DROPPED].any()

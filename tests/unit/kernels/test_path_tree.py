@@ -157,7 +157,7 @@ def test_the_bound_of_all_sizes_closes_as_many_nodes_as_before() -> None:
         state = state_of(drawn(seed, 20), 1, 20, 1e-9)
         assert kernel.process_nodes(state, no_copies(20), 0.0, Margin(1e-9, 0.0), 10**7)
         nodes += int(state.ctrl[kernel.NODES])
-    assert nodes < 1.2 * 159_591, "the bound in kernels/node_bounds is looser"
+    assert nodes < 1.2 * 159_591, "`remaining_sizes` is looser"
 
 
 def test_the_bound_of_all_sizes_takes_the_penalty_into_account() -> None:
@@ -173,7 +173,7 @@ def test_the_bound_of_all_sizes_takes_the_penalty_into_account() -> None:
             state = state_of(problem, 1, 18, 1e-9)
             assert kernel.process_nodes(state, no_copies(18), w, Margin(1e-9, 0.0), 10**7)
             nodes[i] += int(state.ctrl[kernel.NODES])
-    assert nodes[1] < 0.92 * nodes[0], "the bound in kernels/node_bounds is looser"
+    assert nodes[1] < 0.92 * nodes[0], "`remaining_sizes` is looser"
 
 
 def drawn_moments(seed: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -221,3 +221,59 @@ def test_supports_below_the_bars_are_listed_and_leaves_cover(seed: int) -> None:
         assert tree(nodes[: used - 1], listed)[0] == SHORT
     if found:
         assert tree(nodes, listed[: found - 1])[0] == LISTED
+
+
+SEEDS = [k for k in range(4 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
+
+
+def root_of(problem: Small) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Columns by falling cost, their coefficients and costs, and f of all of them."""
+    V = np.linalg.inv(problem.M)
+    beta = V @ problem.c
+    cost = beta**2 / np.diag(V)
+    order = np.argsort(-cost, kind="stable")
+    return order, beta[order], cost[order], float(problem.yy - problem.c @ beta)
+
+
+def bars_of(problem: Small, rng: np.random.Generator) -> np.ndarray:
+    """By size, about the least value."""
+    bars = np.full(problem.q + 1, np.inf)
+    for size in range(1, problem.q + 1):
+        least = min(problem.value(list(s)) for s in combinations(range(problem.q), size))
+        bars[size] = least * (1.0 + rng.choice([-0.3, -0.01, 1e-6, 0.1]))
+    return bars
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("second", [False, True])
+def test_no_size_with_a_support_below_its_bar_is_left_out(seed: int, second: bool) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, bars = problem.q, bars_of(problem, rng)
+    _, beta, cost, value = root_of(problem)
+    w = max(float(np.linalg.eigvalsh(problem.M)[0]) * (1.0 - 1e-9), 0.0) if second else 0.0
+    child = kernel.Child(np.arange(q), beta, cost)
+    low, high = kernel.remaining_sizes(value, child, q, q, (1, q - 1), w, bars, np.empty(q))
+    rising = np.concatenate(([0.0], np.cumsum(np.sort(w * beta**2))))
+    for size in range(1, q):
+        bound = value + cost[size]
+        if w > 0.0:
+            bound = max(bound, value + rising[q - size])
+        least = min(problem.value(list(s)) for s in combinations(range(q), size))
+        assert bound <= least + 1e-9 * problem.yy
+        if least < bars[size] - 1e-9 * problem.yy:
+            assert low <= size <= high
+    for end in (low, high) if low <= high else ():
+        assert value + cost[end] < bars[end] and (w == 0.0 or value + rising[q - end] < bars[end])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_left_of_a_chain_holds_no_support_below_its_bar(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, bars = problem.q, bars_of(problem, rng)
+    order, beta, cost, value = root_of(problem)
+    weight = np.full(q, max(float(np.linalg.eigvalsh(problem.M)[0]) * (1.0 - 1e-9), 0.0))
+    last = kernel.last_split(value, cost, weight * beta**2, 0, np.array([1, q]), bars)
+    split, others = order[:last].tolist(), order[last:].tolist()
+    for size in range(max(last, 1), q):
+        for some in combinations(others, size - last):
+            assert problem.value([*split, *some]) >= bars[size] - 1e-9 * problem.yy

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import node_pool
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Margin
-from sparsecv_mio.kernels.perspective_tree import process_nodes
+from sparsecv_mio.kernels.block_relaxation import new_block_work
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Copies, Margin
+from sparsecv_mio.kernels.perspective_tree import grow_mixtures, new_mixtures, process_nodes, process_nodes_in_blocks
 
 from .plain import KINDS, Small, copies_of, drawn, no_copies, small
+from .test_block_relaxation import blocks_of, near_copies
 
 
 def solve(problem: Small, tau: int, keep: float, budget: int = 10**6, capacity: int = 64, status=None):
@@ -85,4 +87,36 @@ def test_the_bound_of_one_size_closes_as_many_nodes_as_before() -> None:
             process_nodes(pool, drawn(seed, 30).form, 6, no_copies(30), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
         )
         nodes += int(pool.ctrl[node_pool.NODES])
-    assert nodes < 1.3 * 176, "the bound in kernels/node_bounds is looser"
+    assert nodes < 1.3 * 176, "the bound of a node is looser"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_support_within_the_bar_is_kept_by_blocks(seed: int) -> None:
+    problem, rng = near_copies(seed), np.random.default_rng(seed)
+    q = problem.q
+    blocks, _ = blocks_of(problem, seed)
+    alone = Copies(np.full(q, -1), np.full(q, -1))
+    for tau in range(1, q):
+        values = {s: problem.value(s) for s in combinations(range(q), tau)}
+        margin = Margin(float(rng.choice([1e-8, 0.1])), 1e-9 * problem.yy)
+        first = max(values, key=lambda s: values[s])
+        mask = np.isin(np.arange(q), first)
+        upper = values[first] * (1.0 + 1e-9)
+        bar = upper * (1.0 + margin.keep) + margin.slack
+        pool = node_pool.new_pool(np.full(q, FREE, dtype=np.int8), upper, bar, mask, capacity=4)
+        mixtures, work = new_mixtures(4, blocks), new_block_work(q, tau, blocks)
+        lower = -np.inf
+        for _ in range(10_000):
+            code = process_nodes_in_blocks(pool, mixtures, problem.form, blocks, alone, margin, work, 3)
+            if code == node_pool.FINISHED:
+                break
+            assert pool.bound[0] >= lower - 1e-9 * problem.yy
+            lower = pool.bound[0]
+            assert min(lower, pool.best[0]) <= min(values.values()) * (1.0 + 1e-9)
+            if code == node_pool.FULL:
+                pool, mixtures = node_pool.grow_pool(pool), grow_mixtures(mixtures)
+        assert code == node_pool.FINISHED
+        assert pool.best[0] == pytest.approx(min(values.values()), rel=1e-7)
+        kept = int(pool.ctrl[node_pool.KEPT])
+        found = {tuple(np.flatnonzero(row).tolist()) for row in pool.kept.mask[:kept]}
+        assert {s for s, f in values.items() if f <= min(values.values()) * (1.0 + 0.9 * margin.keep)} <= found
