@@ -398,6 +398,7 @@ EQUAL_RATIOS = 1e-6  # relative difference up to which the ratios of neighbourin
 WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the reason for the end
 AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
 MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them
+BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 AS_GOOD = 0.5  # rows; accuracies that differ by less are equal
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
@@ -490,11 +491,12 @@ def larger_class(null_error: float) -> float:
     >>> round(larger_class(-0.9 * math.log(0.9) - 0.1 * math.log(0.1)), 6), larger_class(math.log(2.0))
     (0.9, 0.5)
     """
-    from scipy.optimize import brentq
-    from scipy.special import entr
-
-    entropy = min(null_error, 2.0 * entr(0.5))
-    return float(brentq(lambda share: entr(share) + entr(1.0 - share) - entropy, 0.5, 1.0))
+    low, high = 0.5, 1.0
+    for _ in range(BISECTIONS):  # scipy.optimize loads slower than this loop runs
+        share = 0.5 * (low + high)
+        entropy = -share * math.log(share) - (1.0 - share) * math.log(1.0 - share)
+        low, high = (share, high) if entropy > null_error else (low, share)
+    return low
 
 
 def edge_hints(record: Record, written: Callable[[str, str], str] = "--{} {}".format) -> list[str]:
