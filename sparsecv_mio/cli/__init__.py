@@ -258,13 +258,10 @@ def _explain_extra_argument(message: str, error: Exception) -> str:
     if "--data" in _command_options(error):
         return f"{message}; give the data of the record as --data FILE"
     context = error.ctx  # type: ignore[attr-defined]
-    taken = [
-        parameter.metavar or parameter.name.upper()
-        for parameter in context.command.params
-        if parameter.param_type_name == "argument"
-    ]
+    arguments = [one for one in context.command.params if one.param_type_name == "argument"]
+    taken = " ".join(one.metavar or one.name.upper() for one in arguments) or "only options"
     more = message.rpartition("(")[2].rstrip(").")
-    return f"{context.command_path}: this command takes {' '.join(taken) or 'only options'}; remove {more}"
+    return f"{context.command_path}: this command takes {taken}; remove {more}"
 
 
 def _say(message: str, code: int) -> int:

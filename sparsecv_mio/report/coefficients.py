@@ -115,14 +115,12 @@ def overdispersion_note(scatter: Scatter) -> list[str]:
     >>> overdispersion_note(Scatter(1.04, 0.1)), overdispersion_note(Scatter(2.25, 0.1))[0][:79]
     ([], 'the counts are overdispersed (the ratio is 1 for a Poisson model): the certifie')
     """
-    if not scatter.is_wide:
-        return []
-    return [
+    errors = f"standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small"
+    note = (
         "the counts are overdispersed (the ratio is 1 for a Poisson model): the certified half deviance remains valid, "
-        f"but standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small, and AIC and BIC "
-        "choose "
-        "too many features"
-    ]
+        f"but {errors}, and AIC and BIC choose too many features"
+    )
+    return [note] if scatter.is_wide else []
 
 
 def with_reference(record: Shown, levels: References) -> Shown:
@@ -171,23 +169,19 @@ def factor_lines(record: Any) -> list[str]:
     used = {name for model in models for name in model.coefficients}
     factors = [columns for columns in _factors(record) if used.intersection(columns)]
     references, lines = requested_references(record), list[str]()
-    shown = [level for level, columns in references.items() if columns in factors]
-    if shown:
-        levels = abbreviate_names(shown)
+    if shown := [level for level, columns in references.items() if columns in factors]:
+        effects = "effect is" if len(shown) == 1 else "effects are"
         lines.append(
-            f"coefficients are differences from {levels}, whose {'effect is' if len(shown) == 1 else 'effects are'} "
-            "part "
-            "of the intercept; the record stores deviations from the mean of the levels"
+            f"coefficients are differences from {abbreviate_names(shown)}, whose {effects} part of the intercept; the "
+            "record stores deviations from the mean of the levels"
         )
-    deviations = [
-        columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)
-    ]
-    if deviations and record.data.intercept != "none":
-        words = abbreviate_names(list(map(word_of_factor, deviations)))
+    free = [columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)]
+    if free and record.data.intercept != "none":
+        words = abbreviate_names(list(map(word_of_factor, free)))
         command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
         lines.append(
-            f"coefficients of {words} are deviations from the mean of the levels; "
-            f"`{command}` with --reference {quoted_name(deviations[0][0])} shows differences from a level"
+            f"coefficients of {words} are deviations from the mean of the levels; `{command}` with --reference "
+            f"{quoted_name(free[0][0])} shows differences from a level"
         )
     return lines
 

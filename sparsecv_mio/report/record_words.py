@@ -178,24 +178,19 @@ def describe_folds(folds: FoldInfo) -> str:
     kind, _, value = folds.spec.removesuffix(WEIGHTED).partition(":")
     kind, count = kind.lower(), several(folds.k, "fold")
     seed = "" if folds.seed is None else f" (seed {folds.seed})"
-    if kind == "loo":
-        return f"{count} of one row (leave-one-out)"
-    if kind == "forward":
-        gap = f", with a gap of {value.partition(':')[2]} rows" if ":" in value else ""
-        return f"{count} in the order of the rows, each predicted from the rows before it{gap}"
-    if kind == "groups" and folds.seed is None:
-        return f"{count}, one for each value of {value!r}"
-    if kind == "groups":
-        return f"{count} of whole groups of {value.rpartition(':')[0]!r}{seed}"
-    if kind in ("column", "file"):
-        return f"{count} from the {kind} {value!r}"
-    if folds.seed is None:
-        return f"{count} given in Python"
-    kind = kind.partition("x")[2] or kind
+    groups = f" of whole groups of {value.rpartition(':')[0]!r}" if seed else f", one for each value of {value!r}"
+    gap = f", with a gap of {value.partition(':')[2]} rows" if ":" in value else ""
+    in_order = f" in the order of the rows, each predicted from the rows before it{gap}"
+    own_words = {
+        "loo": " of one row (leave-one-out)", "forward": in_order, "groups": f"{groups}{seed}",
+        "column": f" from the column {value!r}", "file": f" from the file {value!r}",
+    }  # fmt: skip
+    if kind in own_words or not seed:
+        return f"{count}{own_words.get(kind, ' given in Python')}"
     words = {"stratified": " random folds, stratified by the target", "blocks": f" random blocks of {value} rows",
              "holdout": f" random part of {value} of the rows, held out"}  # fmt: skip
     once, repeats = folds.k // folds.repeats, f", {folds.repeats} times" if folds.repeats > 1 else ""
-    return f"{once:,}{words.get(kind, ' random folds')}{repeats}{seed}"
+    return f"{once:,}{words.get(kind.partition('x')[2] or kind, ' random folds')}{repeats}{seed}"
 
 
 def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
@@ -540,24 +535,21 @@ def _edge(record: Record, name: str) -> str:
 
 
 def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
+    """Return a hint if the best gamma is at an end of the grid that larger or smaller gammas would move."""
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
-    least, most = min(gammas), max(gammas)
+    least, most, best = min(gammas), max(gammas), record.certificate.gamma
     if least == most:
         return ""
-    best, near = record.certificate.gamma, 1.0 if every is None else (most / least) ** AT_AN_END
-    if best * near >= most:
-        words, wider = "largest", extend_gammas(gammas, upwards=True)
-        ends = f"{least:.4g}{RANGE_SIGN}{most * DECADE:.4g}"
-    elif best <= least * near and least > SLIGHT_RIDGE:
-        if _gain_of_smaller_gammas(record) < MIN_GAIN:
-            return ""
-        words, wider = "smallest", extend_gammas(gammas, upwards=False)
-        ends = f"{least / DECADE:.4g}{RANGE_SIGN}{most:.4g}"
-    else:
+    near = 1.0 if every is None else (most / least) ** AT_AN_END
+    is_largest = best * near >= most
+    is_smallest = best <= least * near and least > SLIGHT_RIDGE and _gain_of_smaller_gammas(record) >= MIN_GAIN
+    if not is_largest and not is_smallest:
         return ""
-    proposed = written("gamma", wider if every is None else ends)
-    return f"{_edge(record, 'gamma')} is the {words} of the grid: try {proposed}"
+    low, high = (least, most * DECADE) if is_largest else (least / DECADE, most)
+    wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
+    end = "largest" if is_largest else "smallest"
+    return f"{_edge(record, 'gamma')} is the {end} of the grid: try {written('gamma', wider)}"
 
 
 def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:
