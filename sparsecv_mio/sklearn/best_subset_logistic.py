@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.weights import row_weights, weighted_rows, with_class_weight
+from sparsecv_mio.data.weights import row_weights, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
@@ -24,8 +24,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     SparseEstimator,
     has_model,
     settings,
-    warn_of_edges,
-    warn_without_proof,
+    warn_of_result,
     with_callbacks,
 )
 from sparsecv_mio.targets import Loss
@@ -307,11 +306,8 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
             This object.
         """
         data = self._make_class_dataset(X, y)
-        weights = self._weights(data, sample_weight)
-        if weights is not None:
-            data = weighted_rows(data, weights, "sample_weight")
-        self._fit_sizes(data, loss=Loss.LOGISTIC)
-        warn_without_proof(self)
+        self._fit_sizes(data, self._weights(data, sample_weight), loss=Loss.LOGISTIC)
+        warn_of_result(self)
         return self
 
 
@@ -468,6 +464,5 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
         data, plan = self._assign_folds(data, self._weights(data, sample_weight))
         self._search_grid(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_
-        warn_without_proof(self)
-        warn_of_edges(self)
+        warn_of_result(self)
         return self

@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_counts
-from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
@@ -21,8 +20,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     SparseEstimator,
     has_model,
     settings,
-    warn_of_edges,
-    warn_without_proof,
+    warn_of_result,
     with_callbacks,
 )
 from sparsecv_mio.targets import Loss
@@ -221,11 +219,8 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         BestSubsetPoisson
             This object.
         """
-        data = self._make_count_dataset(X, y, exposure)
-        if sample_weight is not None:
-            data = weighted_rows(data, sample_weight, "sample_weight")
-        self._fit_sizes(data, loss=Loss.POISSON)
-        warn_without_proof(self)
+        self._fit_sizes(self._make_count_dataset(X, y, exposure), sample_weight, loss=Loss.POISSON)
+        warn_of_result(self)
         return self
 
 
@@ -369,6 +364,5 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         """
         data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, groups), sample_weight)
         self._search_grid(data, plan, loss=Loss.POISSON)
-        warn_without_proof(self)
-        warn_of_edges(self)
+        warn_of_result(self)
         return self

@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Column, Hierarchy, Limits
 from sparsecv_mio.search.answer.fold_models import FoldModels, with_fold_models
@@ -23,8 +22,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     dense,
     has_model,
     settings,
-    warn_of_edges,
-    warn_without_proof,
+    warn_of_result,
     with_callbacks,
 )
 
@@ -168,11 +166,8 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         BestSubsetRidge
             This object.
         """
-        data = self._dataset(X, y)
-        if sample_weight is not None:
-            data = weighted_rows(data, sample_weight, "sample_weight")
-        self._fit_sizes(data)
-        warn_without_proof(self)
+        self._fit_sizes(self._dataset(X, y), sample_weight)
+        warn_of_result(self)
         return self
 
 
@@ -321,8 +316,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         """
         data, plan = self._assign_folds(self._dataset(X, y, groups), sample_weight)
         self._search_grid(data, plan)
-        warn_without_proof(self)
-        warn_of_edges(self)
+        warn_of_result(self)
         return self
 
     @available_if(has_model)

@@ -38,7 +38,7 @@ from sparsecv_mio.data.frames import as_pandas
 from sparsecv_mio.data.missing_and_text import impute_and_encode
 from sparsecv_mio.data.number_format import is_number
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.data.weights import least_rows, weighted
+from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
 from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
 from sparsecv_mio.errors import BadInput, GridEdgeWarning, parse_keyword
@@ -139,24 +139,21 @@ WHY_UNPROVED = {
 }
 
 
-def warn_without_proof(estimator: Any) -> None:
-    """Warn that a fit ended without a proof, and state the certified bounds."""
-    if estimator.status_ == "proved":
-        return
-    without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
-    why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
-    has_upper = math.isfinite(estimator.upper_)
-    upper = f"upper {format_number(estimator.upper_)}" if has_upper else "no upper bound yet"
-    bounds = f"certified bounds: lower {format_number(estimator.lower_)}, {upper}"
-    words = f"{type(estimator).__name__} {why} before the answer was certified; {bounds}"
-    warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
-
-
-def warn_of_edges(estimator: Any) -> None:
-    """Warn once if the chosen pair is on the edge of the grid."""
-    hints = edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}")
-    if hints:
-        warnings.warn(f"{type(estimator).__name__}: {'; '.join(hints)}", GridEdgeWarning, stacklevel=CALLER)
+def warn_of_result(estimator: Any) -> None:
+    """Warn if a fit ended without a proof, with its bounds, and if the chosen pair is on the edge of the grid."""
+    name = type(estimator).__name__
+    if estimator.status_ != "proved":
+        without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
+        why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
+        has_upper = math.isfinite(estimator.upper_)
+        upper = f"upper {format_number(estimator.upper_)}" if has_upper else "no upper bound yet"
+        bounds = f"certified bounds: lower {format_number(estimator.lower_)}, {upper}"
+        words = f"{name} {why} before the answer was certified; {bounds}"
+        warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
+    if isinstance(estimator, ChosenByCV):
+        hints = edge_hints(estimator.record_, lambda option, value: f"{option}s={value!r}")
+        if hints:
+            warnings.warn(f"{name}: {'; '.join(hints)}", GridEdgeWarning, stacklevel=CALLER)
 
 
 EMPTY_CELLS = (
@@ -455,8 +452,10 @@ class OfOneGamma:
     gap: float = 1e-7
     time_limit: float | None = None
 
-    def _fit_sizes(self: Any, data: Dataset, **asked: Any) -> None:
+    def _fit_sizes(self: Any, data: Dataset, sample_weight: Any, **asked: Any) -> None:
         """Find the best subset of every size, and set the fitted attributes."""
+        if sample_weight is not None:
+            data = weighted_rows(data, sample_weight, "sample_weight")
         within = self._restrictions.resolve_names(data.names, self.fit_intercept)
         sizes = parse_taus(self.tau, within.n_selectable_features(data.p), least_rows(data), "tau", within)
         with watched_search(self, data.X, data.y) as watch:

@@ -57,7 +57,7 @@ from sparsecv_mio.sklearn import (
     kept,
     sparse_model,
 )
-from sparsecv_mio.sklearn.sparse_model import cv_results, warn_without_proof
+from sparsecv_mio.sklearn.sparse_model import cv_results, warn_of_result
 
 
 def test_callbacks_are_those_of_scikit_learn_where_it_has_them() -> None:
@@ -130,11 +130,11 @@ def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words
     with pytest.warns(
         ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* lower 1, upper 2.5"
     ) as caught:
-        warn_without_proof(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
+        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
     assert str(caught[0].message).endswith("certified bounds: lower 1, upper 2.5")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_without_proof(SimpleNamespace(status_="proved"))
+        warn_of_result(SimpleNamespace(status_="proved"))
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
