@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, came_from_python, weighted_again
-from sparsecv_mio.certificate.records import Continuous, Least, PathRow, Record
+from sparsecv_mio.certificate.records import Least, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
@@ -83,39 +83,29 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
         best subset of a fold.
     """
     figures.tidy(ax)
-    continuous = record.continuous
-    assert continuous is not None
-    for i, tau in enumerate({piece.tau for piece in continuous.pieces} - {record.tau}):
-        _draw_bounds(ax, continuous, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
-    _draw_bounds(ax, continuous, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
-    gammas, errors = np.array(continuous.curve_gammas), np.array(continuous.curve_errors)
-    for i, run in enumerate(_runs(gammas, continuous)):
-        label = "_" * bool(i) + f"CV error at tau = {record.tau}"
-        ax.plot(gammas[run], errors[run], color=figures.UPPER, linewidth=1.2, label=label)
+    found = record.continuous
+    assert found is not None
+    for is_own, colour, label in (
+        (False, figures.FAINT, "bounds of other tau"), (True, figures.LOWER, f"bound at tau = {record.tau}"),
+    ):  # fmt: skip
+        bounds = [(piece.lower, piece.low, piece.high) for piece in found.pieces if (piece.tau == record.tau) == is_own]
+        if bounds:
+            ax.hlines(*np.transpose(bounds), color=colour, linewidth=1.4, label=label)
+    gammas, errors = np.array(found.curve_gammas), np.array(found.curve_errors)
+    step = 3.0 * np.log(found.high / found.low) / max(len(gammas), 200)
+    unknown = np.flatnonzero(np.diff(np.log(gammas)) > step) + 1  # the curve has gaps where it is not known
+    curve = (np.insert(values, unknown, np.nan) for values in (gammas, errors))
+    ax.plot(*curve, color=figures.UPPER, linewidth=1.2, label=f"CV error at tau = {record.tau}")
     ax.plot([record.gamma], [record.cv_error], "*", color=figures.INK, markersize=12, label="the choice", zorder=5)
     top = min(float(errors.max(initial=record.cv_error)), FAR_OVER_GAMMA * record.cv_error)
     room = max(top - record.lower, 1e-3 * record.cv_error)
-    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(continuous.low, continuous.high))
+    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(found.low, found.high))
     if np.isfinite(top):
         ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
-    ends = f"{format_number(continuous.low, 3)} to {format_number(continuous.high, 3)}"
+    ends = f"{format_number(found.low, 3)} to {format_number(found.high, 3)}"
     figures.write_title(ax, f"CV error, every gamma from {ends}")
     figures.draw_outer_legend(ax)
     return ax
-
-
-def _draw_bounds(ax: Axes, found: Continuous, tau: int, colour: str, label: str) -> None:
-    pieces = [piece for piece in found.pieces if piece.tau == tau]
-    lows, highs = [piece.low for piece in pieces], [piece.high for piece in pieces]
-    ax.hlines([piece.lower for piece in pieces], lows, highs, color=colour, linewidth=1.4, label=label)
-
-
-def _runs(gammas: Any, found: Continuous) -> list[Any]:
-    """Return the points of the curve in segments within which it is known everywhere."""
-    if not len(gammas):
-        return []
-    step = 3.0 * np.log(found.high / found.low) / max(len(gammas), 200)
-    return np.split(np.arange(len(gammas)), np.flatnonzero(np.diff(np.log(gammas)) > step) + 1)
 
 
 def plot_surface(record: PathRecord, ax: Axes) -> Axes:
