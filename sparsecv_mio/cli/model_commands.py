@@ -316,8 +316,6 @@ def _parse_box(text: str) -> tuple[str, tuple[float, float]]:
         raise BadInput(f"--box: {text!r} is not of the form FEATURE:LO:HI; write for example age:0:5")
     low = model_space.finite_number(parts[1], "--box") if parts[1].strip() else -math.inf
     high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
-    if low > high:
-        raise BadInput(f"--box: the bounds of {text!r} are reversed; give the smaller bound first")
     return model_space.unquoted_name(parts[0]), (low, high)
 
 

@@ -238,7 +238,7 @@ def _boxes(
 ) -> Iterator[tuple[int, float, float]]:
     for name, (lo, hi) in box.items():
         if lo > hi:
-            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi})")
+            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi}); give the smaller bound first")
         _check_places([name], position, data, "box")
         factor = float(data.divisor[position[name]]) / data.y_unit
         yield position[name], lo * factor, hi * factor

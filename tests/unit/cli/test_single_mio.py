@@ -63,6 +63,7 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
         (["--log", "no/such/folder/x.log", "--backend", "highs"], 2, "--log"),
         (["--gamma", "0.1,1"], 2, "has 2 values, but this command needs one"),
         (["--tau", "11"], 2, "tau 11 is out of range"),
+        (["--tau", "-1"], 2, "--tau: -1 is out of range; give a whole number of at least 0"),
         (["--box", "age:1"], 2, "is not of the form FEATURE:LO:HI"),
         (["--box", "age:2:1"], 2, "are reversed"),
         (["--box", "age:x:1"], 2, "--box: 'x' is not a number"),
