@@ -21,7 +21,7 @@ from sparsecv_mio.arrays import ArrowTable, BoolArray, FloatArray
 from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, read_texts
-from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions
+from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions, check_finite
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import is_arrow_table
@@ -111,13 +111,22 @@ def _declared_orders(file: Any, chosen: Selection) -> dict[str, list[Any]]:
     return {name: column.chunk(0).dictionary.to_pylist() for name, column in columns.items() if column.num_chunks}
 
 
-def read_npz(path: Path, wanted: Wanted) -> Dataset:
-    """Return the data of an NPZ file; group and fold columns are separate arrays or columns of X."""
+class Matrix(NamedTuple):
+    """The features, the target `y`, the feature names, and the other arrays of a file."""
+
+    X: FloatArray
+    y: FloatArray
+    names: list[str]
+    extra: dict[str, NDArray[Any]]
+
+
+def read_npz(path: Path, aux: Sequence[str]) -> Matrix:
+    """Return the arrays of an NPZ file; group and fold columns are separate arrays or columns of X."""
     if not zipfile.is_zipfile(path):
         raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
     try:
         with np.load(path, allow_pickle=False) as store:
-            used = [key for key in store.files if key in ("X", "y", "names", *wanted.aux)]
+            used = [key for key in store.files if key in ("X", "y", "names", *aux)]
             sizes = {member.filename.removesuffix(".npy"): member.file_size for member in store.zip.infolist()}
             check_unpacked_size(path, sum(sizes.get(key, 0) for key in used))
             arrays = {key: store[key] for key in used}
@@ -130,8 +139,7 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
     for key in ("X", "y"):
         if key not in arrays:
             raise BadInput(f"file {str(path)!r} has no array {key!r}: save it with numpy.savez(file, X=X, y=y)")
-    X = _array(arrays.pop("X"), "X", 2, path)
-    y = _array(arrays.pop("y"), "y", 1, path)
+    X, y = _array(arrays.pop("X"), "X", 2, path), _array(arrays.pop("y"), "y", 1, path)
     if X.shape[0] != y.shape[0]:
         raise BadInput(f"file {str(path)!r} has {X.shape[0]} rows in X but {y.shape[0]} in y: give one target per row")
     names = arrays.pop("names", None)
@@ -140,34 +148,33 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
         raise BadInput(
             f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names: give one name per column"
         )
-    return from_matrix(path, wanted, X, y, labels, arrays)
+    return Matrix(X, y, labels, arrays)
 
 
-def from_matrix(
-    path: Path, wanted: Wanted, X: FloatArray, y: FloatArray, names: list[str], extra: dict[str, NDArray[Any]]
-) -> Dataset:
-    """Return selected columns of a matrix whose target is named `y`.
+def read_matrix(path: Path, wanted: Wanted) -> RawTable:
+    """Return selected columns of a file with a matrix, whose target is named `y`.
 
     Parameters
     ----------
     path : Path
-        Path of the file, for messages.
-    extra : dict of str to (n,) array
-        Group and fold columns outside the matrix.
+        Path of the file.
+    wanted : Wanted
+        The selected columns.
 
     Raises
     ------
     BadInput
-        If another target is requested, or a name is wrong.
+        If another target is requested, or a name or a number is wrong.
     """
-    if wanted.needed and str(wanted.target) != "y":
+    X, y, names, extra = MATRICES[path.suffix.lower()](path, wanted.aux)
+    if wanted.needed and wanted.target != "y":
         raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
-    chosen = wanted.select_columns([*names, "y", *extra])
-    aux = dict(extra)
-    aux.update({chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]})
-    if len(chosen.features) < X.shape[1]:
-        X = X[:, list(chosen.features)]
-    return check_dataset(Dataset(np.ascontiguousarray(X), y, chosen.names, "y", aux))
+    chosen = replace(wanted, target="y").select_columns([*names, "y", *extra])
+    aux = extra | {chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]}
+    X = np.ascontiguousarray(X if len(chosen.features) == X.shape[1] else X[:, list(chosen.features)])
+    check_finite(X, y, chosen.names, "y")
+    features = [RawColumn.from_numbers(name, column, STRICT) for name, column in zip(chosen.names, X.T, strict=True)]
+    return RawTable(features, RawColumn.from_numbers("y", y, STRICT), aux, X=X)
 
 
 def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
@@ -178,8 +185,8 @@ def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
         return values.astype(np.float64, copy=False)
 
 
-def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
-    """Return the data of an svmlight file as a dense array; columns are named `x` and their index in the file.
+def read_svmlight(path: Path, aux: Sequence[str]) -> Matrix:
+    """Return an svmlight file as a dense array; columns are named `x` and their index in the file.
 
     If the index 0 occurs, the first feature is `x0`, otherwise `x1`. An index that no row mentions is a column of
     zeros.
@@ -210,15 +217,12 @@ def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
     check_numbers(path, len(targets), int(columns.max()) + 1)
     X = np.zeros((len(targets), int(columns.max()) + 1 - first))
     X[rows, columns - first] = numbers[:, 2]
-    return from_matrix(path, wanted, X, np.array(targets), [f"x{j + first}" for j in range(X.shape[1])], {})
+    return Matrix(X, np.array(targets), [f"x{j + first}" for j in range(X.shape[1])], {})
 
 
-MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
-    ".npz": read_npz,
-    ".svm": read_svmlight,
-    ".svmlight": read_svmlight,
-    ".libsvm": read_svmlight,
-}
+MATRICES: dict[str, Callable[[Path, Sequence[str]], Matrix]] = {  # formats that store the target separately
+    ".npz": read_npz, **dict.fromkeys((".svm", ".svmlight", ".libsvm"), read_svmlight),
+}  # fmt: skip
 OTHERS = {  # formats that pandas can read, with its function
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pd.read_excel({file})"),
     ".dta": "pd.read_stata({file})",
@@ -234,7 +238,6 @@ OTHERS = {  # formats that pandas can read, with its function
     **dict.fromkeys((".html", ".htm"), "pd.read_html({file})[0]"),
     **dict.fromkeys((".rds", ".rdata", ".rda"), "next(iter(pyreadr.read_r({file}).values()))"),
 }
-OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
 
 def resolve_target(path: str | Path, target: str | int | None) -> str | int:
@@ -252,7 +255,7 @@ def resolve_target(path: str | Path, target: str | int | None) -> str | int:
     """
     if target is not None:
         return target
-    if Path(path).suffix.lower() not in OWN_TARGET:
+    if Path(path).suffix.lower() not in MATRICES:
         raise BadInput("target: no column is given; name the column to predict")
     return "y"
 
@@ -517,9 +520,7 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
             return text_tables.read_text_table(file, wanted, kind, how)
         if kind in SUFFIXES:
             return read_columnar(file, wanted, how)
-        data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
-        features = [RawColumn.from_numbers(name, data.X[:, j], how) for j, name in enumerate(data.names)]
-        return RawTable(features, RawColumn.from_numbers(data.target, data.y, how), dict(data.aux), X=data.X)
+        return read_matrix(file, wanted)
 
 
 @contextmanager
