@@ -41,6 +41,16 @@ class Solver:
         return self.backend._run(task, self.form, limits)
 
 
+def make_solver_fixture(forms: list[tuple[str, str]]) -> Any:
+    """Return a fixture of the backends that are usable here, each with each of its formulations."""
+
+    @pytest.fixture(params=forms, ids="-".join)
+    def solver(request: pytest.FixtureRequest) -> Solver:
+        return Solver(usable(request.param[0]), request.param[1])
+
+    return solver
+
+
 class Polled(threading.Event):
     """Does something when it is asked for the fourth time: by then the solver is at work, however fast it is."""
 

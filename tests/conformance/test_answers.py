@@ -7,7 +7,15 @@ import math
 
 import numpy as np
 import pytest
-from conformance_suite import Solver, brute_force, problem_of, random_constraints, random_problem
+from conformance_suite import (
+    FORMS,
+    Solver,
+    brute_force,
+    make_solver_fixture,
+    problem_of,
+    random_constraints,
+    random_problem,
+)
 from slow import slow
 
 from sparsecv_mio.errors import BackendFailed, BadInput
@@ -20,6 +28,7 @@ from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 QUICK, FULL = 8, 500
+solver = make_solver_fixture(FORMS)
 
 
 def check(outcome: Outcome, truth: float, problem: SparseProblem, limits: Limits | None = None) -> None:

@@ -11,7 +11,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conformance_suite import Polled, Solver, brute_force, endless, noise, problem_of, random_problem, usable
+from conformance_suite import (
+    FORMS,
+    Polled,
+    Solver,
+    brute_force,
+    endless,
+    make_solver_fixture,
+    noise,
+    problem_of,
+    random_problem,
+    usable,
+)
 from repository import INSTANCES, ROOT
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
@@ -23,6 +34,8 @@ from sparsecv_mio.problem.constraints import FREE
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.every_size import solve_path
+
+solver = make_solver_fixture(FORMS)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conformance_suite import NAMES, Polled, Solver, _meets, random_constraints, usable
+from conformance_suite import NAMES, Polled, Solver, _meets, make_solver_fixture, random_constraints, usable
 from logistic_truth import drawn, enumerated, harder
 from lowered_points import objective, violation
 from slow import slow
@@ -25,6 +25,7 @@ from sparsecv_mio.targets import Loss
 
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.logistic]
 MOST = 3  # columns
+solver = make_solver_fixture(FORMS)
 
 
 @cache
@@ -41,12 +42,6 @@ def check(outcome: Outcome, truth: float, scale: float, gap: float = 1e-7) -> No
     if outcome.stop is Stop.OPTIMAL:
         assert outcome.upper - outcome.lower <= gap * outcome.upper + outcome.allowance
         assert outcome.upper <= truth * (1.0 + gap) + outcome.allowance + rounding
-
-
-@pytest.fixture(params=FORMS, ids="-".join)
-def solver(request: pytest.FixtureRequest) -> Solver:
-    """Each backend that is usable here, with each of its formulations of logistic loss."""
-    return Solver(usable(request.param[0]), request.param[1])
 
 
 @pytest.mark.parametrize(
