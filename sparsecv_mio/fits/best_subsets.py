@@ -32,8 +32,7 @@ from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
-from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, make_answer_fits
+from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, AnswerFits, make_answer_fits
 from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
 from sparsecv_mio.search.answer.result import data_info, fitted_row, target_info
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
@@ -44,7 +43,7 @@ from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import TIE_RTOL
 
@@ -171,7 +170,6 @@ def _merge_pieces(pieces: list[Found]) -> list[Found]:
 
 
 Report = Callable[[Progress], None] | None
-Solve = Callable[[int, list[int], list[IntArray], int], BestSubsets]  # index of gamma, sizes, starts, effort
 
 
 @keywords_are(PathOptions, Restrictions)
@@ -328,21 +326,16 @@ class PathSearch:
         """Process every open size in rounds of growing effort; return the record."""
         data = self.standardize()
         from sparsecv_mio.search.problems.all_rows import check_restrictions
-        from sparsecv_mio.thresholds import has_large_matrices
 
-        problem: SparseProblem | None = None
-        if not data.loss.is_quadratic:
-            self._rounds_of_rows(data)
-            self.clock.check_caller_waits()
-            return self.record(None, self.clock.check_caller_waits)
-        check_restrictions(data, self.grid.taus.tolist(), 1)
-        if has_large_matrices(data, 1):
+        if data.loss.is_quadratic:
+            check_restrictions(data, self.grid.taus.tolist(), 1)
+        fits = make_answer_fits(data)
+        if data.loss.is_quadratic and fits.problem is None:
             self._solve_by_rows()
         else:
-            problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-            self._rounds_of_squares(problem)
+            self._rounds(fits)
         self.clock.check_caller_waits()
-        return self.record(problem, self.clock.check_caller_waits)
+        return self.record(fits.problem, self.clock.check_caller_waits)
 
     @property
     def pairs(self) -> int:
@@ -473,51 +466,29 @@ class PathSearch:
                 self.nodes += solved.nodes
                 self._report(len(self.cells))
 
-    def _rounds_of_squares(self, problem: SparseProblem) -> None:
-        from sparsecv_mio.search.problems.all_rows import solve_any
-        from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
-
-        def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
-            here = problem.with_gamma(float(self.grid.gammas[g]))
-            return solve_any(self.data, here, taus, starts, effort, self.clock.has_expired)
-
-        self._rounds(solve, FIRST_LOOK * ROUND_GROWTH)
-
-    def _rounds_of_rows(self, data: StandardData) -> None:
-        from sparsecv_mio.trees.smooth_rows import make_subsets
-        from sparsecv_mio.trees.subsets import FIRST_NODES
-
-        whole = make_subsets(data, np.arange(data.n))
-        at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]
-
-        def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
-            return at_gamma[g].solve(taus, starts=starts, effort=effort, expired=self.clock.has_expired)
-
-        self._rounds(solve, FIRST_NODES)
-
-    def _rounds(self, solve: Solve, effort: int) -> None:
+    def _rounds(self, fits: AnswerFits) -> None:
         """Process every open size in rounds of growing effort."""
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.trees.subsets import ROUND_GROWTH
-
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.side_constraints  # no other gamma waits
+        effort = FIRST_LOOK * ROUND_GROWTH if self.data.loss.is_quadratic else FIRST_NODES
         effort = UNLIMITED if alone else effort
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1):
             while open_taus and not self.clock.has_expired():
-                self._round(solve, open_taus, effort)
+                self._round(fits, open_taus, effort)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}
                 effort *= ROUND_GROWTH
 
-    def _round(self, solve: Solve, left: dict[int, list[int]], effort: int) -> None:
+    def _round(self, fits: AnswerFits, left: dict[int, list[int]], effort: int) -> None:
         """Give every open (gamma, tau) some effort, and remove closed ones from `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.has_expired():
                 return
             mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
-            result = solve(g, left[g], starts + mine, effort)
+            gamma = float(self.grid.gammas[g])
+            result = fits.solve(gamma, left[g], starts + mine, effort, self.clock.has_expired)
             starts = [cell.support for cell in result.by_size.values()]
             self.nodes += result.nodes
             self.cells.update({(g, t): cell for t, cell in result.by_size.items()})

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparsecv_mio import model_space
-from sparsecv_mio.arrays import ArrowTable, IntArray
+from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel
 from sparsecv_mio.certificate.records import (
     NestedFold,
@@ -73,7 +73,7 @@ from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.running_search import RunningSearch, search
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TIE_RTOL
 from sparsecv_mio.words import NATIVE, Model, Scale, Within
@@ -388,7 +388,8 @@ def with_full_data_model(
     cell = with_supports_of_folds(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
     nodes = 0
     if expired is not None and not expired():
-        cell, nodes = _best_subset(data, record.gamma, record.tau, cell.support, expired)
+        solved = make_answer_fits(data).solve(record.gamma, [record.tau], [cell.support], UNLIMITED, expired)
+        cell, nodes = solved.by_size[record.tau], solved.nodes
     row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
     folds_word: Literal["folds"] = "folds"
     na, scale = (folds_word if word is Within.FOLDS else None for word in (options.na_within, options.scale_within))
@@ -404,14 +405,6 @@ def with_full_data_model(
         warnings=tuple(dict.fromkeys((*said, *record.warnings))),
         work=replace(record.work, nodes=record.work.nodes + nodes),
     )  # fmt: skip
-
-
-def _best_subset(
-    data: StandardData, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]
-) -> tuple[BestSubset, int]:
-    """Find the best subset of one size on all rows; also the nodes that it took."""
-    solved = make_answer_fits(data).solve(gamma, tau, start, expired)
-    return solved.by_size[tau], solved.nodes
 
 
 def _average_model(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:

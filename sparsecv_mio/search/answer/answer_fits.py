@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,8 +23,11 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.row_losses import OVERFLOWN
 from sparsecv_mio.problem.training_moments import CentredRows, full_problem, moments_of_training
 from sparsecv_mio.thresholds import QUICK_WORK, has_large_matrices
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
+from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL
+
+if TYPE_CHECKING:
+    from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
 LITTLE_WORK = 1 << 25  # numbers that fits read in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # work of a fit: of a row and column by QR, of a row by Newton; rows
@@ -197,20 +201,29 @@ class AnswerFits(ABC):
             Rows removed from each fit; an empty array gives the full-data fit.
         """
 
+    @property
     @abstractmethod
-    def solve(self, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]) -> BestSubsets:
-        """Find the best subset of one size on all rows.
+    def problem(self) -> SparseProblem | None:
+        """Problem of all rows at a gamma of 1, if their moments describe it and fit in memory."""
+
+    @abstractmethod
+    def solve(
+        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+    ) -> BestSubsets:
+        """Find the best subsets of some sizes on all rows.
 
         Parameters
         ----------
         gamma : float
             Ridge weight.
-        tau : int
-            Size.
-        start : int array
-            Initial support.
+        taus : list of int
+            Sizes.
+        starts : list of int arrays
+            Supports to try first.
+        effort : int
+            Node limit of a size.
         expired : callable
-            Function that returns True to end the search with its best support so far.
+            Function that returns True to end the search with its best supports so far.
         """
 
 
@@ -263,17 +276,23 @@ class SquaredAnswerFits(AnswerFits):
     def fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
         return residuals_without_rows(self.data, support, gamma, left_out)
 
-    def solve(self, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]) -> BestSubsets:
+    @cached_property
+    def problem(self) -> SparseProblem | None:
+        return None if has_large_matrices(self.data, 1) else full_problem(self.data, 1.0)
+
+    def solve(
+        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+    ) -> BestSubsets:
         from sparsecv_mio.search.problems.all_rows import solve_all_rows  # loads kernels
 
-        problem = None if has_large_matrices(self.data, 1) else full_problem(self.data, gamma)
-        return solve_all_rows(self.data, gamma, problem, [tau], [start], UNLIMITED, expired)
+        problem = None if self.problem is None else self.problem.with_gamma(gamma)
+        return solve_all_rows(self.data, gamma, problem, taus, starts, effort, expired)
 
 
 class SmoothAnswerFits(AnswerFits):
     """Fits with logistic or Poisson loss, by Newton's method."""
 
-    has_steps, cost_without_rows, rounding_scale = True, NEWTON_COST, 0.0
+    has_steps, cost_without_rows, rounding_scale, problem = True, NEWTON_COST, 0.0, None
 
     def count_numbers(self, size: int) -> int:
         return max(self.data.n, LEAST_ROWS) * OF_STEPS
@@ -300,11 +319,17 @@ class SmoothAnswerFits(AnswerFits):
     def fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
         return losses_without_rows(self.data, support, gamma, left_out)
 
-    def solve(self, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]) -> BestSubsets:
+    @cached_property
+    def _whole(self) -> GlmSubsets:
+        """The problem of all rows at a gamma of 1."""
         from sparsecv_mio.trees.smooth_rows import make_subsets  # loads kernels
 
-        whole = make_subsets(self.data, np.arange(self.data.n)).with_gamma(gamma)
-        return whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
+        return make_subsets(self.data, np.arange(self.data.n))
+
+    def solve(
+        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+    ) -> BestSubsets:
+        return self._whole.with_gamma(gamma).solve(taus, starts=starts, effort=effort, expired=expired)
 
 
 def make_answer_fits(data: StandardData) -> AnswerFits:

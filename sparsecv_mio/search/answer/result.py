@@ -462,20 +462,19 @@ class _Reported:
 
     def grid_numbers(self, table: Sequence[TableRow]) -> dict[str, Any]:
         """Return the numbers of the pair with the smallest CV error found, with the certified bounds on the minimum."""
-        answer = self.certificate(self.bounds, self.pair)
         upper = records.least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
-        gap = parts.relative_gap(answer["lower"], upper)
-        return answer | {"upper": upper, "gap": gap, "estimate": self.is_estimated(*self.pair)}
+        return self._with_gap(self.certificate(self.bounds, self.pair) | {"upper": upper}, self.pair)
 
     def pair_numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return the numbers of one pair with the certified bounds on its CV error."""
         alone = np.zeros(self.decided.shape, dtype=np.bool_)
         alone[g, t] = True
-        answer = self.certificate(self.bounds.restrict(alone, self.grid.gammas, self.grid.taus), (g, t))
-        return answer | {
-            "gap": parts.relative_gap(answer["lower"], answer["upper"]),
-            "estimate": self.is_estimated(g, t),
-        }
+        bounds = self.bounds.restrict(alone, self.grid.gammas, self.grid.taus)
+        return self._with_gap(self.certificate(bounds, (g, t)), (g, t))
+
+    def _with_gap(self, answer: dict[str, Any], pair: tuple[int, int]) -> dict[str, Any]:
+        gap = parts.relative_gap(answer["lower"], answer["upper"])
+        return answer | {"gap": gap, "estimate": self.is_estimated(*pair)}
 
     def training_gap(self, g: int, t: int, on_all_rows: float) -> float | None:
         """Return a bound on the relative excess of the training objectives of a pair over their minima, over all folds.
