@@ -21,7 +21,7 @@ from sparsecv_mio.data.standard import ForcedColumns, StandardData, find_constan
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
+from sparsecv_mio.kernels.nodes import Form, Node, Rounding, absolute, size_of_candidates
 from sparsecv_mio.problem.moment_fits import greedy_columns
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import worn_means
@@ -411,11 +411,7 @@ class WideRelaxation:
         A round costs a relaxation on the working set and O(n q) for g.
         """
         Xt, y, q, yy = rows.Xt, rows.y, len(rows.Xt), float(rows.y @ rows.y)
-        cap, far, shift = (
-            min(q, max(CAPACITY, WORKING_SET[0] * tau + WORKING_SET[1])),
-            1e6 * max(yy, TINY),
-            np.broadcast_to(shift, q),
-        )
+        cap, shift = min(q, max(CAPACITY, WORKING_SET[0] * tau + WORKING_SET[1])), np.broadcast_to(shift, q)
         columns.join(np.flatnonzero(self.b), Xt, cap)
         if len(columns.chosen) < min(2 * tau + 20, q):
             columns.join(columns.largest_outside(Xt @ y + shift, 2 * tau + 40), Xt, cap)
@@ -424,7 +420,7 @@ class WideRelaxation:
             chosen, count, A = columns.chosen, len(columns.chosen), Xt[columns.chosen]
             form = Form(columns.gram, A @ y + shift[chosen], yy, min(gershgorin(columns.gram), rows.lipschitz))
             every, (slope, point, best) = np.arange(count), np.empty((3, count))
-            stop = Accuracy(far, 0.3 * accuracy / far, ROOT_STEPS)
+            stop = absolute(yy, 0.3 * accuracy, ROOT_STEPS)
             _, value, _ = relax(form, Node(every, 0, every, count, tau), stop, b[chosen], slope, point, best)
             primal, used = min(primal, float(value)), np.flatnonzero(point)
             fit = point @ A

@@ -188,14 +188,13 @@ def write(folder: Path, name: str, content: bytes) -> None:
 
 
 def _delete_outdated_files(folder: Path, name: str) -> None:
-    """Delete files of a kernel from other sources, files of releases before 0.2, and unfinished files."""
+    """Delete files of a kernel from other sources, and unfinished files."""
     kernel, _, _, _ = name.rsplit("-", 3)
     grace = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
-    same, numbered = name.rpartition("-")[0], re.compile(rf"-\d+\.{PYTHON}\.")
+    same = name.rpartition("-")[0]
     for old in folder.glob(f"{kernel}-*"):
-        ours = old.name.startswith(f"{kernel}-{PYTHON}-")
-        stale = not old.name.startswith(f"{same}-") if ours else numbered.match(old.name[len(kernel) :])
-        unfinished = old.suffix in (".part", ".claim")
+        stale = old.name.startswith(f"{kernel}-{PYTHON}-") and not old.name.startswith(f"{same}-")
+        unfinished = old.suffix == ".part"
         with suppress(FileNotFoundError):  # another process deletes it too
             age = time.time() - old.stat().st_mtime
             if (stale and age >= grace) or (unfinished and age > HOUR):

@@ -331,7 +331,7 @@ class RestrictedTree:
         """Bound a node and try supports in it; return its children, none if the node is closed."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
-        while settled is not None:
+        while settled is not None and self._may_hold_support(*settled):
             inside, free = settled
             bound, value, status = self._bound(inside, free, point)
             bound = max(bound, lower)
@@ -353,6 +353,10 @@ class RestrictedTree:
                 return self._branch(bound, value, (inside, free), point)
             settled = fixed
         return []
+
+    def _may_hold_support(self, inside: int, free: int) -> bool:
+        """Return False if the columns of a node are too few for a support of interest."""
+        return True
 
     def _leaf(self, inside: int) -> None:
         """Try the only support of a node; the subproblem stays unsolved if this support cannot be fitted.
@@ -494,27 +498,18 @@ class TermTree(RestrictedTree):
         met, self.met = self.met, []
         return met
 
-    def _visit(self, lower: float, node: RestrictedNode) -> list[tuple[float, RestrictedNode]]:
-        """Bound a node; return its children, none if it is closed or holds one support only."""
-        settled: tuple[int, int] | None = (node.inside, node.free)
-        point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
-        while settled is not None and self.family.count(settled[0] | settled[1]) >= self.family.tau:
-            inside, free = settled
-            bound, value, status = self._bound(inside, free, point)
-            bound = max(bound, lower)
-            if bound > self.bar:
-                return []
-            if not free:
-                self.met.append(inside)
-                return []
-            fixed = self.family.settle(
-                inside | make_mask(self.form.columns[status == INSIDE].tolist()),
-                free & ~make_mask(self.form.columns[status == DROPPED].tolist()),
-            )
-            if fixed == settled:
-                return self._branch(bound, value, (inside, free), point)
-            settled = fixed
-        return []
+    def _may_hold_support(self, inside: int, free: int) -> bool:
+        return self.family.count(inside | free) >= self.family.tau
+
+    def _round(self, inside: int, free: int, point: NodePoint) -> None:
+        """Try no support, because only leaves are listed."""
+
+    def _is_fitted(self, inside: int, free: int, before: int, value: float, point: NodePoint) -> bool:
+        """Return False: a node is closed by its bound, or by its only support."""
+        return False
+
+    def _leaf(self, inside: int) -> None:
+        self.met.append(inside)
 
 
 class TermsBelow:
