@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import problems
 import pytest
+from altered_fields import set_fields
 
 from sparsecv_mio import Dataset, near_optimal, verify
 from sparsecv_mio.certificate import glm_design, near_records
@@ -30,34 +31,32 @@ def test_a_list_as_it_is(data: Dataset, record: NearRecord) -> None:
     assert report.ok and "completeness of the lists, by branching over all supports" in report.verified
 
 
-def test_altered_lists_are_refused(data: Dataset, record: NearRecord) -> None:
-    first, size = record.models[0], record.sizes[0]
-    last = [model for model in record.models if model.tau == 2][-1]
-    without = tuple(model for model in record.models if model is not last)
-    altered = [
-        replace(record, models=(replace(first, value=first.value * 1.00001), *record.models[1:])),
-        replace(record, models=without, sizes=(replace(size, models=size.models - 1), *record.sizes[1:])),
-        replace(record, sizes=(replace(size, lower=size.best * 1.001), *record.sizes[1:])),
-        replace(record, sizes=(replace(size, never=size.never[1:], always=size.never[:1]), *record.sizes[1:])),
-        replace(record, classes=None),
-    ]
-    for changed in altered:
-        assert not verify(changed, data).ok
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"models.0.value": lambda value: value * 1.00001},
+        {"models": lambda models: tuple(m for m in models if m is not [n for n in models if n.tau == 2][-1]),
+         "sizes.0.models": lambda count: count - 1},
+        {"sizes.0.lower": lambda value: value * 1.001},
+        {"sizes.0.always": ("x2",), "sizes.0.never": lambda names: names[1:]},
+        {"classes": None},
+    ],
+)  # fmt: skip
+def test_altered_lists_are_refused(data: Dataset, record: NearRecord, fields: dict[str, Any]) -> None:
+    assert not verify(set_fields(record, fields), data).ok
 
 
 def test_altered_common_subsets_are_refused(data: Dataset) -> None:
     found = best_common_subset(data, "4", gammas=[0.1, 1.0], taus=[1, 2], loss="logistic", gap=0.0)
     assert verify(found, data).ok
-    name = found.support[0]
-    altered = [
-        replace(found, cv_error=found.cv_error * 1.0001, upper=found.upper * 1.0001),
-        replace(found, table=(replace(found.table[0], lower=found.table[0].cv_error * 1.01), *found.table[1:])),
-        replace(found, coefficients={**found.coefficients, name: found.coefficients[name] * 1.001}),
-        replace(found, intercept=found.intercept + 0.01),
-        replace(found, classes=None),
-    ]
-    for changed in altered:
-        assert not verify(changed, data).ok
+    for fields in (
+        {"cv_error": found.cv_error * 1.0001, "upper": found.upper * 1.0001},
+        {"table.0.lower": found.table[0].cv_error * 1.01},
+        {f"coefficients.{found.support[0]}": lambda value: value * 1.001},
+        {"intercept": found.intercept + 0.01},
+        {"classes": None},
+    ):
+        assert not verify(set_fields(found, fields), data).ok
 
 
 def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
