@@ -66,10 +66,16 @@ class Bracket:
         if not np.all(self.lower <= self.upper):
             raise Contradiction("a certified interval is empty: its lower bound exceeds its upper bound")
 
-    def sign(self) -> FloatArray:
-        """Return the (m,) signs of the predictions: -1, 0 or 1 if the interval determines the sign, else NaN."""
+    def sign(self, margin: FloatArray | float = 0.0) -> FloatArray:
+        """Return the (m,) signs of the predictions: -1, 0 or 1 if the interval determines the sign, else NaN.
+
+        Parameters
+        ----------
+        margin : (m,) array or float
+            Rounding error of the bounds: a bound this near zero determines no sign, unless both are exactly zero.
+        """
         zero = (self.lower == 0.0) & (self.upper == 0.0)
-        return np.select([self.lower > 0.0, self.upper < 0.0, zero], [1.0, -1.0, 0.0], default=np.nan)
+        return np.select([self.lower > margin, self.upper < -margin, zero], [1.0, -1.0, 0.0], default=np.nan)
 
 
 @dataclass(frozen=True, eq=False)

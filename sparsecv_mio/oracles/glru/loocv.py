@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -384,7 +384,8 @@ def loocv(
     problem = fit.problem
     clock.append(time.perf_counter())
     rows, y = problem.rows, problem.y[problem.rows]
-    brackets = leave_one_out_bounds(fit) if bounds else _infinite_bracket(rows.size)
+    infinite = np.full(rows.size, np.inf)
+    brackets = leave_one_out_bounds(fit) if bounds else Bracket(-infinite, infinite)
     clock.append(time.perf_counter())
     signs, trained = _signs(fit, rows, brackets), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
@@ -392,12 +393,14 @@ def loocv(
     if bounds and steps and not approximate and _is_factorisation_cheaper(fit, int(still_open.sum())):
         signs[still_open] = _step_signs(fit, rows[still_open])
     certain, open_rows = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
-    done = _Progress(progress, stop, rows.size - open_rows.size, rows.size)
-    if approximate:
-        signs[open_rows] = _newton_signs(fit, rows[open_rows], done)
-    else:
-        signs[open_rows], certain[open_rows] = _trained_signs(fit, rows[open_rows], tol, bounds, done)
-    trained[open_rows] = ~np.isnan(signs[open_rows])
+    left, open_rows = open_rows, rows[open_rows]
+    answers = _newton_signs(fit, open_rows) if approximate else _trained_signs(fit, open_rows, tol, bounds)
+    while left.size and not (stop is not None and stop.is_set()):
+        some_signs, proved = next(answers)
+        some, left = left[: some_signs.size], left[some_signs.size :]
+        signs[some], certain[some], trained[some] = some_signs, proved, True
+        if progress is not None:
+            progress(rows.size - left.size, rows.size)
     unknown = np.isnan(signs)
     clock.append(time.perf_counter())
     spent = np.diff(clock).tolist()
@@ -416,23 +419,6 @@ def loocv(
     )
 
 
-@dataclass
-class _Progress:
-    hook: ProgressHook | None
-    stop: threading.Event | None
-    done: int
-    total: int
-
-    def advance(self, count: int) -> None:
-        self.done += count
-        if self.hook is not None:
-            self.hook(self.done, self.total)
-
-    @property
-    def is_stopped(self) -> bool:
-        return self.stop is not None and self.stop.is_set()
-
-
 def _check_loocv(problem: Problem) -> None:
     y = problem.y[problem.rows]
     if not np.all(np.abs(y) == 1.0):
@@ -441,10 +427,6 @@ def _check_loocv(problem: Problem) -> None:
         raise BadInput("leaving one row out needs at least two rows")
     if problem.regularizer.intercept and min(np.sum(y > 0.0), np.sum(y < 0.0)) < 2:
         raise BadInput("with an intercept each class needs at least two rows, otherwise a fold has only one class")
-
-
-def _infinite_bracket(size: int) -> Bracket:
-    return Bracket(np.full(size, -np.inf), np.full(size, np.inf))
 
 
 def _is_factorisation_cheaper(fit: DualFit, count: int) -> bool:
@@ -456,8 +438,7 @@ def _is_factorisation_cheaper(fit: DualFit, count: int) -> bool:
 def _signs(fit: DualFit, rows: IntArray, known: Bracket) -> FloatArray:
     """Return the signs that intervals prove, with room for rounding; NaN elsewhere. The sign of a row of zeros is 0."""
     margin = NEAR_ZERO * np.sqrt(fit.problem.design.row_sq[rows]) * float(np.linalg.norm(fit.w))
-    signs = np.select([known.lower > margin, known.upper < -margin], [1.0, -1.0], default=np.nan)
-    return np.where((known.lower == 0.0) & (known.upper == 0.0), 0.0, signs)
+    return known.sign(margin)
 
 
 def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
@@ -475,18 +456,11 @@ def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     return signs
 
 
-def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
-    """Return the signs of the Newton steps, without a proof."""
-    if rows.size == 0:
-        return np.zeros(0)
-    oracle, signs = NewtonOracle(fit), np.full(rows.size, np.nan)
+def _newton_signs(fit: DualFit, rows: IntArray) -> Iterator[tuple[FloatArray, bool]]:
+    """Yield the signs of the Newton steps for some of the rows after the other, without a proof."""
+    oracle = NewtonOracle(fit)
     for start in range(0, rows.size, LEFT_OUT_AT_ONCE):
-        if done.is_stopped:
-            break
-        chunk = slice(start, start + LEFT_OUT_AT_ONCE)
-        signs[chunk] = np.sign(oracle.leave_out(rows[chunk]).value)
-        done.advance(signs[chunk].size)
-    return signs
+        yield np.sign(oracle.leave_out(rows[start : start + LEFT_OUT_AT_ONCE]).value), False
 
 
 def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: HessianFactor | None) -> tuple[float, bool]:
@@ -496,9 +470,10 @@ def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: Hessi
     stop = (lambda new: _proved_sign(new, x) != 0.0) if early else None
     while True:
         new = train(without, tol=goal, start=start, precondition=factor, stop=stop)
-        proved = _proved_sign(new, x) if early else 0.0
-        if proved != 0.0 or not early or goal <= TIGHTEST or new.relative_gap > goal:
-            return (proved, True) if proved != 0.0 else (float(np.sign(new.t[row])), False)
+        if early and (proved := _proved_sign(new, x)) != 0.0:
+            return proved, True
+        if not early or goal <= TIGHTEST or new.relative_gap > goal:
+            return float(np.sign(new.t[row])), False
         start, goal = new.w, max(goal * 1e-2, TIGHTEST)
 
 
@@ -516,21 +491,13 @@ def _proved_sign(fit: DualFit, x: FloatArray) -> float:
     """Return the sign of the optimum's prediction at x (1, d) if the gap of the fit proves it, else 0."""
     if fit.problem.regularizer.ridge == 0.0:
         return 0.0
-    bracket = prediction_intervals(region_of(fit), x, "sharp")
     margin = NEAR_ZERO * float(np.linalg.norm(x)) * float(np.linalg.norm(fit.w))
-    if bracket.lower[0] > margin:
-        return 1.0
-    return -1.0 if bracket.upper[0] < -margin else 0.0
+    return float(np.nan_to_num(prediction_intervals(region_of(fit), x, "sharp").sign(margin)[0]))
 
 
-def _trained_signs(
-    fit: DualFit, rows: IntArray, tol: float, early: bool, done: _Progress
-) -> tuple[FloatArray, BoolArray]:
-    factor = shared_factor(fit) if rows.size else None  # one preconditioner for all rows
-    signs, proved = np.full(rows.size, np.nan), np.zeros(rows.size, dtype=bool)
-    for k, row in enumerate(rows.tolist()):
-        if done.is_stopped:
-            break
-        signs[k], proved[k] = _trained_sign(fit, row, tol, early, factor)
-        done.advance(1)
-    return signs, proved
+def _trained_signs(fit: DualFit, rows: IntArray, tol: float, early: bool) -> Iterator[tuple[FloatArray, bool]]:
+    """Yield the sign of each row by a training, and whether a bound proves it; all share one preconditioner."""
+    factor = shared_factor(fit)
+    for row in rows.tolist():
+        sign, proved = _trained_sign(fit, row, tol, early, factor)
+        yield np.array([sign]), proved
