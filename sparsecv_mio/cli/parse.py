@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, get_args
 
-from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
@@ -167,12 +166,8 @@ def seconds_or_none(text: str, option: str) -> float | None:
 
 
 def count_or_all(text: str, option: str) -> int | None:
-    """Return an integer of at least 1; None for the keyword `all`."""
-    if text.strip().lower() == "all":
-        return None
-    number = parse_integer(text, option)
-    check_whole(option, number, 1)
-    return number
+    """Return an integer; None for the keyword `all`."""
+    return None if text.strip().lower() == "all" else parse_integer(text, option)
 
 
 def names(text: str | None, option: str) -> list[str] | None:

@@ -20,14 +20,6 @@ from sparsecv_mio.report.figures import (
 )
 
 
-@pytest.mark.parametrize(("suffix", "start"), list(zip(FIGURE_SUFFIXES, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
-def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> None:
-    figure, axes = panels(1, 2, (4, 3))
-    assert axes.shape == (1, 2)
-    save(figure, tmp_path / f"out{suffix}")
-    assert (tmp_path / f"out{suffix}").read_bytes().startswith(start)
-
-
 @pytest.mark.parametrize("name", ["out.txt", "out", "nowhere/out.png"])
 def test_a_place_that_will_not_do(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--out"):
@@ -56,14 +48,17 @@ def test_places_have_as_many_labels_as_there_is_room_for() -> None:
     assert axes[0, 0].get_xticks().tolist() == [*range(0, 46, 4), 49] and axes[0, 0].get_xlim() == (-0.5, 49.5)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
-def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suffix", "start"), list(zip(FIGURE_SUFFIXES, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
+def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(
+    suffix: str, start: bytes, tmp_path: Path
+) -> None:
     figure, axes = panels(1, 1, (3.0, 2.0))
     axes[0, 0].set(xlabel="身長", ylabel="体重")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         save(figure, tmp_path / f"f{suffix}")
     said = [str(warning.message) for warning in caught]
+    assert (tmp_path / f"f{suffix}").read_bytes().startswith(start)
     if suffix == ".svg":
         assert said == [] and "身長" in (tmp_path / "f.svg").read_text(encoding="utf-8")
     elif said:  # where the font of this machine lacks them
