@@ -31,7 +31,7 @@ from sparsecv_mio.report import layout
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.trees.smooth_rows import make_glm_problem
+from sparsecv_mio.trees.glm_subsets import make_glm_problem
 from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL
 

@@ -40,7 +40,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
-from sparsecv_mio.trees.smooth_rows import make_glm_problem, make_subsets, rows_in_units
+from sparsecv_mio.trees.glm_subsets import make_glm_problem, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS, is_never_expired
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, ROUNDING, SUM_RTOL, Interval

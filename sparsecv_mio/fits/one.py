@@ -227,7 +227,7 @@ class _Model:
         """The problem in the form that backends take."""
         if self.data.loss.is_quadratic:
             return self.squares
-        from sparsecv_mio.trees.smooth_rows import make_glm_problem
+        from sparsecv_mio.trees.glm_subsets import make_glm_problem
 
         return make_glm_problem(self.data, np.arange(self.data.n), self.gamma)
 

@@ -31,9 +31,8 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
-from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.glm_tree import SizeSearch
-from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, ROUNDING, SHAVED

@@ -49,8 +49,7 @@ from sparsecv_mio.proofs.threshold_trees import (
     bound_by_costs,
     round_to_bits,
 )
-from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.trees.smooth_rows import make_subsets
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_subsets
 from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, LOSS_ROUNDING, NEWTON_RTOL, TIE_RTOL
 
 # maximum numbers of supports and nodes of one tree: each leaf has a point, which the checker evaluates in integers

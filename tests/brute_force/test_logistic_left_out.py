@@ -23,9 +23,8 @@ from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out
-from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, held_out_losses_at_fits, make_held_out_folds, make_subsets
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
-from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_out_folds, make_subsets
 from sparsecv_mio.trees.subsets import is_never_expired
 
 MOST_FOLDS = 6

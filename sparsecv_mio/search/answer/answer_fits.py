@@ -322,7 +322,7 @@ class SmoothAnswerFits(AnswerFits):
     @cached_property
     def _whole(self) -> GlmSubsets:
         """The problem of all rows at a gamma of 1."""
-        from sparsecv_mio.trees.smooth_rows import make_subsets  # loads kernels
+        from sparsecv_mio.trees.glm_subsets import make_subsets  # loads kernels
 
         return make_subsets(self.data, np.arange(self.data.n))
 

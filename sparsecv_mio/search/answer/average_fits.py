@@ -29,7 +29,7 @@ from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.trees.glm_fits import WIDE
-from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
+from sparsecv_mio.trees.glm_subsets import held_out_losses_at_fits
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import CROSSING_RTOL
 

@@ -386,7 +386,7 @@ class _Reported:
 
         The supports of most folds come first. The work ends when the time after the limit is over.
         """
-        from sparsecv_mio.trees.smooth_rows import (  # squared-error loss does not need this import
+        from sparsecv_mio.trees.glm_subsets import (  # squared-error loss does not need this import
             fit_rows_in_place,
             held_out_losses_at_fits,
         )

@@ -27,9 +27,8 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
-from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
-from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 

@@ -32,7 +32,7 @@ from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.trees.smooth_rows import make_subsets, rows_in_units
+from sparsecv_mio.trees.glm_subsets import make_subsets, rows_in_units
 
 from .drawn import random_data, random_problem
 
