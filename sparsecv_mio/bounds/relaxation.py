@@ -28,7 +28,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Node, Roundi
 from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
-from sparsecv_mio.problem.problem import SHARES, SparseProblem, shift_penalty
+from sparsecv_mio.problem.problem import SHARES, SparseProblem
 from sparsecv_mio.trees.normal_form import SHARP_STEPS
 from sparsecv_mio.units import ROUNDING, SHAVED
 
@@ -202,7 +202,7 @@ def unit_diagonal(
         w = _sharp(M, None if near is None else near * scale**2)
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
-        w = shift_penalty(problem.penalty, smallest) * scale**2 * (1.0 - SHAVED)
+        w = (problem.penalty + smallest) * scale**2 * (1.0 - SHAVED)
     rounding = rounding_unit(problem) * loss
     # a curvature of Q below the rounding of M is not reliable, but the penalty is valid whatever the rounding
     least = 0.0 if diagonal is Diagonal.PENALTY else SOUND * problem.q * rounding

@@ -112,14 +112,6 @@ def variable_values(*groups: tuple[Sequence[Any], FloatArray]) -> dict[int, floa
     return {id(v): float(x) for variables, values in groups for v, x in zip(variables, values, strict=True)}
 
 
-def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
-    """Return `u'Qu` as a Pyomo expression, one term for each pair of columns."""
-    q = len(u)
-    terms = [float(Q[i, i]) * u[i] ** 2 for i in range(q) if Q[i, i] != 0.0]
-    terms += [2.0 * float(Q[i, j]) * u[i] * u[j] for i in range(q) for j in range(i) if Q[i, j] != 0.0]
-    return pyo.quicksum(terms)
-
-
 class PerspectiveModel(SparseModel):
     """Perspective MISOCP with the quadratic form in terms of the Gram matrix: 3q variables, q cones."""
 
@@ -149,7 +141,11 @@ class PerspectiveModel(SparseModel):
             self.pyomo.rows["cone", j] = self.u[j] ** 2 - self.t[j] * self.z[j] <= 0
 
     def _quadratic(self, task: ModelTask) -> Any:
-        return quadratic_form(task.scaled.G, self.u)
+        """Return `u'Gu`, one term for each pair of columns."""
+        G, u = task.scaled.G, self.u
+        terms = [float(G[i, i]) * u[i] ** 2 for i in range(task.q) if G[i, i] != 0.0]
+        terms += [2.0 * float(G[i, j]) * u[i] * u[j] for i in range(task.q) for j in range(i) if G[i, j] != 0.0]
+        return pyo.quicksum(terms)
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         return variable_values((self.z, z), (self.u, u), (self.t, u**2))

@@ -47,7 +47,7 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, eliminate_intercept, minorant
 from sparsecv_mio.problem.glm_refit import RefitRows, bound_distance_to_optimum, newton
 from sparsecv_mio.problem.moment_fits import Fit, refit_moments, select_forward
-from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shift_penalty
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
 from sparsecv_mio.problem.row_losses import LOG_LOSS
 from sparsecv_mio.units import SHAVED, TINY
 
@@ -238,7 +238,7 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
     G = problem.Q / column[:, None] / column
     spare = float(np.linalg.eigvalsh(G)[0]) - 1e-12 * q if q else 0.0
     if spare > 0:
-        w = shift_penalty(w, spare)
+        w = w + spare
         G = G - spare * np.eye(q)
     ridge, inverse = _ridge(A, g)
     drop = float(g @ ridge)

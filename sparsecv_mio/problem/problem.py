@@ -13,15 +13,15 @@ used by                    diagonal                                         reas
 ========================== ================================================ =======================================
 papers, `bounds.printed`,  the penalty                                      as printed; the only choice with fewer
 folds by rows                                                               rows than columns
-trees                      `shifted`; for 37 to 400 columns the mean of     all gammas share a spectrum; one more
-                           `shifted` and `own_part`                         inversion for each problem saves nodes
-vendors' models            `shifted`, in units with `M_jj = 1`              well scaled, and one number to prove
+trees                      penalty + eigenvalue; for 37 to 400 columns      all gammas share a spectrum; one more
+                           the mean of this and `own_part`                  inversion for each problem saves nodes
+vendors' models            penalty + eigenvalue, in units with `M_jj = 1`   well scaled, and one number to prove
 bounds of a fold           `reduced_forms.sharpen`: approximately the       the tightest; some factorisations for
                            largest sum of logarithms                        each fold and gamma, warm-started from
                                                                             all rows
 ========================== ================================================ =======================================
 
-**Rounding.** The caller of `shifted` passes a lower bound `smallest` on the eigenvalues that includes rounding errors.
+**Rounding.** "Penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q that includes rounding errors:
 `smallest_eigenvalue` subtracts four roundings of the trace for each column, because a successful Cholesky factorisation
 shows that no eigenvalue is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest
 eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
@@ -97,17 +97,6 @@ EIGENVALUE_ACCURACY = 1e-3  # relative accuracy of the Lanczos estimate
 SHARES = (0.98, 0.9, 0.7)  # fractions of an estimated eigenvalue or diagonal, tried until one is certified
 
 
-def shift_penalty(penalty: FloatArray, smallest: float) -> FloatArray:
-    """Return the penalty plus a lower bound on the smallest eigenvalue of Q, `Q >= smallest I`.
-
-    Examples
-    --------
-    >>> shift_penalty(np.array([0.5, 1.0]), 2.0).tolist()
-    [2.5, 3.0]
-    """
-    return penalty + smallest
-
-
 def smallest_eigenvalue(Q: FloatArray) -> float:
     """Return a lower bound on the smallest eigenvalue of Q: Lanczos on the inverse, then a factorisation.
 
@@ -155,7 +144,7 @@ def own_part(M: FloatArray) -> FloatArray | None:
     """Return `t / V_jj`, a diagonal from the independent part of each column; None if M is singular to rounding.
 
     V is the inverse of M and t the smallest eigenvalue of M in the units where every `V_jj = 1`: then `M >= t I`. It is
-    larger than the shifted penalty for every column that is not nearly a linear combination of others.
+    larger than penalty + eigenvalue for every column that is not nearly a linear combination of others.
 
     Parameters
     ----------

@@ -256,15 +256,8 @@ def full_problem(data: StandardData, gamma: float) -> SparseProblem:
     return row_moments(data, slice(0, data.n)).problem(data, gamma)
 
 
-def ignore_row_count(rows: int) -> None:
-    """Ignore the number of rows."""
-
-
 def training_moments(
-    data: StandardData,
-    folds: FoldPlan,
-    wanted: Sequence[int] | None = None,
-    visited: Callable[[int], None] = ignore_row_count,
+    data: StandardData, folds: FoldPlan, wanted: Sequence[int] | None = None
 ) -> Iterator[tuple[int, TrainingMoments]]:
     """Yield `(fold, moments of its training rows)` in fold order.
 
@@ -276,8 +269,6 @@ def training_moments(
         Folds.
     wanted : sequence of int, optional
         Folds to visit; subtrees without any are skipped. All by default.
-    visited : callable, optional
-        Function that is called with the number of rows each time rows are read.
 
     Notes
     -----
@@ -293,12 +284,12 @@ def training_moments(
     for first, end, nested in folds.pieces:
         if before[end] > before[first]:
             source = _nested if nested else _disjoint
-            for fold, moments in source(data, folds, (first, end), before, visited):
+            for fold, moments in source(data, folds, (first, end), before):
                 yield fold, weigh_columns(data, moments, partial(folds.train_rows, fold))
 
 
 def _disjoint(
-    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray
 ) -> Iterator[tuple[int, TrainingMoments]]:
     """Yield the moments of wanted folds that hold out disjoint rows, by a binary tree over the folds.
 
@@ -321,16 +312,14 @@ def _disjoint(
         mid = (lo + hi) // 2
         for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
             if before[b] > before[a]:
-                visited(int(starts[d] - starts[c]))
                 others = row_moments(data, rows[starts[c] : starts[d]])
                 yield from visit(a, b, outside + others)
 
-    visited(len(unscored))
     yield from visit(*piece, row_moments(data, unscored))
 
 
 def _nested(
-    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray
 ) -> Iterator[tuple[int, TrainingMoments]]:
     """Yield the moments of wanted folds with growing training sets: each adds its new rows to the previous moments."""
     total, train = TrainingMoments.empty(data.q + 1), np.zeros(folds.n, dtype=bool)
@@ -339,7 +328,6 @@ def _nested(
             break
         rows = folds.train_rows(fold)
         rows = rows[~train[rows]]
-        visited(len(rows))
         total = total + row_moments(data, rows)
         train[rows] = True
         if before[fold + 1] > before[fold]:

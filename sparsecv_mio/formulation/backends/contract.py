@@ -417,13 +417,6 @@ def import_pyomo() -> None:
         raise BackendUnavailable(words) from error
 
 
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # a module without a spec, or an import that is blocked
-        return sys.modules.get(package) is not None
-
-
 @cache
 def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
     """Import Pyomo and a solver's package and return whether it can be used; a damaged one raises no error.
@@ -442,7 +435,7 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
     Availability
         Whether the package can be used.
     """
-    if not _is_installed(package):
+    if sys.modules.get(package) is None and find_spec(package) is None:
         return Availability(False, f"{package} is not installed", hint=f"pip install {package} pyomo")
     try:
         import_pyomo()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.problem import problem as module
-from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, own_part, shift_penalty
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, own_part
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -62,7 +62,7 @@ def test_every_choice_is_valid(seed: int, kind: str) -> None:
     Q, penalty = X.T @ X, rng.uniform(0.01, 1.0, X.shape[1])
     M = Q + np.diag(penalty)
     smallest = max(float(np.linalg.eigvalsh(Q)[0]) - 1e-9, 0.0)
-    uniform, own = shift_penalty(penalty, smallest), own_part(M)
+    uniform, own = penalty + smallest, own_part(M)
     assert np.all(uniform >= penalty) and valid(M, uniform)
     assert own is not None and np.all(own > 0.0) and valid(M, own)
     assert valid(M, 0.5 * (uniform + own)), "the mean of two, as the trees take it"
