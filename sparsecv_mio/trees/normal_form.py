@@ -208,8 +208,8 @@ def _largest_eigenvalue(Q: FloatArray, penalty: FloatArray, curvature: FloatArra
 def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArray:
     """Return a diagonal w >= 0 with `Q + diag(penalty) - diag(w)` positive semidefinite.
 
-    It is the mean of `own_part` and of the penalty plus the smallest eigenvalue. On diabetes64, perspective trees have 2
-    to 6 times fewer nodes with the mean than with that sum alone. For small problems, the sum alone takes less time.
+    It is the mean of `own_part` and of the penalty plus the smallest eigenvalue. On diabetes64, perspective trees have
+    2 to 6 times fewer nodes with the mean than with that sum alone. For small problems, the sum alone takes less time.
     """
     uniform = penalty + smallest
     if not OWN_PART_COLUMNS[0] <= len(penalty) <= OWN_PART_COLUMNS[1]:

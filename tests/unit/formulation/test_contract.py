@@ -1,8 +1,9 @@
-"""First feasible supports against enumeration."""
+"""Elimination before a solver runs, and the gap of an outcome."""
 
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends.contract import find_nonzero_columns, reduce_task
-from sparsecv_mio.formulation.outcome import KnownBounds
+from sparsecv_mio.formulation.outcome import KnownBounds, Outcome, Stop
 from sparsecv_mio.formulation.task import ModelTask, feasible_start, model_task
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
@@ -124,3 +125,9 @@ def test_boxed_and_collinear_columns_stay() -> None:
     near = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(4), 1e-12, 30, np.zeros(4), 0.0)
     held = model_task(near, 3, SideConstraints(forced_in=(0, 1)), refit_moments(near, (0, 1, 2)), KnownBounds())
     assert len(reduce_task(held, KnownBounds()).choice.forced) == 0
+
+
+def test_outcome_gap() -> None:
+    assert Outcome(Stop.TIME, None).gap == math.inf
+    assert Outcome(Stop.OPTIMAL, (0,), 0.0, 0.0).gap == 0.0
+    assert Outcome(Stop.OPTIMAL, (0,), 0.9, 1.0).gap == pytest.approx(0.1)
