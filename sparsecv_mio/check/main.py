@@ -177,10 +177,8 @@ class Check:
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: the minimum objective, and a support that attains it."""
         pair, cells, name = self._read_pair(line)
-        least, mine = (
-            cells.objective_lower_bound(cells.tree(line["tree"], -1)),
-            support(line["support"], len(self.folds.terms)),
-        )
+        least = cells.objective_lower_bound(cells.tree(line["tree"], -1))
+        mine = support(line["support"], len(self.folds.terms))
         need(len(mine) <= cells.tau, f"the support has {len(mine)} terms, more than {name} allows")
         need(line["upper"] is not None, f"the best subset of {name} has no upper bound")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
@@ -212,18 +210,16 @@ class Check:
         several = [term for term in self.folds.terms if len(term) > 1]
         shown = "; ".join(", ".join(repr(data["names"][head["columns"][j]]) for j in term) for term in several)
         words += [f"groups of columns that count as one feature: {shown}"] if several else []
-        if self.of_loss:
-            words.append(
-                f"loss: {head['loss']}, {head['data']['target']!r} is 1 or 0; computed in integers in both modes"
-            )
+        target = f"{data['target']!r} is 1 or 0; computed in integers in both modes"
+        words += [f"loss: {head['loss']}, {target}"] if self.of_loss else []
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             times = "once" if (counts == 1).all() else f"{counts.min()} to {counts.max()} times"
             words.append(f"folds: {len(sizes)}, with {sizes[0]} to {sizes[-1]} rows each; each row is scored {times}")
-        return [
-            *words,
-            f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid",
-        ]
+        words.append(
+            f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid"
+        )
+        return words
 
     def finish(self) -> Proved:
         """Check that every pair of the grid has a line, and check the claim."""
@@ -233,14 +229,12 @@ class Check:
             len(self.claims) == ("left" in self.head),
             f"the proof has {len(self.claims)} claims; it needs one with folds, and none without",
         )
-        words, intervals = (
-            self._describe_problem(),
-            {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()},
-        )
+        words = self._describe_problem()
+        intervals = {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}
         if not self.claims:
-            return Proved(
-                [*words, f"best subsets on all rows: {len(self.grid)}, each with a lower and an upper bound"], intervals
-            )
+            count = len(self.grid)
+            words.append(f"best subsets on all rows: {count}, each with a lower and an upper bound")
+            return Proved(words, intervals)
         claim, (pair, _, name) = self.claims[0], self._read_pair(self.claims[0])
         need(claim["upper"] is not None, "the claim has no upper bound")
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]

@@ -151,14 +151,7 @@ def check_tree(
     if not single:
         slopes = np.stack([slopes[:, term].sum(1) for term in terms], axis=1) * (1 + (q + 2) * kind.u)
     tree = read_tree(line, len(terms), len(points), kind, units[0])
-    sizes, above, inside, every, codes, to_bound = (
-        tree.sizes,
-        tree.above,
-        tree.inside,
-        tree.every,
-        tree.codes,
-        tree.to_bound,
-    )
+    _, sizes, above, _, inside, every, codes, to_bound = tree
     alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # groups of leaves
     for a in np.unique(alike[to_bound.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
@@ -171,11 +164,8 @@ def check_tree(
             else:
                 bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
             for i, t in np.argwhere(to_bound[group] & ~(bound >= above).astype(bool)).tolist():
-                need(
-                    False,
-                    f"leaf {group[i] + 1} has a bound below the threshold of size {sizes[t]}, and its supports are "
-                    "not listed",
-                )
+                words = f"a bound below the threshold of size {sizes[t]}, and its supports are not listed"
+                need(False, f"leaf {group[i] + 1} has {words}")
     return ProvedTree(tree.first, above, tree.listed, len(codes))
 
 

@@ -15,12 +15,14 @@ reported pair get such trees too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, xlogy
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
@@ -137,22 +139,15 @@ class LogisticRows:
         """Return the intercept with the smallest loss for given offsets."""
         if not self.free:
             return 0.0
-        a = 0.0
-        low, high = -np.inf, np.inf
-        ones = float((self.sign > 0).sum())
-        for _ in range(100):
-            share = expit(a + offset)
-            slope, curve = float(share.sum()) - ones, float((share * (1.0 - share)).sum())
-            low, high = (a, high) if slope < 0.0 else (low, a)
-            if abs(slope) <= 1e-13 * ones:
-                break
-            step = a - slope / max(curve, 1e-300)
-            if not low < step < high:
-                step = 0.5 * (low + high) if np.isfinite(high - low) else a - np.sign(slope) * max(1.0, abs(a))
-            if step == a:
-                break
-            a = step
-        return a
+        ones = int((self.sign > 0).sum())
+        middle = math.log(ones / (len(self.sign) - ones))
+        low, high = middle - float(offset.max()) - 1.0, middle - float(offset.min()) + 1.0
+        slope = partial(self._slope, offset, ones)
+        return float(brentq(slope, low, high, xtol=1e-15, maxiter=1000))
+
+    @staticmethod
+    def _slope(offset: FloatArray, ones: int, a: float) -> float:
+        return float(expit(a + offset).sum()) - ones
 
     def worth(self, b: FloatArray) -> Worth:
         """Return the bound of a point."""
