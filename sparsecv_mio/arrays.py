@@ -13,6 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+LongArray = NDArray[np.longdouble]
+
+LONG = np.longdouble
+FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
 
 
 class ArrowTable(Protocol):

@@ -112,7 +112,7 @@ class Check:
             need(len({*rows}) == len(rows) and len({*some}) == len(some), f"fold {fold} names a row twice")
             need({*some} <= {*rows}, f"fold {fold} scores a row on which it trains")
         self.folds = folds_of(self.design, left_out, scored, terms)
-        self.noise = 0.0 if self.of_loss else NOISE_RTOL * float(np.mean(np.square(y - np.mean(y))))
+        self.noise = NOISE_RTOL * float(np.mean(np.square(y - np.mean(y))))
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def _terms(self, X: Array) -> tuple[list[int], list[int], Terms]:

@@ -227,14 +227,9 @@ class Coordinates:
         if about is None:
             return self
         Z, t = replace(self, x_rest=self.x_rest.rescale(0.0), y_rest=self.y_rest.rescale(0.0)).doubled_rows(X, y, about)
-        if root is None:
-            return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
-        weights = root[about]
-        total = float(weights @ weights)
-        x_rest, y_rest = (
-            (Z * weights[:, None] * weights[:, None]).sum(0) / total,
-            (t * weights * weights).sum(0) / total,
-        )
+        weights = np.ones(len(about)) if root is None else root[about]
+        total, per_row = float(weights @ weights), weights[:, None]
+        x_rest, y_rest = (Z * per_row * per_row).sum(0) / total, (t * weights * weights).sum(0) / total
         return replace(self, x_rest=x_rest, y_rest=y_rest)
 
 

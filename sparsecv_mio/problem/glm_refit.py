@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
-from sparsecv_mio.arrays import CACHED_ROWS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_ROWS, FINE, LONG, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, find_constant_columns
 from sparsecv_mio.digits import abbreviate_list, plural
@@ -72,8 +72,6 @@ from sparsecv_mio.problem.row_losses import (
 )
 from sparsecv_mio.units import ROUNDING
 
-LONG = np.longdouble
-FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # limits of double precision: squared decrement / objective, step length
 REFIT_QUICK = 1e-18  # squared decrement, as a share of the objective, at which a fit in double precision ends
 REFIT_ENOUGH = 1e-15  # share of the root of the objective, below which a decrement ends the steps

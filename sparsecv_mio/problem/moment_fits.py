@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import LONG, BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty
 from sparsecv_mio.units import ROUNDING, TINY
 from sparsecv_mio.words import Intercept
 
-LONG = np.longdouble
 # relative rounding of an objective, which matters if long double is no longer than double
 SLACK = 16.0 * ROUNDING if np.finfo(LONG).eps == ROUNDING else 0.0
 

@@ -27,9 +27,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FINE, LONG, FloatArray, IntArray, LongArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.beyond_floats import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.units import ROUNDING, TIE_RTOL
@@ -38,9 +37,6 @@ from sparsecv_mio.words import Intercept
 if TYPE_CHECKING:
     from sparsecv_mio.problem.glm_refit import GlmRowFit
 
-LongArray = NDArray[np.longdouble]
-LONG = np.longdouble
-FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
 SOLVE_ROUNDING = 64.0 * ROUNDING
 REFINING_STEPS = 3  # each multiplies the error by SOLVE_ROUNDING * cond(A)
 TOLD = TIE_RTOL / 2.0  # relative rounding error from which a small fit is computed in fractions

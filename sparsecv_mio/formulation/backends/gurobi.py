@@ -130,18 +130,10 @@ def _load(solver: Any, arrays: LoweredProblem, start: FloatArray) -> Any:
     """Pass the arrays to a new model, which keeps nothing of an earlier solve and costs little."""
     kinds = np.where(arrays.binary, "B", "C")
     x = solver.addMVar(arrays.size, lb=arrays.lower, ub=arrays.upper, vtype=kinds, name="x")
-    rows = csr_matrix(arrays.rows)
-    finite = np.isfinite(arrays.row_lower) & np.isfinite(arrays.row_upper)
-    equal = finite & (arrays.row_lower == arrays.row_upper)
-    above = np.isfinite(arrays.row_lower) & ~equal
-    below = np.isfinite(arrays.row_upper) & ~equal
-    for mask, sense, bound in (
-        (equal, "=", arrays.row_upper),
-        (above, ">", arrays.row_lower),
-        (below, "<", arrays.row_upper),
-    ):
-        if mask.any():
-            solver.addMConstr(rows[np.flatnonzero(mask)], x, sense, bound[mask])
+    is_equal, is_above = arrays.row_lower == arrays.row_upper, np.isfinite(arrays.row_lower)
+    sense = np.where(is_equal, "=", np.where(is_above, ">", "<"))
+    bound = np.where(sense == ">", arrays.row_lower, arrays.row_upper)
+    solver.addMConstr(csr_matrix(arrays.rows), x, sense, bound)
     for cone in arrays.cones:
         row = np.zeros(arrays.size)
         row[cone.index] = cone.linear
