@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,14 @@ FITS_OF_FOLDS = MOST_FITS // 4  # fits in the verification of a common subset, a
 LEAST_RIDGE = 1e-3  # share of gamma, for fits of all columns that bound the losses of supports
 Listed = dict[Support, float]  # values of the listed models of one size
 LISTED_REFITS = 200  # listed models of a size that are refitted, the best and the last ones
+
+
+class CloseValues(NamedTuple):
+    """Values of supports of one size, these supports, and a lower bound on the value of every other support."""
+
+    values: FloatArray
+    supports: list[Support]
+    above: float
 
 
 class SupportValues(ABC):
@@ -86,42 +95,19 @@ class SupportValues(ABC):
     def evaluate_all(self, supports: IntArray) -> FloatArray:
         """Return the values of all supports of one size."""
 
-    def check_completeness(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
-        """Check by enumeration that the list of a size is complete; return True if this was possible."""
-        supports, truths = [], []
-        for table in self.design.exactly(size.tau):
-            truths.append(self.evaluate_all(table))
-            supports += list(map(tuple, table.tolist()))
-        truth = np.concatenate(truths)
-        self._check_list(checks, record, size, path, listed, (truth, supports), math.inf)
-        return True
-
-    def _check_list(
-        self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed,
-        true_values: tuple[FloatArray, list[Support]], above: float,
-    ) -> None:  # fmt: skip
-        """Check the minimum of a size, and that no support below the stated value is missing.
+    def close_values(self, size: NearSize, listed: Listed) -> CloseValues | None:
+        """Return the values that may belong to the list of a size, by enumeration of all supports.
 
         Parameters
         ----------
-        true_values : (C,) array, list of tuple of int
-            Values and their supports.
-        above : float
-            Lower bound on the value of every other support.
+        size : NearSize
+            Claims about the size.
+        listed : dict
+            Values of the listed models, by support.
         """
-        truth, supports = true_values
-        room = self.check_minimum(checks, size, path, float(truth.min(initial=above)))
-        for i in np.flatnonzero(truth < size.complete_to - (1.0 + record.within) * room).tolist():
-            if supports[i] not in listed:
-                checks.require(False, "models", f"the model {self.design.join_names(supports[i])} is missing")
-                break
-
-    def check_minimum(self, checks: Checks, size: NearSize, path: str, least: float) -> float:
-        """Check the minimum value of a size against the true one; return the allowance for rounding."""
-        room = CROSSING_RTOL * least + 2.0 * self.slack(least, size.tau)
-        checks.require_at_most(f"{path}lower", size.lower, least, f"the recomputed minimum {least!r}", room)
-        checks.require_at_least(f"{path}best", size.best, least, f"the recomputed minimum {least!r}", room)
-        return room
+        tables = self.design.exactly(size.tau)
+        supports = [tuple(row) for table in tables for row in table.tolist()]
+        return CloseValues(np.concatenate([self.evaluate_all(table) for table in tables]), supports, math.inf)
 
     @property
     def can_branch(self) -> bool:
@@ -160,13 +146,12 @@ class EnumeratedValues(SupportValues):
         """Return the reason why supports of some sizes are not enumerated; empty if they are."""
         return self.design.enumeration_obstacle(taus, gammas, 1 if self.plan is None else self.plan.k)
 
-    def _check_list(
-        self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed,
-        true_values: tuple[FloatArray, list[Support]], above: float,
-    ) -> None:  # fmt: skip
-        if self.plan is None:
-            self._refit_contradictions(*true_values, size, listed)
-        super()._check_list(checks, record, size, path, listed, true_values, above)
+    def close_values(self, size: NearSize, listed: Listed) -> CloseValues | None:
+        """Return the values that may belong to the list of a size; see `SupportValues`."""
+        close = super().close_values(size, listed)
+        if close is not None and self.plan is None:
+            self._refit_contradictions(close.values, close.supports, size, listed)
+        return close
 
     def _refit_contradictions(
         self, truth: FloatArray, supports: Sequence[Support], size: NearSize, listed: Listed
@@ -293,20 +278,17 @@ class BranchedValues(SupportValues):
         fits = gammas * self.plan.k * sum(math.comb(self.design.q - forced, size) for size in sizes)
         return f"the verification takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
 
-    def check_completeness(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
-        """Check by branching that the list of a size is complete; return True if this was possible."""
+    def close_values(self, size: NearSize, listed: Listed) -> CloseValues | None:
+        """Return the values that may belong to the list of a size, by branching; None if this takes too many fits."""
         if self.plan is not None:
-            return super().check_completeness(checks, record, size, path, listed)
+            return super().close_values(size, listed)
         design, best = self.design, size.best if math.isfinite(size.best) else 0.0
         level = max(size.complete_to, best) * (1.0 + CROSSING_RTOL)
         try:
             supports = list(map(design.places, design.leaves(self.gamma, size.tau, None, lambda: level, MOST_FITS)))
         except TooManyFits:
-            checks.caveat = f"optimality not verified ({design.limit_words})"
-            return False
-        truth = np.array([self.exact(support) for support in supports])
-        self._check_list(checks, record, size, path, listed, (truth, supports), level)
-        return True
+            return None
+        return CloseValues(np.array([self.exact(support) for support in supports]), supports, level)
 
 
 def make_values(design: Design, gamma: float, plan: FoldPlan | None) -> SupportValues:
@@ -356,8 +338,7 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
         if listed is None:
             return
         _check_size(checks, record, size, path, values, listed)
-        if every and not values.check_completeness(checks, record, size, path, listed):
-            every = False
+        every = every and _check_completeness(checks, record, size, path, values, listed)
     checks.mark_bounded_fields("by", "within", "most", "models[].tau")
     if not every:
         checks.leaves("not checked: whether the list omits a model", "sizes[].complete_to")
@@ -366,6 +347,25 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     checks.end_part(f"values of the {LISTED_REFITS} best models of each size, and the summary of each size")
     if every:
         checks.end_part(f"completeness of the lists, by {values.design.how} all supports")
+
+
+def _check_completeness(
+    checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
+) -> bool:
+    """Check the minimum of a size, and that its list is complete; return True if this was possible."""
+    close = values.close_values(size, listed)
+    if close is None:
+        checks.caveat = f"optimality not verified ({values.design.limit_words})"
+        return False
+    least = float(close.values.min(initial=close.above))
+    room, words = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau), f"the recomputed minimum {least!r}"
+    checks.require_at_most(f"{path}lower", size.lower, least, words, room)
+    checks.require_at_least(f"{path}best", size.best, least, words, room)
+    below = np.flatnonzero(close.values < size.complete_to - (1.0 + record.within) * room).tolist()
+    missing = next((close.supports[i] for i in below if close.supports[i] not in listed), None)
+    if missing is not None:
+        checks.require(False, "models", f"the model {values.design.join_names(missing)} is missing")
+    return True
 
 
 def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
