@@ -123,7 +123,6 @@ class Design(ABC):
 
     how: ClassVar[str]  # method of comparing with all supports
     proved_rtol: ClassVar[float]  # minimum relative width at which a full-data fit is proved
-    loss_rtol: ClassVar[float]  # relative rounding of a standard error, as a share of the CV error
     tie_rtol: ClassVar[float]  # relative difference of objectives that a search may have treated as tied
     bounds_ties: ClassVar[bool]  # True if the interval of a solved pair is exact up to ties and rounding
 

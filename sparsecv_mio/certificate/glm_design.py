@@ -217,7 +217,6 @@ class GlmDesign(Design):
 
     how = "branching over"
     proved_rtol = 2.0 * LOSS_SLACK
-    loss_rtol = 2.0 * CROSSING_RTOL
     tie_rtol = 0.0
     bounds_ties = False
 

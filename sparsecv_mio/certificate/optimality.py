@@ -157,7 +157,7 @@ class Optimality:
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
-        room = ties + self.design.slack(float(level), row.gamma, row.tau, self.design.loss_rtol)
+        room = ties + self.design.slack(float(level), row.gamma, row.tau, 2.0 * CROSSING_RTOL)
         words = f"is {said!r}, but the folds of the pair give {spread!r}"
         self.checks.require(abs(said - spread) <= room / math.sqrt(len(sizes) / times - 1), place, words)
 

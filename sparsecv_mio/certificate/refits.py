@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,13 +43,16 @@ class Exchanges:
         Z, t, root = self.unit.Z, self.unit.t, self.unit.root
         self.sums, self.total, self.weight = root @ Z, float(root @ t), float(root @ root)
         self.moment, self.squares = Z.T @ t, np.einsum("ij,ij->j", Z, Z)
-        self._rows: dict[Support, FloatArray] = {}
+        self.full_rows = lru_cache(maxsize=8)(self._multiply_columns)
 
     def cost(self, supports: list[Support]) -> float:
         """Return the approximate number of operations for all folds."""
         size = max((len(s) for s in supports), default=0) + 1.0
         n, q = self.unit.Z.shape
         return q * size * (len(set(supports)) * n + n + len(supports) * 4.0 * size)
+
+    def _multiply_columns(self, support: Support) -> FloatArray:
+        return np.asarray(self.unit.Z[:, list(support)].T @ self.unit.Z)
 
     def has_better_fit(self, train: IntArray, other: Support, support: Support) -> bool:
         """Return True if another support fits the training rows better, by more than a tie.
@@ -68,7 +72,7 @@ class Exchanges:
         """Return the best support one column away without the rows `test`; None if no such support is better."""
         S = np.array(support, dtype=np.int64)
         Z, t = self.unit.Z[test], self.unit.t[test]
-        cross = self._full_rows(support) - Z[:, S].T @ Z
+        cross = self.full_rows(support) - Z[:, S].T @ Z
         c, d = self.moment - Z.T @ t, self.squares - np.einsum("ij,ij->j", Z, Z)
         if self.design.intercept == "fold":
             root = self.unit.root[test]
@@ -94,13 +98,6 @@ class Exchanges:
         j, i = np.unravel_index(int(np.argmin(change)), change.shape)
         return tuple(sorted({*support, int(i)} - {int(S[j])}))
 
-    def _full_rows(self, support: Support) -> FloatArray:
-        if support not in self._rows:
-            if len(self._rows) > 8:
-                self._rows.clear()
-            self._rows[support] = self.unit.Z[:, list(support)].T @ self.unit.Z
-        return self._rows[support]
-
 
 def improvable_folds(
     design: RidgeDesign, gamma: float, supports: list[Support], others: list[Support], wanted: list[int]
@@ -123,10 +120,8 @@ def improvable_folds(
     fold, words
         Index of a fold, and a description of what beats its support.
     """
-    exchanges, folds = Exchanges(design, gamma), design.folds
-    others = others[: max(1, MOST_FITS // folds.k)]
-    names = design.names
-    least = _best_other_supports(design, gamma, others, wanted)
+    exchanges, folds, names = Exchanges(design, gamma), design.folds, design.names
+    rivals = others[: max(1, MOST_FITS // folds.k)]
     for fold in wanted:
         support = supports[fold]
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
@@ -135,24 +130,9 @@ def improvable_folds(
             exchange = f"{names[new.pop()]} instead of {names[old.pop()]}"
             yield fold, f"the support with {exchange} has a smaller training objective"
             continue
-        rival = least.get(fold)
-        if rival is not None and rival != support and exchanges.has_better_fit(train, rival, support):
+        rival = min(rivals, key=lambda other: design.refit(other, gamma, train).objective) if rivals[1:] else rivals[0]
+        if rival != support and exchanges.has_better_fit(train, rival, support):
             yield fold, f"another support of the record, {design.join_names(rival)}, has a smaller training objective"
-
-
-def _best_other_supports(
-    design: RidgeDesign, gamma: float, others: list[Support], wanted: list[int]
-) -> dict[int, Support]:
-    """Return, for every fold, the given support with the minimum training objective, by refits."""
-    folds = design.folds
-    if len(others) < 2:
-        return dict.fromkeys(range(folds.k), others[0]) if others else {}
-    best: dict[int, Support] = {}
-    for fold in wanted:
-        train = folds.train_rows(fold)
-        values = [design.refit(support, gamma, train).objective for support in others]
-        best[fold] = others[int(np.argmin(values))]
-    return best
 
 
 def checked_support(

@@ -65,7 +65,6 @@ class RidgeDesign(Design):
 
     how = "enumeration of"
     proved_rtol = PROVED_RTOL
-    loss_rtol = 2.0 * CROSSING_RTOL
     tie_rtol = 2.0 * TIE_RTOL
     bounds_ties = True
 

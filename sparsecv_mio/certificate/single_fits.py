@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_gap
-from sparsecv_mio.certificate.design import Design, Support
+from sparsecv_mio.certificate.design import Support
 from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
@@ -59,8 +59,12 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.end_part(title)
     if isinstance(design, RidgeDesign):
         _compare_with_supports(checks, record, design)
+    elif side is None or side.together or side.box or design.allowed is not None:
+        checks.caveat = "optimality not verified (the side constraints are not only forced features)"
+    elif check_optimum(checks, design, _claim(record), "", support):
+        checks.end_part("lower and objective, by branching over all supports")
     else:
-        _compare_by_branching(checks, record, design, support)
+        checks.caveat = f"optimality not verified ({design.limit_words})"
     if "optimality not verified" in checks.caveat:
         checks.leaves("not verified: that no other subset is better", "support")
     return True
@@ -69,17 +73,6 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
 def _claim(record: FitRecord) -> Refit:
     """Return the claims about the objective of a fit, whose status depends on the allowance of a solver too."""
     return Refit(record.gamma, record.tau, record.objective, record.lower, record.upper, record.status == "proved")
-
-
-def _compare_by_branching(checks: Checks, record: FitRecord, design: Design, support: Support) -> None:
-    """Compare the bounds with the minimum over all supports, if the side constraints are forced features alone."""
-    side = record.side
-    if side is None or side.together or side.box or design.allowed is not None:
-        checks.caveat = "optimality not verified (the side constraints are not only forced features)"
-    elif check_optimum(checks, design, _claim(record), "", support):
-        checks.end_part("lower and objective, by branching over all supports")
-    else:
-        checks.caveat = f"optimality not verified ({design.limit_words})"
 
 
 def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesign) -> None:
