@@ -72,20 +72,3 @@ def test_rows_that_steps_leave_open_are_fitted(monkeypatch: pytest.MonkeyPatch) 
     by_fits = design.held_out_losses(*given)
     assert by_steps.mean_room > by_fits.mean_room
     assert by_fits.losses == pytest.approx(by_steps.losses, rel=1e-6)
-
-
-@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
-def test_rows_that_a_first_step_says_nothing_of_take_further_ones(loss: Loss) -> None:
-    """Long rows move others too far for the first bound; steps with gradients of their own settle most of them."""
-    data, how = drawn(26, 90, loss), {"scale": "length", "intercept": "fold"}
-    rows = np.arange(data.n)
-    alone = LeftOutAlone(fit_of_data(data, loss, [0, 1, 2], 0.003, **how), data)
-    with np.errstate(over="ignore", invalid="ignore"):
-        unknown = np.isinf(alone._take_first_step(rows).upper)
-    found = alone.held_out(rows)
-    assert unknown.any() and np.isfinite(found.upper[unknown]).any()
-    for row in np.flatnonzero(unknown & np.isfinite(found.upper)).tolist():
-        truth, off = fit_of_data(data, loss, [0, 1, 2], 0.003, rows=np.delete(rows, row), **how).held_out(
-            data, np.array([row])
-        )
-        assert found.lower[row] - off <= truth <= found.upper[row] + off

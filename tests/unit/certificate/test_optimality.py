@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
+from altered_fields import set_fields
 from interval_problem import interval_problem
 
 from sparsecv_mio.certificate.records import Continuous, Record
@@ -48,13 +50,14 @@ def test_bounds_that_are_too_good_are_found(record: Record) -> None:
         break
 
 
-def test_a_missing_support_is_found(record: Record) -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_missing_support_is_found(record: Record, size: int) -> None:
     found = record.continuous
     assert found is not None
     i, piece = next((i, one) for i, one in enumerate(found.pieces) if one.supports is not None and one.tau == 2)
-    wrong = next(i for i, support in enumerate(found.supports) if len(support) != 2)
-    pieces = (*found.pieces[:i], replace(piece, supports=(wrong,)), *found.pieces[i + 1 :])
-    assert f"continuous.pieces[{i}].supports" in fields(record, replace(found, pieces=pieces))
+    wrong = next(names for names in combinations(record.data.names, size) if {*names} not in map(set, found.supports))
+    altered = {f"pieces.{i}.supports": (len(found.supports),), "supports": (*found.supports, wrong)}
+    assert f"continuous.pieces[{i}].supports" in fields(record, set_fields(found, altered))
 
 
 def test_a_lower_bound_above_its_pieces_is_found(record: Record) -> None:
