@@ -464,77 +464,46 @@ def _describe_cells(
 
 def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
     """Return the data set of a table: one array of numbers, imputed, with text values encoded."""
-    levels = _levels_with_absent(table.features, learnt.levels)
+    gaps = {feature.name: feature.empty for feature in table.features if feature.empty.any()}
+    levels = {
+        name: (*words, ABSENT) if name in gaps and ABSENT not in words else words
+        for name, words in learnt.levels.items()
+    }
     columns: list[tuple[str, FloatArray]] = []
     for feature in table.features:
         if feature.name in levels:
             columns += _encode_text_column(feature, levels[feature.name], learnt.how.column_encoding(feature.name))
-        else:
-            columns += _impute_column(feature, learnt)
-    holes = {
-        feature.name: feature.empty for feature in table.features if feature.name not in levels and feature.empty.any()
-    }
-    names = tuple(name for name, _ in columns)
-    _check_different_names(names)
-    X = table.X
-    if X is None or levels or holes:
-        X = np.empty((table.rows, len(columns)))
-        for k, (_, numbers) in enumerate(columns):
-            X[:, k] = numbers
-    learnt = replace(learnt, levels=levels)
-    is_plain = not (learnt.is_told or learnt.notes)
-    target_name = "" if table.target is None else table.target.name
-    return Dataset(
-        X, _target_numbers(table, levels), names, target_name, table.aux,
-        reading=None if is_plain else learnt, holes=_mark_holes(X.shape, names, holes),
-    )  # fmt: skip
-
-
-def _levels_with_absent(
-    features: Sequence[RawColumn], levels: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """Return the levels of the text columns, with a level for missing cells in each feature that has such cells."""
-    gaps = {feature.name for feature in features if feature.empty.any()}
-    return {name: (*words, ABSENT) if name in gaps and ABSENT not in words else words for name, words in levels.items()}
-
-
-def _impute_column(feature: RawColumn, learnt: Applied) -> list[tuple[str, FloatArray]]:
-    """Return a numeric column with imputed cells, and its indicator of missing cells if it has one."""
-    numbers = feature.numbers
-    if feature.empty.any():
-        numbers = np.where(feature.empty, learnt.means.get(feature.name, np.nan), numbers)
-    columns = [(feature.name, numbers)]
-    if feature.name in learnt.marked:
-        columns.append((indicator_name(feature.name), feature.empty.astype(float)))
-    return columns
-
-
-def _check_different_names(names: Sequence[str]) -> None:
-    """Raise `BadInput` if two features have one name."""
+            continue
+        filled = np.where(feature.empty, learnt.means.get(feature.name, np.nan), feature.numbers)
+        columns.append((feature.name, filled if feature.name in gaps else feature.numbers))
+        if feature.name in learnt.marked:
+            columns.append((indicator_name(feature.name), feature.empty.astype(float)))
+    names, X = [name for name, _ in columns], table.X
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
+    if X is None or levels or gaps:
+        X = np.empty((table.rows, len(columns)))
+        for k, (_, numbers) in enumerate(columns):
+            X[:, k] = numbers
+    holes = None if gaps.keys() <= levels.keys() else np.zeros(X.shape, dtype=bool)
+    for name in gaps.keys() - levels.keys():
+        holes[:, names.index(name)] = gaps[name]  # type: ignore[index]
+    learnt = replace(learnt, levels=levels)
+    return Dataset(
+        X, _target_numbers(table.target, levels, table.rows), tuple(names), table.target.name if table.target else "",
+        table.aux, reading=learnt if learnt.is_told or learnt.notes else None, holes=holes,
+    )  # fmt: skip
 
 
-def _target_numbers(table: RawTable, levels: Mapping[str, Sequence[str]]) -> FloatArray:
+def _target_numbers(target: RawColumn | None, levels: Mapping[str, Sequence[str]], n_rows: int) -> FloatArray:
     """Return the target as numbers: 0 for missing cells, the position in its levels for text values."""
-    target = table.target
     if target is None:
-        return np.zeros(table.rows)
+        return np.zeros(n_rows)
     is_text = target.name in levels
     y = target.level_codes(levels[target.name])[0].astype(float) if is_text else target.numbers.copy()
     y[target.empty] = 0.0
     return y
-
-
-def _mark_holes(shape: tuple[int, ...], names: Sequence[str], holes: Mapping[str, BoolArray]) -> BoolArray | None:
-    """Return the mask of imputed cells; None if no cell is missing."""
-    if not holes:
-        return None
-    masks = np.zeros(shape, dtype=bool)
-    for name, empty in holes.items():
-        masks[:, names.index(name)] = empty
-    return masks
 
 
 def _encode_text_column(column: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
