@@ -12,7 +12,6 @@ import csv
 import json
 import math
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -199,11 +198,9 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
 
 def _is_standard_stream(path: Place) -> bool:
     for stream in (sys.__stdout__, sys.__stderr__):
-        try:
+        with suppress(OSError, ValueError):
             if stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno())):
                 return True
-        except (OSError, ValueError):
-            continue
     return False
 
 
@@ -252,15 +249,10 @@ def remove_stale_folders(folder: Place) -> int:
     """
     swept = 0
     with suppress(OSError):
-        for folder_left in Path(folder).glob(f"{TEMPORARY}*"):
-            name = re.fullmatch(rf"{re.escape(TEMPORARY)}[0-9a-f]{{16}}", folder_left.name)
-            if (
-                name
-                and folder_left.is_dir()
-                and not folder_left.is_symlink()
-                and time.time() - folder_left.stat().st_mtime > LEFT_BEHIND
-            ):
-                shutil.rmtree(folder_left, ignore_errors=True)
+        for stale in Path(folder).glob(TEMPORARY + 16 * "[0-9a-f]"):
+            is_old = time.time() - stale.lstat().st_mtime > LEFT_BEHIND
+            if is_old and stale.is_dir() and not stale.is_symlink():
+                shutil.rmtree(stale, ignore_errors=True)
                 swept += 1
     return swept
 
@@ -300,23 +292,16 @@ def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", throu
     BadInput
         If the file cannot be written; an old file is then unchanged.
     """
-    try:
+    kind = None
+    with suppress(OSError, ValueError):
         kind = special(path) if through else None
-    except (OSError, ValueError):
-        kind = None
-    if kind not in (None, "a folder"):
-        _write_through(path, payload, what)
-        return
-    with replacing(path, what) as temporary, open(temporary, "xb") as stream:
-        stream.writelines(payload)
-
-
-def _write_through(path: Place, payload: Iterable[bytes], what: str) -> None:
-    try:
-        with open(path, "wb") as stream:
+    if kind in (None, "a folder"):
+        with replacing(path, what) as temporary, open(temporary, "xb") as stream:
             stream.writelines(payload)
-    except BrokenPipeError:
-        pass  # the reader has closed the pipe
+        return
+    try:
+        with suppress(BrokenPipeError), open(path, "wb") as stream:  # the reader may have closed the pipe
+            stream.writelines(payload)
     except OSError as refused:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
 

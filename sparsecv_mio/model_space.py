@@ -11,7 +11,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise
 from numbers import Integral, Real
@@ -244,11 +244,16 @@ def _similar_names(names: Sequence[str]) -> tuple[str, ...]:
     >>> _similar_names(["age", "onehotencoder__city_Bergen", "onehotencoder__city_Oslo"])
     ('onehotencoder__city_Bergen', 'onehotencoder__city_Oslo')
     """
-    by_stem: dict[str, list[str]] = {}
+    groups = _groups_of_names((name for name in names if name.rfind("_") > 0), lambda name: name.rpartition("_")[0])
+    return next(iter(groups), ("city_Bergen", "city_Oslo"))
+
+
+def _groups_of_names(names: Iterable[str], stem: Callable[[str], str]) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of two or more names with the same stem."""
+    groups: dict[str, list[str]] = {}
     for name in names:
-        by_stem.setdefault(name.rpartition("_")[0], []).append(name)
-    groups = (tuple(group) for stem, group in by_stem.items() if stem and len(group) > 1)
-    return next(groups, ("city_Bergen", "city_Oslo"))
+        groups.setdefault(stem(name), []).append(name)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def parse_count_groups(given: Any) -> tuple[tuple[str, ...], ...]:
@@ -282,11 +287,7 @@ def find_factors(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     >>> find_factors(["age", "city=Bergen", "city=Oslo", "sex=m"])
     (('city=Bergen', 'city=Oslo'),)
     """
-    by_word: dict[str, list[str]] = {}
-    for name in names:
-        if "=" in name:
-            by_word.setdefault(word_of_factor((name,)), []).append(name)
-    return tuple(tuple(columns) for columns in by_word.values() if len(columns) > 1)
+    return _groups_of_names((name for name in names if "=" in name), lambda name: word_of_factor((name,)))
 
 
 def word_of_factor(columns: Sequence[str]) -> str:
@@ -458,14 +459,11 @@ class Restrictions:
         constant : container of str
             Columns of the data that are constant.
         """
-        for name in self.force_in:
+        faults = {name: f"adjust: column {name!r} is constant, like the intercept" for name in self.adjust}
+        faults |= {name: f"force_in: feature {name!r} is constant, so it cannot be selected" for name in self.force_in}
+        for name in (*self.force_in, *self.adjust):
             if name in constant:
-                raise BadInput(
-                    f"force_in: feature {name!r} is constant, so it cannot be selected; remove it from this option"
-                )
-        for name in self.adjust:
-            if name in constant:
-                raise BadInput(f"adjust: column {name!r} is constant, like the intercept; remove it from this option")
+                raise BadInput(f"{faults[name]}; remove it from this option")
 
     def named_columns(self) -> Iterator[tuple[str, str]]:
         """Yield every column that a restriction names, with the name of the field."""
