@@ -444,14 +444,6 @@ def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
         read_dataset(tmp_path / "d.csv", "y")
 
 
-def test_a_target_of_many_classes_is_refused_before_other_columns(tmp_path: Path) -> None:
-    """Options for other columns would not help."""
-    path = tmp_path / "t.csv"
-    path.write_text("who,sex,y\n" + "".join(f"p{k},{'fm'[k % 2]},{'abc'[k % 3]}\n" for k in range(12)))
-    with pytest.raises(BadInput, match="^target 'y' has 3 text values; "):
-        read_dataset(path, "y")
-
-
 @pytest.mark.parametrize("bound", ["<0.5", "> 12", "<=3"])
 def test_a_detection_limit_is_called_a_bound(bound: str, tmp_path: Path) -> None:
     cells = [bound if k == 4 else f"{k * k % 11}.5" for k in range(20)]

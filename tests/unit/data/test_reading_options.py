@@ -68,14 +68,9 @@ US2, EU2, COMMA2 = spelled(".", ",", 2), spelled(",", ".", 2), spelled(",", "", 
 # text, options with which it reads, the numbers of column b
 READ: dict[str, tuple[str, str, Sequence[float]]] = {
     "quoted thousands": (table(US), "--thousands ,", WHOLE),
-    "by its word": (table(US), "--thousands comma", WHOLE),
     "thousands and cents": (table(US2, MONEY), "--thousands ,", MONEY),
-    "millions": (table(US, LARGE), "--thousands ,", LARGE),
     "the target": (table(PLAIN, target=US), "--thousands ,", WHOLE),
-    "every column": (table(US, target=US), "--thousands ,", WHOLE),
-    "semicolons and US marks": (table(US2, MONEY, sep=";"), "--sep ; --thousands ,", MONEY),
     "tabs": (table(US2, MONEY, sep="\t"), "--sep tab --thousands ,", MONEY),
-    "CRLF": (table(US2, MONEY, end="\r\n"), "--thousands ,", MONEY),
     "BOM": ("\ufeff" + table(US2, MONEY), "--thousands ,", MONEY),
     "exponents beside": (table(lambda v: f"{v:.3e}" if v > 1e6 else US2(v), MONEY), "--thousands ,",
                          [float(f"{v:.3e}") if v > 1e6 else v for v in MONEY]),
@@ -84,8 +79,6 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
     "NA words": (table(lambda v: "NA" if v == WHOLE[3] else US(v)), "--thousands , --na drop", np.delete(WHOLE, 3)),
     "European": (table(EU2, MONEY, sep=";"), "--sep ; --decimal , --thousands .", MONEY),
     "European in commas": (table(EU2, MONEY), "--decimal , --thousands .", MONEY),
-    "European whole": (table(EU, sep=";"), "--sep ; --decimal , --thousands .", WHOLE),
-    "European target": (table(PLAIN, target=EU2, sep=";"), "--sep ; --decimal , --thousands .", WHOLE),
     "decimal commas": (table(COMMA2, SMALL, sep=";"), "--sep ; --decimal ,", SMALL),
     "decimal commas quoted": (table(COMMA2, SMALL), "--decimal ,", SMALL),
     "three decimals, said": (table(THREE_EU, THREE, sep=";"), "--sep ; --decimal , --thousands none", THREE),
@@ -96,12 +89,9 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
         WHOLE / 1000.0,
     ),
     "apostrophes": (table(SWISS), "--thousands apostrophe", WHOLE),
-    "apostrophes as such": (table(SWISS, LARGE), "--thousands \"'\"", LARGE),
-    "curly apostrophes": (table(CURLY, LARGE), "--thousands apostrophe", LARGE),
     "Swiss and cents": (table(spelled(".", "'", 2), MONEY, sep=";"), "--sep ; --thousands apostrophe", MONEY),
     "blanks": (table(BLANK, MONEY, sep=";"), "--sep ; --decimal , --thousands space", MONEY),
     "narrow blanks": (table(NARROW, LARGE), "--thousands space", LARGE),
-    "fixed blanks": (table(FIXED, MONEY, sep=";"), "--sep ; --decimal , --thousands space", MONEY),
     "points said": (table(EU, sep=";"), "--sep ; --thousands none", [v / 1000.0 if v >= 1000.0 else v for v in WHOLE]),
     "two columns, one of them clear": (
         file_of({"a": (LARGE, US), "b": (WHOLE, US), "y": (TARGET, PLAIN)}), "--thousands ,", WHOLE
@@ -284,15 +274,6 @@ def test_frames(tmp_path: Path) -> None:
     for suffix in (".parquet", ".feather"):
         getattr(frame, f"to_{suffix[1:]}")(tmp_path / f"a{suffix}")
         assert read_dataset(tmp_path / f"a{suffix}", "y", thousands=",").X.ravel().tolist() == [1078.0, 576.0, 2500.0]
-
-
-@pytest.mark.parametrize("value", [-999, 9999, 99999])
-def test_numbers_that_stand_for_nothing_are_named(tmp_path: Path, value: int) -> None:
-    cells = [value if k in (4, 9) else k % 13 for k in range(ROWS)]
-    path = stored(tmp_path, file_of({"age": (AGE, PLAIN), "b": (cells, PLAIN), "y": (TARGET, PLAIN)}))
-    notes = {one.name: one.notes for one in inspect_file(path, "y", Reading(), None).columns}
-    assert any(f"{value:g} is far from all other values" in note for note in notes["b"])
-    assert not any("far from" in note for note in (*notes["age"], *notes["y"]))
 
 
 def test_a_target_is_not_to_be_dropped(tmp_path: Path) -> None:

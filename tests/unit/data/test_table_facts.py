@@ -187,14 +187,6 @@ def test_a_record_warns_of_separated_classes() -> None:
     assert any("separates the two classes" in warning for warning in found.warnings)
 
 
-def test_classes_in_several_cases_are_two(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    words = ["Yes", "no", "yes", "No"]
-    path.write_text("a,b,y\n" + "".join(f"{k % 7},{k * k % 11},{words[k * k % 7 % 4]}\n" for k in range(40)))
-    found = inspect_file(path, "y", Reading(), None)
-    assert found.two_classes and "--loss logistic" in found.options and not found.refused
-
-
 def test_columns_that_differ_by_rounding_or_are_constant_texts_are_dropped(tmp_path: Path) -> None:
     path, rng = tmp_path / "data.csv", np.random.default_rng(2)
     kg = rng.normal(75, 12, 40)
