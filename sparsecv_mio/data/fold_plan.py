@@ -391,11 +391,6 @@ class FoldPlan:
         left_out = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
         return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left_out)
 
-    def without_folds(self) -> FoldPlan:
-        """Return a plan of the same rows without folds."""
-        order = self.order if self.is_partition else np.arange(self.n)
-        return replace(self, k=0, order=order, starts=np.zeros(1, dtype=np.int64), left=None)
-
     @cached_property
     def pieces(self) -> tuple[tuple[int, int, bool], ...]:
         """Runs of consecutive folds that can share their sums over rows, as `(first, end, nested)`.
