@@ -17,6 +17,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import Scatter, scatter_of_counts
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -79,11 +80,9 @@ def glm_criteria(
     """
     data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
-    place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
-    null, made = 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
+    signs, null, made = loss.signs(y), 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
     for model in models:
-        columns = [place[name] for name in model.coefficients]
-        predictors = data.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
+        predictors = data.X @ expand_coefficients(model.coefficients, data.names) + model.intercept
         deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
         used = len(model.coefficients) + int(intercept)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
@@ -123,14 +122,12 @@ def criteria(
     if record is not None and not record.loss.is_quadratic:
         return glm_criteria(rows, data, intercept, record)
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
-    free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
+    free = int(intercept)
     X, y = (_centre_values(values, weights) if intercept else values for values in (data.X, data.y))
     total, variance = float(weights @ y**2), _residual_variance(X, y, data, weights, intercept)
     made = []
     for row in rows:
-        beta = np.zeros(data.p)
-        for name, value in row.coefficients.items():
-            beta[place[name]] = value
+        beta = expand_coefficients(row.coefficients, data.names)
         rss = _residual_sum(X, y, beta, data, weights)
         share, used = rss / total, len(row.coefficients) + free - _spare_levels(row, X, record)
         freedom = data.n - used

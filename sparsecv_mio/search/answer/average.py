@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
+from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record, WithinFolds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -187,11 +188,9 @@ def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArra
     weights : array
         Weights by place.
     """
-    place = {name: j for j, name in enumerate(dataset.names)}
     total, intercept = np.zeros(dataset.p), 0.0
     for i, fit in fits.items():
-        for name, value in fit.coefficients.items():
-            total[place[name]] += weights[i] * value
+        total += weights[i] * expand_coefficients(fit.coefficients, dataset.names)
         intercept += float(weights[i]) * fit.intercept
     return MeanModel(total, intercept, tuple(fit.support for fit in fits.values()))
 
@@ -463,8 +462,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
         model, _ = project_mean_model(training, mean, average.allowed, most, FIRST_LOOK, expired)
         rows = data.take(folds.scored_rows(fold))
-        columns = [data.names.index(name) for name in model.coefficients]
-        predictors = rows.X[:, columns] @ list(model.coefficients.values()) + model.intercept
+        predictors = rows.X @ expand_coefficients(model.coefficients, rows.names) + model.intercept
         total += float(weighted_losses(rows, context.data.loss, predictors).sum())
         heft += rows.weight_of(slice(0, rows.n))
         fold_supports.append(model.support)

@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
-from sparsecv_mio.certificate.predicting import INVERSE_LINKS
+from sparsecv_mio.certificate.predicting import INVERSE_LINKS, expand_coefficients
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -97,8 +97,7 @@ def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOut
     >>> score_model(PathRow(1.0, 1, ("x0",), {"x0": 1.0}, 0.0, 1.0, 1.0, 1.0, True), data, Loss.SQUARED).error
     0.5
     """
-    columns = [test.names.index(name) for name in model.coefficients]
-    predictors = test.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
+    predictors = test.X @ expand_coefficients(model.coefficients, test.names) + model.intercept
     error = float(weighted_losses(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
     return ScoredOutside(error, error, error, INVERSE_LINKS[loss.target.link](predictors))
 

@@ -18,6 +18,7 @@ from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
     SCHEMA,
     Advice,
+    BoundedPair,
     CertifiedSoFar,
     Classes,
     Counts,
@@ -613,7 +614,9 @@ def build_record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=_explained_share(data, reported.folds, answer["cv_error"]),
+        r_squared=explained_share(data.dataset, data.loss, reported.folds.all_scored, answer["cv_error"])
+        if np.isfinite(answer["cv_error"])
+        else None,
         support=fit.support,
         coefficients=fit.coefficients,
         intercept=fit.intercept,
@@ -662,12 +665,6 @@ def _fit_best_subset(
     return cell, fitted_row(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def _explained_share(data: StandardData, folds: FoldPlan, cv_error: float) -> float | None:
-    """Return the share of the error of the best constant that a CV error explains; None if no CV error is known."""
-    is_known = np.isfinite(cv_error)
-    return explained_share(data.dataset, data.loss, folds.all_scored, cv_error) if is_known else None
-
-
 def target_info(data: StandardData, rows: IntArray) -> dict[str, Any]:
     """Return the fields of a record on its two classes or counts, with the loss of the null model in some rows."""
     target, dataset = data.loss.target, data.dataset
@@ -695,17 +692,13 @@ def check_cells(cells: CellTable) -> None:
 
 def check_intervals(record: Record) -> None:
     """Raise `Inconsistent` if a number of the record lies outside of its interval."""
-    ends: list[tuple[str, float, float, float]] = [
-        ("cv_error", record.lower, record.cv_error, record.upper),
-        ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
-    ]
-    named = (("least", record.least), ("refined", record.refined))
-    ends += [
-        (f"{name}.cv_error", interval.lower, interval.cv_error, interval.upper)
-        for name, interval in named
-        if interval is not None
-    ]
-    ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
-    for name, lower, value, upper in ends:
+    bounded: dict[str, BoundedPair | Record] = {"cv_error": record}
+    bounded |= {
+        f"{name}.cv_error": pair for name, pair in (("least", record.least), ("refined", record.refined)) if pair
+    }
+    bounded |= {f"table[{i}].cv_error": row for i, row in enumerate(record.table)}
+    named = [(name, pair.lower, pair.cv_error, pair.upper) for name, pair in bounded.items()]
+    refit = record.refit
+    for name, lower, value, upper in [*named, ("refit.objective", refit.lower, refit.objective, refit.upper)]:
         if not lower <= value <= upper:
             raise Inconsistent(f"{name}: {value!r} lies outside of [{lower!r}, {upper!r}]; please report this")
