@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from every_gamma import EveryGamma
-from runs import new_run, to_end
+from runs import to_end
 from slow import slow
-from truth import cv_intervals
-from zoo import random_problem
+from truth import Truth
+from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.every_gamma.descent import LEAST_GAMMA, MOST_GAMMA, GammaCurve, gamma_proposals
-from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 
 
-def noisy(seed: int, n: int = 40, p: int = 6) -> tuple[Dataset, FoldPlan]:
+def noisy(seed: int) -> RandomProblem:
     """Correlated columns and much noise: gamma matters."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) + 1.5 * rng.normal(size=(n, 1))
-    y = X @ np.round(2.0 * rng.normal(size=p)) + rng.uniform(2.0, 12.0) * rng.normal(size=n)
+    X = rng.normal(size=(40, 6)) + 1.5 * rng.normal(size=(40, 1))
+    y = X @ np.round(2.0 * rng.normal(size=6)) + rng.uniform(2.0, 12.0) * rng.normal(size=40)
     data = Dataset.from_arrays(X, y)
-    return data, make_folds(("5", "loo", "blocks:7")[seed % 3], data, seed)
+    folds = make_folds(("5", "loo", "blocks:7")[seed % 3], data, seed)
+    return RandomProblem(data, folds, [1e-3, 0.1, 10.0], list(range(7)), "length", "fold")
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -58,10 +59,9 @@ def test_curve_is_the_definition(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_minima_are_the_best_of_a_dense_grid(seed: int) -> None:
-    data, folds = noisy(seed)
-    rng = np.random.default_rng(seed)
-    supports = [np.sort(rng.choice(6, size=3, replace=False)) for _ in range(folds.k)]
-    curve = GammaCurve(standardize(data), folds, supports)
+    case, rng = noisy(seed), np.random.default_rng(seed)
+    supports = [np.sort(rng.choice(6, size=3, replace=False)) for _ in range(case.folds.k)]
+    curve = GammaCurve(standardize(case.data), case.folds, supports)
     points = curve.minima(0.3)
     dense = [curve.evaluate(float(gamma))[0] for gamma in np.geomspace(LEAST_GAMMA, MOST_GAMMA, 400)]
     assert points[0].total <= min(dense) * (1.0 + 1e-12)
@@ -72,10 +72,9 @@ def test_minima_are_the_best_of_a_dense_grid(seed: int) -> None:
         assert at_end or abs(slope) <= 1e-8 * value
 
 
-def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: list[int], **options: str) -> Record:
+def check_the_end(case: RandomProblem) -> Record:
     """A descent falls with every move it takes, and no single move of tau or gamma improves its end."""
-    ask = {"gap": 0.0, "threads": 1, **options}
-    record = cross_validate(data, folds, gammas=gammas, taus=taus, method="descent", **ask)  # type: ignore[arg-type]
+    gammas, record, truth = case.gammas, case.solve(gap=0.0, method="descent"), Truth(case)
     taken = [step for step in record.descent if step.accepted]
     assert taken[0].move == "start" and taken[0].gamma == gammas[len(gammas) // 2]
     assert all(b.upper < a.upper for a, b in zip(taken, taken[1:], strict=False))
@@ -85,24 +84,24 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     if record.status != "proved":
         return record
     # tau: every size at the same gamma; gamma: every one of the grid at the same size, by enumeration
-    how, rounding = (record.data.scale, record.data.intercept), 1e-9 * record.upper + record.allowance
-    for some, sizes in (([record.gamma], taus), (gammas, [record.tau])):
-        _, high = cv_intervals(data.X, data.y, folds.labels, some, sizes, how, WIDER_TIES)
-        assert high.min() >= record.upper * (1.0 - TIE_RTOL) - rounding, (some, sizes)
+    rounding = 1e-9 * record.upper + record.allowance
+    for gamma, tau in (*((record.gamma, tau) for tau in case.taus), *((gamma, record.tau) for gamma in gammas)):
+        ends = [
+            np.ldexp(1.0, rows.exponent) ** 2 * rows.optima(gamma, tau).interval(WIDER_TIES, -1.0)[1]
+            for rows in map(truth.rows, range(case.folds.k))
+        ]
+        assert sum(ends) / case.folds.scored >= record.upper * (1.0 - TIE_RTOL) - rounding, (gamma, tau)
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
-    standard = standardize(data, record.data.scale, record.data.intercept)
-    grid = Grid.of([record.gamma], taus, data.p)
-    state = to_end(new_run(standard, folds, grid)).state
+    state = to_end(replace(case, gammas=[record.gamma]).new_run()).state
     for point in gamma_proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
-        moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
+        moved = case.solve(gammas=[point.gamma], taus=[record.tau], gap=0.0)
         assert moved.upper >= record.upper * (1.0 - 2.0 * TIE_RTOL)
     return record
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_single_move_improves_the_end_of_a_descent(seed: int) -> None:
-    data, folds = noisy(seed)
-    record = check_the_end(data, folds, [1e-3, 0.1, 10.0], list(range(0, 7)))
+    record = check_the_end(noisy(seed))
     assert record.status == "proved"
     assert [step.move for step in record.descent][-1] in ("line", "gamma")
     solved = [step.gamma for step in record.descent if step.move != "line"]
@@ -117,28 +116,23 @@ def test_ends_of_random_descents(seeds: range, rows: int, columns: int, least: i
     proved = 0
     for seed in seeds:
         case = random_problem(seed, rows=rows, columns=columns)
-        record = check_the_end(
-            case.data, case.folds, case.gammas if len(case.gammas) > 1 else [1e-3, 0.1, 10.0], case.taus,
-            scale=case.scale, intercept=case.intercept,
-        )  # fmt: skip
-        proved += record.status == "proved"
+        case = case if len(case.gammas) > 1 else replace(case, gammas=[1e-3, 0.1, 10.0])
+        proved += check_the_end(case).status == "proved"
     assert proved >= least
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_refined_is_apart_and_never_worse(seed: int) -> None:
-    data, folds = noisy(seed)
-    ask = {"gammas": [0.01, 0.1, 1.0], "taus": range(1, 7), "gap": 0.0, "threads": 1}
-    plain = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
-    record = cross_validate(data, folds, refine=True, **ask)  # type: ignore[arg-type]
+    case = replace(noisy(seed), gammas=[0.01, 0.1, 1.0], taus=list(range(1, 7)))
+    plain, record = (case.solve(gap=0.0, refine=refine) for refine in (False, True))
     assert (record.gamma, record.tau, record.lower, record.upper) == (plain.gamma, plain.tau, plain.lower, plain.upper)
     better = record.refined
     assert plain.refined is None and better is not None
     assert better.tau == record.tau and better.upper <= record.upper
-    at = cross_validate(data, folds, gammas=[better.gamma], taus=[better.tau], gap=0.0, threads=1)
+    at = case.solve(gammas=[better.gamma], taus=[better.tau], gap=0.0)
     assert at.cv_error == pytest.approx(better.cv_error, rel=1e-9)
     assert better.lower * (1.0 - 1e-12) <= at.cv_error <= better.upper * (1.0 + 1e-12)
-    assert Record.from_json(record.to_json()) == record and verify(record, data, folds).ok
+    assert Record.from_json(record.to_json()) == record and verify(record, case.data, case.folds).ok
 
 
 def test_tau_rule() -> None:

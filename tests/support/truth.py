@@ -186,27 +186,6 @@ def _least_squares(matrices: FloatArray, right: FloatArray) -> tuple[FloatArray,
     return beta, ROUNDING / 8.0 * reach * load[:, None], residual
 
 
-def cv_intervals(
-    X: FloatArray,
-    y: FloatArray,
-    labels: IntArray,
-    gammas: Sequence[float],
-    taus: Sequence[int],
-    how: tuple[str, str],
-    inside: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Optimistic and pessimistic h over ties, by (gamma, tau), per row in file units; `how`: scale, intercept."""
-    low, high = (np.zeros((len(gammas), len(taus))) for _ in range(2))
-    for fold in range(int(labels.max()) + 1):
-        rows = Enumeration(X, y, np.flatnonzero(labels != fold), np.flatnonzero(labels == fold), *how)
-        for g, gamma in enumerate(gammas):
-            for t, tau in enumerate(taus):
-                ends = rows.optima(gamma, tau).interval(inside, -1.0)
-                low[g, t], high[g, t] = low[g, t] + ends[0], high[g, t] + ends[1]
-    unit = np.ldexp(1.0, rows.exponent) ** 2 / np.count_nonzero(labels >= 0)
-    return low * unit, high * unit
-
-
 def allowed(chosen: set[str], asked: Any) -> bool:
     """Whether a model may consist of these features, signs aside."""
     return (
