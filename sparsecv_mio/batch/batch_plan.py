@@ -97,20 +97,21 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 def _check_kind(name: str, value: Any) -> None:
     """Raise an error for a value of the wrong type, such as a text instead of a number."""
-    kind, switch = KINDS.get(name), isinstance(value, bool)
-    if kind is float and (switch or not isinstance(value, int | float)):
-        raise BadInput(f"{name}: {value!r} is not a number; give a number without quotes")
-    if kind is int and (switch or not isinstance(value, int) or value < 0):
-        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0; give such a number without quotes")
-    if name == "one_se" and value not in ONE_SE:
-        raise BadInput(f"one_se: {value!r} is unknown; use true, false or 'both'")
-    if kind is bool and name != "one_se" and not switch:
-        raise BadInput(f"{name}: {value!r} is unknown; use true or false")
-    if kind is str and name not in NUMBERS_TOO and not isinstance(value, str):
-        raise BadInput(f"{name}: {value!r} is not a text; give a text in quotes")
-    numbers = (str, *NUMBERS_TOO.get(name, ()))
-    if name in NUMBERS_TOO and not isinstance(value, list) and (switch or not isinstance(value, numbers)):
-        raise BadInput(f"{name}: {value!r} is neither a number nor a text; give a number, or a text in quotes")
+    switch = isinstance(value, bool)
+    number, whole = isinstance(value, int | float) and not switch, isinstance(value, int) and not switch
+    fits, words = {
+        float: (number, "is not a number; give a number without quotes"),
+        int: (whole and value >= 0, "is not a whole number of at least 0; give such a number without quotes"),
+        bool: (switch, "is unknown; use true or false"),
+        str: (isinstance(value, str), "is not a text; give a text in quotes"),
+    }.get(KINDS.get(name, object), (True, ""))
+    if name == "one_se":
+        fits, words = value in ONE_SE, "is unknown; use true, false or 'both'"
+    elif name in NUMBERS_TOO:
+        fits = isinstance(value, list) or (isinstance(value, (str, *NUMBERS_TOO[name])) and not switch)
+        words = "is neither a number nor a text; give a number, or a text in quotes"
+    if not fits:
+        raise BadInput(f"{name}: {value!r} {words}")
 
 
 def check_share(share: Any) -> None:
@@ -135,10 +136,10 @@ def make_search_options(settings: Mapping[str, Any]) -> SearchOptions:
     """
     from sparsecv_mio.search.options import SearchOptions  # loads numba
 
-    search_settings = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
-    if search_settings.get("one_se") == BOTH:
-        del search_settings["one_se"]
-    return SearchOptions.of(threads=1, **search_settings)
+    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
+    if given.get("one_se") == BOTH:
+        del given["one_se"]
+    return SearchOptions.of(threads=1, **given)
 
 
 def _check_search(given: Mapping[str, Any]) -> None:
@@ -363,9 +364,8 @@ def _parse_plan(place: Path) -> dict[str, Any]:
 
 def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[str]:
     """Yield a message for every setting that no estimator uses, is deprecated, or leaves the test rows unchanged."""
-    used = {name for task in tasks for name in task.settings}
     for name in plan.get("vary", {}):
-        if name not in used:
+        if not any(name in task.settings for task in tasks):
             yield f"setting {name!r} is not used by any estimator of the plan"
     for name, advice in DEPRECATED.items():
         if any(task.settings.get(name) for task in tasks):
@@ -387,17 +387,16 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     >>> lists_of_numbers(make_tasks({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
     ['2 values of gamma make one task each; for a grid with both values, write the string "0.1,1.0"']
     """
-    numbers: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
-    for task in tasks:
-        for name, values in numbers.items():
-            if isinstance(value := task.settings.get(name), int | float):
-                values[value] = None
-    return [
-        f"{len(values)} values of {name} make one task each; for a grid with {'both' if len(values) == 2 else 'all'} "
-        f'values, write the string "{",".join(map(str, values))}"'
-        for name, values in numbers.items()
-        if len(values) > 1
-    ]
+    notes, settings = [], [task.settings for task in tasks]
+    for name in ("gamma", "tau"):
+        values = dict.fromkeys(one[name] for one in settings if isinstance(one.get(name), int | float))
+        if len(values) > 1:
+            which = "both" if len(values) == 2 else "all"
+            notes.append(
+                f"{len(values)} values of {name} make one task each; for a grid with {which} values, write the string "
+                f'"{",".join(map(str, values))}"'
+            )
+    return notes
 
 
 def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
@@ -428,10 +427,12 @@ def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     lists = {name: _list_values(name, vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
     excluded = [_rule(rule, "[[exclude]]", ("design", *DESIGN_KEYS)) for rule in plan.get("exclude", [])]
     tasks: dict[str, Task] = {}
-    for task in itertools.chain(
-        (task for task in _product(sources, lists) if not any(_matches(task, rule) for rule in excluded)),
-        _make_included_tasks(plan.get("include", []), sources, lists),
-    ):
+    every = (
+        _task(source, dict(zip(lists, values, strict=True)))
+        for source in sources for values in itertools.product(*lists.values())
+    )  # fmt: skip
+    kept = (task for task in every if not any(_matches(task, rule) for rule in excluded))
+    for task in itertools.chain(kept, _make_included_tasks(plan.get("include", []), sources, lists)):
         tasks.setdefault(task.address, task)
         if len(tasks) > MOST_TASKS:
             raise BadInput(f"plan: it has more than {MOST_TASKS:,} tasks; make its lists shorter")
@@ -471,12 +472,6 @@ def _check_values(value: Any, where: str) -> None:
         raise BadInput(f"{where}: a number has more than {MOST_DIGITS} digits; give a smaller number")
 
 
-def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
-    for source in sources:
-        for values in itertools.product(*lists.values()):
-            yield _task(source, dict(zip(lists, values, strict=True)))
-
-
 def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
         return Task(source, used_settings(given))
@@ -506,7 +501,8 @@ def _make_included_tasks(
         named = settings.pop("data", None)
         chosen = [source for source in sources if named in (None, source.name)]
         if not chosen:
-            raise BadInput(f"[[include]]: there is no data set {named!r}{did_you_mean(str(named), _names(sources))}")
+            names = [source.name for source in sources]
+            raise BadInput(f"[[include]]: there is no data set {named!r}{did_you_mean(str(named), names)}")
         first = {name: values[0] for name, values in lists.items()}
         yield from (_task(source, {**first, **settings}) for source in chosen)
 
@@ -530,20 +526,14 @@ def _check_keys(table: Mapping[str, Any], names: Iterable[str], where: str) -> N
             raise BadInput(f"{where}: unknown key {name!r}{did_you_mean(name, allowed)}; use {', '.join(allowed)}")
 
 
-def _names(sources: Iterable[DataSource]) -> list[str]:
-    return [source.name for source in sources]
-
-
 def _list_values(name: str, value: Any) -> list[Any]:
     """Return the values of a key of `[vary]` or of a rule, of which there is at least one."""
     items = value if isinstance(value, list) else [value]
     if not items:
         raise BadInput(f"plan: {name} is an empty list; remove it or give a value")
-    return [_format_solver_options(item) if isinstance(item, Mapping) else item for item in items]
-
-
-def _format_solver_options(table: Mapping[str, Any]) -> str:
-    """Return options of a solver as one text, for task names and tables."""
+    if not any(isinstance(item, Mapping) for item in items):
+        return items
     from sparsecv_mio.search.options import parse_solver_options
 
-    return ",".join(parse_solver_options(table))
+    # options of a solver, as one text for task names and tables
+    return [",".join(parse_solver_options(item)) if isinstance(item, Mapping) else item for item in items]

@@ -100,13 +100,16 @@ def test_treecv_advises_only_options_that_it_has(tmp_path, capsys):
 def test_answer_equals_the_library(file, tmp_path, capsys):
     out = tmp_path / "out.json"
     words = ("--target", "label", "--drop", "count", "--loss", "logistic", "--penalty", "ridge", "--lam", 0.3)
-    code = sparsecv("iacv", file, *words, "--solver", "gd", "--iterations", 30, "--exact", "--json", out)
+    code = sparsecv("iacv", file, *words, "--solver", "gd", "--iterations", 30, "--exact", "--baselines", "--json", out)
     assert code == 0
     found = json.loads(out.read_text())
     X, label, _ = read(file)
     erm = make_erm(Dataset.from_arrays(X, label), "logistic", "ridge", 0.3)
     assert erm.y.tolist() == np.where(label == 7.0, 1.0, -1.0).tolist()
-    report = library(erm, make_solver(erm, "gd", iterations=30), 30, methods=("exact",))
+    report = library(erm, make_solver(erm, "gd", iterations=30), 30, methods=("ns", "exact"))
+    assert (
+        found["ns"] == pytest.approx(report.summary()["ns"]) and found["ij"]["cv"] > 0 and found["baseline"]["cv"] > 0
+    )
     assert found["cv"] == pytest.approx(report.traces["iacv"].cv[-1], rel=1e-14)
     assert found["err_approx"] == pytest.approx(report.traces["iacv"].err_approx[-1], rel=1e-9)
     assert found["rel_err_cv"] == pytest.approx(report.traces["iacv"].rel_err_cv[-1], rel=1e-9)

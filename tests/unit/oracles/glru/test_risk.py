@@ -20,7 +20,7 @@ from sparsecv_mio.oracles.glru import (
     prediction_intervals,
     train,
 )
-from sparsecv_mio.oracles.glru.risk import RESIDUAL, fewer_columns, shift
+from sparsecv_mio.oracles.glru.risk import RESIDUAL, fewer_columns
 
 from .problems import LOSSES, RIDGES, fitted
 
@@ -80,13 +80,3 @@ def test_the_gap_is_primal_less_dual(loss: ConjugateLoss, regularizer: Regulariz
         assert fit.gap >= 0.0 and fit.table_sum[RESIDUAL] == pytest.approx(rows.sum())
         if regularizer.intercept:
             assert abs(fit.alpha.sum()) <= 1e-12 * np.abs(fit.alpha).sum() + 1e-15
-
-
-def test_shift_stays_in_the_box_or_says_no() -> None:
-    low, high, weight = np.array([-1.0, -1.0, 0.0]), np.array([1.0, 0.1, 0.0]), np.array([1.0, 1.0, 5.0])
-    moved = shift(np.zeros(3), weight, low, high, 0.8)
-    assert moved is not None and moved.sum() == pytest.approx(0.8)
-    assert np.all(low <= moved) and np.all(moved <= high)
-    assert shift(np.zeros(3), weight, low, high, 1.2) is None
-    back = shift(np.zeros(3), weight, low, high, -1.5)
-    assert back is not None and back.sum() == pytest.approx(-1.5)
