@@ -205,7 +205,7 @@ class TaskCounts:
                 f"; no task has ended for {silent:.0f} s, so the remaining time is not estimated (at the first use, "
                 "each process compiles)"
             )
-        return f"sparsecv: {seconds:.0f} s; {words}"
+        return f"{seconds:.0f} s; {words}"
 
 
 def _run_tasks(
@@ -362,7 +362,7 @@ def _reading_lines(quiet: bool, verify: bool) -> Iterator[Callable[[TaskOutcome]
 
     def line() -> str:
         verified = f", {counts['record']:,} records verified" if verify else ""
-        return f"sparsecv: {time.monotonic() - began:.0f} s; {counts['result']:,} results read{verified}"
+        return f"{time.monotonic() - began:.0f} s; {counts['result']:,} results read{verified}"
 
     def count(outcome: TaskOutcome) -> None:
         counts.update(("result",) if outcome.record is None else ("result", "record"))

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
-from sparsecv_mio.batch.batch_plan import Task, check_estimator_name, make_tasks
+from sparsecv_mio.batch.batch_plan import Task, make_tasks
 from sparsecv_mio.batch.collected import BatchFolder, collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import processor_limit, run_estimator, task_rows
@@ -167,11 +167,6 @@ def test_the_ridge_of_counts_is_the_one_that_a_grid_search_chooses() -> None:
     weighed = PoissonRidgeCV(SPLITS).fit(Z, COUNTS / DAYS, DAYS)
     alone = PoissonRegressor(alpha=weighed.alpha_, max_iter=1000).fit(Z, COUNTS / DAYS, DAYS)
     assert np.array_equal(weighed.coef_, alone.coef_)
-
-
-def test_unknown_estimators() -> None:
-    with pytest.raises(BadInput, match="estimator 'ridg' is unknown .did you mean 'ridge'"):
-        check_estimator_name("ridg")
 
 
 def test_one_feature_is_too_few_for_omp_alone() -> None:
