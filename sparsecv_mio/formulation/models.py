@@ -402,12 +402,6 @@ class ModelColumns(NamedTuple):
     r: IntArray
     s: IntArray
 
-    @classmethod
-    def from_model(cls, model: FactorModel, arrays: LoweredProblem) -> ModelColumns:
-        """Return the positions in a model."""
-        groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
-        return cls(*(arrays.columns(variables) for variables in groups))
-
 
 class Cuts(NamedTuple):
     """Rows `sum value x_place >= lower`: (k,) lower bounds, and the positions and values of each of their terms."""
@@ -424,14 +418,18 @@ class Tangents:
     ----------
     task : ModelTask
         Task.
-    at : ModelColumns
-        Positions of the variables.
+    model : FactorModel
+        Model of the task.
+    arrays : LoweredProblem
+        The compiled model.
     tolerance : float
         Minimum violation of a cut.
     """
 
-    def __init__(self, task: ModelTask, at: ModelColumns, tolerance: float) -> None:
-        self.task, self.at, self.tolerance = task, at, tolerance
+    def __init__(self, task: ModelTask, model: FactorModel, arrays: LoweredProblem, tolerance: float) -> None:
+        self.task, self.tolerance = task, tolerance
+        groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
+        self.at = ModelColumns(*(arrays.columns(variables) for variables in groups))
         self._reach = np.maximum(np.abs(task.lo), np.abs(task.hi))
 
     def violated_tangents(self, x: FloatArray) -> Iterator[Cuts]:

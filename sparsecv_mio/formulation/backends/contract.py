@@ -53,6 +53,14 @@ from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 from sparsecv_mio.units import TINY
 
+TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
+PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
+ROOT_ROUNDS = 60  # maximum number of rounds of cuts at the root, if these are made outside of the solver
+LARGEST_ALLOWANCE = 1e-3  # maximum allowance, as a share of the objective, of an optimum that is called proved
+MOST_PASSES = 3
+REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
+MISSING_MODULE = re.compile(r"(?:No module named '|import of )([\w.]+)(?:'| halted)")
+COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # stops after which a longer run would not improve the answer
 WIDEST_A = 1e4  # maximum condition of A at unit length for a rounding of its inverse below 1e-12 of yy
 THINNEST = 1e-5  # minimum share of a column that F leaves unexplained; with less, M' would be mostly rounding error
 PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
@@ -151,16 +159,6 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
             if not (gone.issuperset(columns) if every else gone.intersection(columns))
         ),
     )
-
-
-TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
-PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
-ROOT_ROUNDS = 60  # maximum number of rounds of cuts at the root, if these are made outside of the solver
-LARGEST_ALLOWANCE = 1e-3  # maximum allowance, as a share of the objective, of an optimum that is called proved
-MOST_PASSES = 3
-REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
-MISSING_MODULE = re.compile(r"(?:No module named '|import of )([\w.]+)(?:'| halted)")
-COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # stops after which a longer run would not improve the answer
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ class GurobiBackend(contract.Backend):
         from sparsecv_mio.formulation.models import (
             CutMaster,
             FactorModel,
-            ModelColumns,
             OuterApproximation,
             PerspectiveModel,
             Tangents,
@@ -71,9 +70,7 @@ class GurobiBackend(contract.Backend):
                     watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
                 elif isinstance(model, OuterApproximation):
                     solver.Params.LazyConstraints = 1
-                    watch = _Outer(
-                        limits, variables, Tangents(task, ModelColumns.from_model(model, arrays), GUROBI_CUT_TOLERANCE)
-                    )
+                    watch = _Outer(limits, variables, Tangents(task, model, arrays, GUROBI_CUT_TOLERANCE))
                     watch.begin(solver)
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)

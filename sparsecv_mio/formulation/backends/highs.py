@@ -51,13 +51,13 @@ class HighsBackend(contract.Backend):
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import ModelColumns, OuterApproximation, Tangents, lower_model
+        from sparsecv_mio.formulation.models import OuterApproximation, Tangents, lower_model
 
         require_finite(task.lo, task.hi, "highs")
         model = OuterApproximation(task)
         arrays = lower_model(model)
         poll = contract.Poll(limits)
-        cuts = Tangents(task, ModelColumns.from_model(model, arrays), CUT_TOLERANCE)
+        cuts = Tangents(task, model, arrays, CUT_TOLERANCE)
         run = _OuterApproximation(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))

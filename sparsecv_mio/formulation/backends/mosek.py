@@ -161,14 +161,9 @@ def whole_point(arrays: LoweredProblem, x: FloatArray) -> FloatArray:
 def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float], list[float]]:
     from mosek import boundkey
 
-    kinds = []
-    for low, high in zip(lower, upper, strict=True):
-        if np.isfinite(low) and np.isfinite(high):
-            kinds.append(boundkey.fx if low == high else boundkey.ra)
-        elif np.isfinite(low):
-            kinds.append(boundkey.lo)
-        else:
-            kinds.append(boundkey.up if np.isfinite(high) else boundkey.fr)
+    words = (boundkey.fr, boundkey.lo, boundkey.up, boundkey.ra)
+    sides = (np.isfinite(lower) + 2 * np.isfinite(upper)).tolist()
+    kinds = [boundkey.fx if fixed else words[side] for side, fixed in zip(sides, lower == upper, strict=True)]
     clean = [np.where(np.isfinite(side), side, 0.0).tolist() for side in (lower, upper)]
     return kinds, clean[0], clean[1]
 
