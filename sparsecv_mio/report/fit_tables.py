@@ -100,19 +100,20 @@ def _print_models(
     ]
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
     print_table(console, ("tau", *measures[0], *heads), lines, text=heads[-1:])
-    notes = []
-    if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
-        notes.append(f"{chosen} (assumes a small gamma: {_degrees(record)})")
+    best = best_sizes([row.tau for row in rows], fits) if len(rows) > 1 else ""
+    say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
-        notes.append(UNDEFINED)
-    of_glm = [fit for fit in fits if isinstance(fit, GlmCriteria)]
-    if of_glm:
-        notes.append("explained: explained share of the deviance of the model without features")
-    scatters = [fit.scatter for fit in of_glm if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
+        say(console, UNDEFINED, style="dim")
+    _explain_glm_measures(console, [fit for fit in fits if isinstance(fit, GlmCriteria)])
+
+
+def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria]) -> None:
+    """Print the meaning of the criteria of logistic and Poisson models, and whether counts are overdispersed."""
+    if fits:
+        say(console, "explained: explained share of the deviance of the model without features", style="dim")
+    scatters = [fit.scatter for fit in fits if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
     if scatters:
-        notes.append(f"scatter: {PEARSON}")
-    say(console, *notes, style="dim")
-    if scatters:
+        say(console, f"scatter: {PEARSON}", style="dim")
         say(console, *overdispersion_note(min(scatters, key=lambda scatter: scatter.ratio)))
 
 

@@ -581,11 +581,17 @@ def _estimate_note(rows: Sequence[size_rows.SizeRow]) -> str:
     return "; ~ marks an estimate, likely too low" if any(size_row.is_estimate for size_row in rows) else ""
 
 
+def _error_of_null_model(record: Record) -> float:
+    """Return the CV error that R^2 compares with; 0 if it is not known."""
+    if record.r_squared is None or record.r_squared >= 1.0 or not math.isfinite(record.cv_error):
+        return 0.0
+    return record.cv_error / (1.0 - record.r_squared)
+
+
 def _pairs(record: Record, rows: Sequence[size_rows.SizeRow], caption: str, folded: bool = False) -> ReportTable:
     """Return a table of pairs, without the gamma and the folds of bounds that hold for all gammas of a tau."""
     digits = size_rows.digits_of_sizes(rows)
-    explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
-    spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
+    spread = _error_of_null_model(record)
     lines = []
     for size_row in rows:
         row, has_pair = size_row.row, folded or not size_row.excluded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -243,7 +243,6 @@ def _selection_lines(record: Record) -> list[str]:
     counts = dict(reversed(chosen.items()))  # columns of a factor are one feature, with the count of the first one
     if not counts:
         return []
-    model = set(words_of_terms(record.support, factors))
     unknown = sum(not math.isfinite(error) for error in record.chosen_folds.error.tolist())
     k = total - unknown  # a fold without a known model selects nothing
     rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
@@ -252,18 +251,7 @@ def _selection_lines(record: Record) -> list[str]:
     if unsolved:
         many = "no fold is solved yet" if unsolved == total else f"{unsolved:,} of {total:,} folds are not solved"
         head = f"stability (estimate: {many})"
-    n_common = sum(count == k for name, count in counts.items() if name in model)
-    some = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name not in model]
-    common = f"all {fitted} select the features of this model"
-    if n_common < len(model):
-        common = f"no feature of this model is selected by all {fitted}"
-        if n_common:
-            features, verb = several(len(model), "feature"), "is" if n_common == 1 else "are"
-            common = f"{n_common} of the {features} of this model {verb} selected by all {fitted}"
-    clauses = [", ".join([common, *([abbreviate_list(some)] if some else [])])]
-    clauses += [f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else []
-    return [f"{head}: {'; '.join(clauses)}"]
+    return [f"{head}: {_compare_with_folds(counts, set(words_of_terms(record.support, factors)), k, fitted)}"]
 
 
 def _is_in_time_order(record: Record) -> bool:
@@ -668,3 +656,19 @@ def _hint_on_early_end(record: Record) -> str:
     if has_unknown_fold(record):
         return f"{why}; give a larger gamma, or check the rows of the folds that are not solved"
     return f"{why}, because rounding errors hide which subsets are best; {easier}"
+
+
+def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str) -> str:
+    """Return which features of a model all folds choose, and the counts of the other features."""
+    n_common = sum(count == k for name, count in counts.items() if name in model)
+    some = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name not in model]
+    common = f"all {fitted} select the features of this model"
+    if n_common < len(model):
+        common = f"no feature of this model is selected by all {fitted}"
+        if n_common:
+            features, verb = several(len(model), "feature"), "is" if n_common == 1 else "are"
+            common = f"{n_common} of the {features} of this model {verb} selected by all {fitted}"
+    clauses = [f"{common}, {abbreviate_list(some)}" if some else common]
+    clauses += [f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else []
+    return "; ".join(clauses)
