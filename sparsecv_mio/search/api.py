@@ -67,16 +67,23 @@ from sparsecv_mio.search.answer.outer_models import (
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
-from sparsecv_mio.search.observers import make_stage_reporter
-from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, describe_deprecated_options, merged_options
+from sparsecv_mio.search.observers import Signals, Watched, make_stage_reporter
+from sparsecv_mio.search.options import (
+    NESTED,
+    Hooks,
+    SearchOptions,
+    choose_method,
+    describe_deprecated_options,
+    merged_options,
+)
 from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.running_search import RunningSearch, search
-from sparsecv_mio.search.state.context import Snapshot
+from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TIE_RTOL
-from sparsecv_mio.words import NATIVE, Model, Scale, Within
+from sparsecv_mio.words import NATIVE, Method, Model, Scale, Within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -320,7 +327,9 @@ def _solve_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _hands(asked.options, hooks) as hands:
         running = RunningSearch(replace(asked, hooks=hooks), grid, searching, hands)
-        record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_answer)
+        record = run_within_limit(
+            partial(search, running, new_method), searching, running.record, running.prepare_answer
+        )
         running.store_end()
     data = None if running.context is None else running.context.data
     reported = running.reported if average else None
@@ -492,8 +501,25 @@ def _refine_gamma(record: Record, asked: Question, deadline: Deadline) -> Record
     return replace(record, refined=here, work=replace(record.work, seconds=deadline.seconds))
 
 
-def _search(running: RunningSearch) -> Record:
-    return search(running, running.standardize())
+def new_method(context: Context, options: SearchOptions, signals: Signals) -> Watched:
+    """Return the requested method before its first step.
+
+    Parameters
+    ----------
+    context : Context
+        Context of the search.
+    options : SearchOptions
+        Options of the search.
+    signals : Signals
+        Signals by which the method reports its progress.
+    """
+    from sparsecv_mio.search.grid_search import GridSearch, new_row
+
+    if choose_method(options) is not Method.DESCENT:
+        return GridSearch(context, signals)
+    from sparsecv_mio.search.every_gamma.descent import Descent
+
+    return Descent(context, partial(new_row, context), signals)
 
 
 def _warn(error: SparseCVError) -> None:

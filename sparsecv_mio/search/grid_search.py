@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,9 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import Archive, add_prefix, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal, archive_state, check_archive, restore_state
-from sparsecv_mio.search.state.pairs import proved_ends
+from sparsecv_mio.search.state.pairs import Grid, proved_ends
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
-from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import MODEL_SHARE
 
 ORDERS: dict[str, Order] = {
@@ -115,15 +114,6 @@ class GridSearch(Watched):
         """Return True if a pair is scored and the best subset of the full data at the pair to report is not known."""
         return not FullDataModel(self.context).is_settled(self.state)
 
-    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
-        """Return the known best subset of the full data at a pair, with its bounds."""
-        return self.state.all_rows.best[g].by_size[tau]
-
-    @property
-    def reported_search(self) -> GridSearch:
-        """The search whose subproblems are in the record: this search."""
-        return self
-
     def _show_again(self, gamma: int, numbers: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
         """(K,) objectives and held-out losses of the supports that folds show, by their numbers in the pool."""
         objective_upper, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
@@ -190,7 +180,8 @@ class GridSearch(Watched):
         did = self.n_trees, state.counts.nodes, 0.0, self.problems.engine, ()
         work = Work(*did, self.accounts.table(), self.accounts.course(), self.plan.settings())
         best, reached = tuple(state.all_rows.best), dict(state.counts.reached)
-        return Snapshot(self.context, cells, best, work, reached=reached, changes=state.changes)
+        all_rows = state.all_rows if over else None
+        return Snapshot(self.context, cells, best, work, reached=reached, changes=state.changes, all_rows=all_rows)
 
     @property
     def n_trees(self) -> int:
@@ -221,3 +212,21 @@ class GridSearch(Watched):
         self.accounts.check(accounts)
         restore_state(self.state, stored)
         self.accounts.restore(accounts)
+
+
+def new_row(
+    context: Context, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None
+) -> GridSearch:
+    """Return a search over some pairs of the same data and folds, before its first step.
+
+    Parameters
+    ----------
+    context : Context
+        Context of the search that the new search belongs to.
+    gammas, taus : sequences
+        Grid of the new search.
+    signals : Signals, optional
+        Signals by which the search reports its progress; without listeners by default.
+    """
+    grid = Grid.of(gammas, taus, context.data.dataset.p)
+    return GridSearch(context.row(grid), signals or Signals())

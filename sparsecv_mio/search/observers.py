@@ -297,8 +297,18 @@ class Watched(ABC):
         """Do one portion of the work."""
 
     @abstractmethod
-    def snapshot(self) -> Snapshot | None:
-        """Return a copy of the present results, which any thread may read; None before the first result."""
+    def score_reported_pair(self) -> None:
+        """Score the pair to report in every fold if the limit ended the search before."""
+
+    @abstractmethod
+    def snapshot(self, over: bool = False) -> Snapshot | None:
+        """Return a copy of the present results, which any thread may read; None before the first result.
+
+        Parameters
+        ----------
+        over : bool
+            True if nothing will be written any more; subproblems are then not copied.
+        """
 
     @abstractmethod
     def progress(self) -> Progress:

@@ -19,10 +19,9 @@ later                           the state of the method
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,7 +49,7 @@ from sparsecv_mio.search.observers import (
     resume,
     stored_cells,
 )
-from sparsecv_mio.search.options import Hooks, SearchOptions, choose_method
+from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context, Snapshot
@@ -58,13 +57,7 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import standardize_and_check
-from sparsecv_mio.words import Method, Model
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.every_gamma.descent import Descent
-    from sparsecv_mio.search.grid_search import GridSearch
-
-    Search = Descent | GridSearch
+from sparsecv_mio.words import Model
 
 
 @dataclass(eq=False)
@@ -242,65 +235,26 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     return replace(context, threads=threads)
 
 
-def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
-    """Return the requested method before its first step.
-
-    Parameters
-    ----------
-    context : Context
-        Context of the search.
-    options : SearchOptions
-        Options of the search.
-    signals : Signals
-        Signals by which the method reports its progress.
-    """
-    method = choose_method(options)
-    if method is Method.DESCENT:
-        from sparsecv_mio.search.every_gamma.descent import Descent
-
-        return Descent(context, partial(new_row, context), signals)
-    from sparsecv_mio.search.grid_search import GridSearch
-
-    return GridSearch(context, signals)
+NewMethod = Callable[[Context, SearchOptions, Signals], Watched]  # returns a method before its first step
 
 
-def new_row(
-    context: Context, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None
-) -> GridSearch:
-    """Return a search over some pairs of the same data and folds, before its first step.
-
-    Parameters
-    ----------
-    context : Context
-        Context of the search that the new search belongs to.
-    gammas, taus : sequences
-        Grid of the new search.
-    signals : Signals, optional
-        Signals by which the search reports its progress; without listeners by default.
-    """
-    from sparsecv_mio.search.grid_search import GridSearch
-
-    grid = Grid.of(gammas, taus, context.data.dataset.p)
-    return GridSearch(context.row(grid), signals or Signals())
-
-
-def search(running: RunningSearch, context: Context) -> Record:
+def search(running: RunningSearch, new_method: NewMethod) -> Record:
     """Search by the requested method, and build the record.
 
     Parameters
     ----------
     running : RunningSearch
         Running search. It receives the method, from which the waiting thread can build a record at any time.
-    context : Context
-        Context of `running`.
+    new_method : callable
+        Function of a context, options and signals that returns the method before its first step.
 
     Raises
     ------
     BadInput
         If options cannot be combined, or the checkpoint belongs to another run.
     """
-    options, hooks = running.question.options, running.question.hooks
-    signals = Signals()
+    options, hooks, signals = running.question.options, running.question.hooks, Signals()
+    context = running.standardize()
     method = new_method(with_threads(context, options), options, signals)
     running.set_method(method)
     running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
@@ -308,19 +262,15 @@ def search(running: RunningSearch, context: Context) -> Record:
     running.deadline.check_caller_waits()
     if context.data.dataset.X.size > CHUNK_ELEMENTS:
         give_back_memory()  # the record is built from refits of the full data
-    snapshot, reported = method.snapshot(over=True), method.reported_search
-    if snapshot is None or reported is None or not snapshot.has_scored_pair:  # a limit within the first steps
+    snapshot = method.snapshot(over=True)
+    if snapshot is None or not snapshot.has_scored_pair:  # a limit within the first steps
         return running.record()
-    snapshot = recheck_snapshot(snapshot)
-    state, running.reported = reported.state, snapshot
-    nodes = state.counts.nodes
-    record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
-    spent = state.counts.nodes - nodes  # nodes of the full data at the reported pair
-    return replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
+    running.reported = recheck_snapshot(snapshot)
+    return build_record(running.reported)
 
 
 def drive(
-    method: Search, signals: Signals, hooks: Hooks, keeper: Checkpoint | None = None, stored: Stored | None = None
+    method: Watched, signals: Signals, hooks: Hooks, keeper: Checkpoint | None = None, stored: Stored | None = None
 ) -> None:
     """Run a method with its observers to the end, from the start or from a checkpoint.
 
@@ -362,7 +312,7 @@ def drive(
             hooks.lost(writer.failure)
 
 
-def _reporter(method: Search, signals: Signals, hooks: Hooks) -> Reporter | None:
+def _reporter(method: Watched, signals: Signals, hooks: Hooks) -> Reporter | None:
     """Return the reporter of progress, already listening; None if nobody requested progress."""
     if hooks.progress is None:
         return None

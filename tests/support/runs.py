@@ -14,11 +14,12 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.search.answer.result import build_record
+from sparsecv_mio.search.api import new_method
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import Signals, finish_search
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.running_search import new_method, with_threads
+from sparsecv_mio.search.running_search import with_threads
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import Grid
 
@@ -64,10 +65,9 @@ def to_end(run: Any) -> Any:
 def record_of(run: Any) -> Record:
     """The record of a run, in whatever state it is."""
     run.score_reported_pair()
-    snapshot = run.snapshot()
+    snapshot = run.snapshot(over=True)
     assert snapshot is not None
-    source = run.reported_search
-    return build_record(snapshot, source.best_on_all_rows, source.state.all_rows)
+    return build_record(snapshot)
 
 
 def drawn(p: int = 6, n: int = 30, folds: str = "5", noise: float = 0.5) -> tuple[Any, Any, Grid]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -51,7 +51,7 @@ from sparsecv_mio.search.answer.instability import ChoiceByWeight, choose_by_wei
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state import pairs as one_standard_error
 from sparsecv_mio.search.state.cells import CellTable, fill_support
-from sparsecv_mio.search.state.context import BestOnAllRows, Snapshot
+from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
@@ -563,20 +563,13 @@ def _choose_pair(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, Ch
             return rule, weighed, at
 
 
-def build_record(
-    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None = None, all_rows: BestOnAllRows | None = None
-) -> Record:
+def build_record(snapshot: Snapshot) -> Record:
     """Build the record of a search from its present state.
 
     Parameters
     ----------
     snapshot : Snapshot
         State of the search.
-    best : callable, optional
-        Function that returns the best subset of the full data at an index of gamma and a size; by default it reads
-        `snapshot`.
-    all_rows : BestOnAllRows, optional
-        Full data, whose moments serve the refit if they were computed; without it no kernel is called.
 
     Raises
     ------
@@ -587,7 +580,7 @@ def build_record(
     grid, data, deadline = reported.grid, reported.data, context.deadline
     request = replace(context.request, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
     rule, weighed, at = _choose_pair(reported, snapshot)
-    fitted_at = partial(_fit_best_subset, snapshot, best, all_rows)
+    fitted_at = partial(_fit_best_subset, snapshot)
     cell, fit = fitted_at(*at)
     if weighed is not None and weighed.by_weight:
         models = [fitted_at(*choice.pair)[1].support for choice in weighed.by_weight]
@@ -650,13 +643,11 @@ def _certified_so_far(reported: _Reported, table: Sequence[TableRow]) -> Certifi
     return CertifiedSoFar(counts["decided"], counts["excluded"], counts["open"], region)
 
 
-def _fit_best_subset(
-    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: BestOnAllRows | None, g: int, t: int
-) -> tuple[BestSubset, PathRow]:
+def _fit_best_subset(snapshot: Snapshot, g: int, t: int) -> tuple[BestSubset, PathRow]:
     """Return the best subset of all rows at a pair, and its fit."""
     context, data, grid = snapshot.context, snapshot.context.data, snapshot.context.grid
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
-    cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
+    cell, all_rows = snapshot.best[g].by_size[tau], snapshot.all_rows
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.has_moments else None
     quick = context.deadline.abandoned.is_set() and make_answer_fits(data).takes_long(data.choice.n_columns(cell.tau))
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)

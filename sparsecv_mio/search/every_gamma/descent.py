@@ -422,11 +422,6 @@ class Descent(Watched):
 
     # -- what is reported --------------------------------------------------------------------------------------------
 
-    @property
-    def reported_search(self) -> GridSearch | None:
-        """The present row of the descent."""
-        return self.here
-
     def score_reported_pair(self) -> None:
         """Score the pair to report in the present row, and solve what the one-standard-error rule needs."""
         if self.here is None:

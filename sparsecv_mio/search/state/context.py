@@ -392,6 +392,8 @@ class Snapshot:
         Dictionary `changes` of `SearchState`, shared with it.
     doubts : tuple of str
         Objections of a refit by plain arithmetic (:mod:`sparsecv_mio.search.answer.recheck`).
+    all_rows : BestOnAllRows, optional
+        Full data, whose moments serve refits; None while the search runs, so that a record calls no kernel then.
     """
 
     context: Context
@@ -403,6 +405,7 @@ class Snapshot:
     reached: Mapping[int, float] = field(default_factory=dict)
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+    all_rows: BestOnAllRows | None = None
 
     @property
     def has_scored_pair(self) -> bool:
