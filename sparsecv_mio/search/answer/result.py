@@ -593,10 +593,12 @@ def build_record(snapshot: Snapshot) -> Record:
     of_grid = reported.grid_numbers(table)
     is_least = at == reported.pair
     answer = of_grid if is_least else reported.pair_numbers(*at)
+    error, scored = answer["cv_error"], reported.folds.all_scored
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
+    notes = [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])]
     more: dict[str, Any] = {}
     if not is_least:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
@@ -607,9 +609,7 @@ def build_record(snapshot: Snapshot) -> Record:
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=explained_share(data.dataset, data.loss, reported.folds.all_scored, answer["cv_error"])
-        if np.isfinite(answer["cv_error"])
-        else None,
+        r_squared=explained_share(data.dataset, data.loss, scored, error) if np.isfinite(error) else None,
         support=fit.support,
         coefficients=fit.coefficients,
         intercept=fit.intercept,
@@ -621,16 +621,14 @@ def build_record(snapshot: Snapshot) -> Record:
         data=data_info(data),
         folds=fold_info(reported.folds),
         request=request,
-        warnings=tuple(
-            filter(None, [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])])
-        ),
+        warnings=tuple(filter(None, notes)),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,
         region=region,
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
-        **target_info(data, reported.folds.all_scored),
+        **target_info(data, scored),
     )
     check_intervals(record)
     return record
