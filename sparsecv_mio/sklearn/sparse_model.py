@@ -303,12 +303,13 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state from `__getstate__`."""
+        """Restore the state from `__getstate__`, also that of version 0.2.0, which stored objects."""
         state = dict(state)
-        if (text := state.get("record_")) is not None:
+        text, search = state.get("record_"), state.get("_kept")
+        if isinstance(text, str):
             state["record_"] = (PathRecord if read_schema(text) == PathRecord.schema_name else Record).from_json(text)
-        if state.get("_kept") is not None:
-            state["_kept"] = KeptSearch.from_plain(state["_kept"])
+        if isinstance(search, dict):
+            state["_kept"] = KeptSearch.from_plain(search)
         super().__setstate__(state)
 
     def _rows(self, X: Any) -> Any:

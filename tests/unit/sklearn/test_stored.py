@@ -1,4 +1,4 @@
-"""What a file of a fitted estimator holds: plain data."""
+"""What a file of a fitted estimator holds: plain data, and what version 0.2.0 wrote."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.sklearn.kept import KeptSearch
 
 PLAIN = (bool, int, float, str, type(None), np.ndarray, dict, list, tuple)
 
@@ -45,3 +46,13 @@ def test_folds_that_overlap_are_stored() -> None:
     model = sc.BestSubsetRidgeCV(cv=dealt).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert again.mse_path_.shape[-1] == 2 and again._kept.folds.digest == model._kept.folds.digest
+
+
+def test_the_state_of_0_2_0_is_read() -> None:
+    """There the record and what is kept of the search were objects."""
+    X, y = data()
+    model = sc.BestSubsetRidgeCV(cv=4).fit(X, y)
+    old, again = dict(vars(model)), sc.BestSubsetRidgeCV(cv=4)
+    assert isinstance(old["_kept"], KeptSearch)
+    again.__setstate__(old)
+    assert np.array_equal(again.predict(X), model.predict(X)) and np.array_equal(again.mse_path_, model.mse_path_)
