@@ -29,7 +29,7 @@ from sparsecv_mio.search.orders.weakest import InQuestion, is_weakest_due, weake
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.attempts import LOOK
+from sparsecv_mio.search.state.attempts import NOT_A_TRY
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, idle_steps
@@ -70,7 +70,9 @@ def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iter
         yield _trees_of_winner(state, plan, winner)
     if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):
         bars = state.bars_in_question()
-        yield FullDataTrees().steps_of_pairs(state, plan, now.pairs, bars, LOOK, plan.look_nodes, plan.slice_seconds)
+        yield FullDataTrees().steps_of_pairs(
+            state, plan, now.pairs, bars, NOT_A_TRY, plan.look_nodes, plan.slice_seconds
+        )
     if is_weakest_due(state, plan, now.pairs, share):
         yield weakest(state, plan, now.pairs)
     sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)

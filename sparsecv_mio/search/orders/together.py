@@ -21,7 +21,7 @@ from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.initial_supports import SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.attempts import BOUNDED, LOOK, SOLVED
+from sparsecv_mio.search.state.attempts import BOUNDED, NOT_A_TRY, SOLVED
 from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.state.pairs import likely_winner
 from sparsecv_mio.search.steps import Step, first_phase
@@ -86,7 +86,7 @@ def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield short trees of the full data at all gammas, which are sufficient for small sizes."""
     pairs = (state.tried.full_tries == 0) & ~state.tried.is_looked_at
     yield from FullDataTrees().steps_of_pairs(
-        state, plan, pairs, state.bars_in_question(), LOOK, plan.look_nodes, plan.slice_seconds
+        state, plan, pairs, state.bars_in_question(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
     )
 
 

@@ -51,7 +51,7 @@ def winner_first(
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
     full_upper = state.all_rows.upper()
     is_solved = state.all_rows.solved_pairs()
-    is_searched = state.tried.is_pair_searched | (not _searches_folds(plan))
+    is_searched = state.tried.is_pair_searched | (not _uses_fold_searches(plan))
     unweighed = _unweighed_folds(state, plan, running)
     for tries in range(int(state.tried.round), plan.max_tries):
         if unweighed and (is_late or tries):
@@ -101,10 +101,10 @@ def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n
     """Return the searches before trees of folds: near-optimal supports of the full data, or local searches."""
     if plan.lists_held_out:
         return list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
-    return list(FoldSupports().steps(state, plan, aim, tries, n_threads)) if _searches_folds(plan) else []
+    return list(FoldSupports().steps(state, plan, aim, tries, n_threads)) if _uses_fold_searches(plan) else []
 
 
-def _searches_folds(plan: Plan) -> bool:
+def _uses_fold_searches(plan: Plan) -> bool:
     """Return True if the folds of a pair are searched for supports before they have trees."""
     return plan.uses(FoldSupports.name) and not (plan.lists_held_out or plan.relaxes_folds)
 

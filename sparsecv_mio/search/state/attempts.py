@@ -20,7 +20,7 @@ from sparsecv_mio.search.state.fold_tables import Archive, FoldTable, make_const
 
 DONE = 127  # instead of a number of tries: more work cannot state more
 LAST_TRY = DONE - 1  # number of earlier tries of a tree without a limit, which solves its target
-LOOK = -1  # instead of a number of earlier tries: a short tree that does not count as a try
+NOT_A_TRY = -1  # instead of a number of earlier tries: a short tree that does not count as a try
 ROOT_NODES = 32  # nodes that a tree costs in addition to its own: moments, eigenvalues, the root of a fold
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-optimal supports of the full data have done for a pair
 LARGEST = {"f": np.finfo(float).max, "i": np.iinfo(np.int64).max}  # by kind of number
