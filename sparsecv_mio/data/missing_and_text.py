@@ -469,15 +469,7 @@ def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
         name: (*words, ABSENT) if name in gaps and ABSENT not in words else words
         for name, words in learnt.levels.items()
     }
-    columns: list[tuple[str, FloatArray]] = []
-    for feature in table.features:
-        if feature.name in levels:
-            columns += _encode_text_column(feature, levels[feature.name], learnt.how.column_encoding(feature.name))
-            continue
-        filled = np.where(feature.empty, learnt.means.get(feature.name, np.nan), feature.numbers)
-        columns.append((feature.name, filled if feature.name in gaps else feature.numbers))
-        if feature.name in learnt.marked:
-            columns.append((indicator_name(feature.name), feature.empty.astype(float)))
+    columns = [column for feature in table.features for column in _feature_columns(feature, levels, learnt)]
     names, X = [name for name, _ in columns], table.X
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -506,12 +498,19 @@ def _target_numbers(target: RawColumn | None, levels: Mapping[str, Sequence[str]
     return y
 
 
-def _encode_text_column(column: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
-    """Return the numeric columns of a text column: one of ranks, or one of 0/1 for each level."""
-    codes, _ = column.level_codes([level for level in levels if level != ABSENT])
-    codes[codes < 0] = len(levels) - 1  # the last level is that of missing cells, if there are any
-    names = feature_names(column.name, levels, encode)
-    if names == (column.name,):
-        return [(column.name, codes.astype(float))]
-    first = len(levels) - len(names)
-    return [(name, (codes == first + k).astype(float)) for k, name in enumerate(names)]
+def _feature_columns(
+    feature: RawColumn, levels: Mapping[str, Sequence[str]], learnt: Applied
+) -> list[tuple[str, FloatArray]]:
+    """Return the names and numbers of the features of a column: imputed, or ranks or 0/1 columns of text values."""
+    name = feature.name
+    if name not in levels:
+        filled = np.where(feature.empty, learnt.means.get(name, np.nan), feature.numbers)
+        columns = [(name, filled if feature.empty.any() else feature.numbers)]
+        return columns + [(indicator_name(name), feature.empty.astype(float))] * (name in learnt.marked)
+    words = levels[name]
+    codes, _ = feature.level_codes([level for level in words if level != ABSENT])
+    codes[codes < 0] = len(words) - 1  # the last level is that of missing cells, if there are any
+    names = feature_names(name, words, learnt.how.column_encoding(name))
+    if names == (name,):
+        return [(name, codes.astype(float))]
+    return [(level, (codes == len(words) - len(names) + k).astype(float)) for k, level in enumerate(names)]
