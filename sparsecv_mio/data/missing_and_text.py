@@ -472,20 +472,26 @@ def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
     columns = [column for feature in table.features for column in _feature_columns(feature, levels, learnt)]
     names, X = [name for name, _ in columns], table.X
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = max(names, key=names.count)
         raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
     if X is None or levels or gaps:
         X = np.empty((table.rows, len(columns)))
         for k, (_, numbers) in enumerate(columns):
             X[:, k] = numbers
-    holes = None if gaps.keys() <= levels.keys() else np.zeros(X.shape, dtype=bool)
-    for name in gaps.keys() - levels.keys():
-        holes[:, names.index(name)] = gaps[name]  # type: ignore[index]
+    holes = _mark_holes(X.shape, names, {name: gaps[name] for name in gaps.keys() - levels.keys()})
     learnt = replace(learnt, levels=levels)
     return Dataset(
         X, _target_numbers(table.target, levels, table.rows), tuple(names), table.target.name if table.target else "",
         table.aux, reading=learnt if learnt.is_told or learnt.notes else None, holes=holes,
     )  # fmt: skip
+
+
+def _mark_holes(shape: tuple[int, ...], names: Sequence[str], gaps: Mapping[str, BoolArray]) -> BoolArray | None:
+    """Return the mask of imputed cells; None if no cell is missing."""
+    masks = np.zeros(shape if gaps else 0, dtype=bool)
+    for name, empty in gaps.items():
+        masks[:, names.index(name)] = empty
+    return masks if gaps else None
 
 
 def _target_numbers(target: RawColumn | None, levels: Mapping[str, Sequence[str]], n_rows: int) -> FloatArray:
