@@ -26,7 +26,7 @@ from typing import Any
 
 from _common import FloatArray, centred, environment, instance, np, parser_of, synthetic, table
 
-from sparsecv_mio.data.dataset import Dataset, assemble
+from sparsecv_mio.data.dataset import Dataset, check_dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.warmup import warm_up
@@ -93,7 +93,7 @@ def many_rows(case: str, options: dict[str, Any]) -> None:
     for block, response in chunks(n, p):
         rows = slice(start, start := start + len(block))
         X[rows], y[rows] = block, response
-    data = assemble(X, y, tuple(f"x{j}" for j in range(p)), "y", {})
+    data = check_dataset(Dataset(X, y, tuple(f"x{j}" for j in range(p)), "y"))
     del X
     warm_up()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / GIB

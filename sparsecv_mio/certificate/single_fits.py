@@ -204,10 +204,17 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     places = [*(names.index(name) for name in record.support), *allowed.adjusted_columns] if keeps else []
     keeps = keeps and allowed.allows(places) and allowed.count(places) <= record.tau
     checks.require(keeps, "support", "does not satisfy the side constraints")
+    _check_coefficient_ends(checks, record, side, dataset)
+    checks.mark_bounded_fields("side.")
+    return checks.end_part("side constraints: name features of the data; the model satisfies them")
+
+
+def _check_coefficient_ends(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> None:
+    """Check that bounded coefficients lie between their ends."""
     ends = _coefficient_ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
-        if name in ends and name in features:
+        if name in ends and name in dataset.names:
             column = X[:, dataset.names.index(name)]
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
@@ -215,8 +222,6 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
             below, above = (slack + ACCURATE_RTOL * abs(end) if math.isfinite(end) else 0.0 for end in (low, high))
             words = f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
             checks.require(low - below <= value <= high + above, f"coefficients.{name}", words)
-    checks.mark_bounded_fields("side.")
-    return checks.end_part("side constraints: name features of the data; the model satisfies them")
 
 
 def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:

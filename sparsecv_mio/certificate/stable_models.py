@@ -12,7 +12,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, Checks, Enu
 from sparsecv_mio.certificate.claims import find_row
 from sparsecv_mio.certificate.design import Design, Pair
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.objective import changes
 from sparsecv_mio.units import FOLLOWS_RTOL, TIE_RTOL
@@ -42,19 +42,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     row = find_row(record, record.table)
     if row is None:
         return
-    chosen = stable.chosen is not None
-    checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
-    needed = requested and record.status == "proved"
-    checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
-    ends = stable.instability_lower, stable.instability_upper
-    checks.require_between("stability.instability", stable.instability, *ends)
-    decided, proved = row.folds_decided == row.folds, record.refit.proved
-    words = "is false although a fold of the pair is not solved"
-    checks.require(decided or stable.estimate, "stability.estimate", words)
-    checks.require(proved or stable.estimate, "stability.estimate", "is false although the full-data fit is not proved")
-    is_exact = decided and proved and stable.instability_upper - stable.instability_lower <= LAST * stable.instability
-    words = "is true although all optimal models are known, as the width of the interval shows"
-    checks.require(not (is_exact and stable.estimate), "stability.estimate", words)
+    _check_fields(checks, record, stable, row)
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS
@@ -70,6 +58,24 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     if stable.chosen is not None and n_compared < n_claimed:
         for name in INTERVAL_BOUNDS:
             checks.only_read(name, f"not checked for {n_claimed - n_compared} of {n_claimed} pairs")
+
+
+def _check_fields(checks: Checks, record: Record, stable: Stability, row: TableRow) -> None:
+    """Check which fields are given, the interval of the instability, and whether it is an estimate."""
+    requested = record.request.stability is not None
+    chosen = stable.chosen is not None
+    checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
+    needed = requested and record.status == "proved"
+    checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
+    ends = stable.instability_lower, stable.instability_upper
+    checks.require_between("stability.instability", stable.instability, *ends)
+    decided, proved = row.folds_decided == row.folds, record.refit.proved
+    words = "is false although a fold of the pair is not solved"
+    checks.require(decided or stable.estimate, "stability.estimate", words)
+    checks.require(proved or stable.estimate, "stability.estimate", "is false although the full-data fit is not proved")
+    is_exact = decided and proved and stable.instability_upper - stable.instability_lower <= LAST * stable.instability
+    words = "is true although all optimal models are known, as the width of the interval shows"
+    checks.require(not (is_exact and stable.estimate), "stability.estimate", words)
 
 
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:

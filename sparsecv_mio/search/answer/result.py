@@ -591,8 +591,7 @@ def build_record(snapshot: Snapshot) -> Record:
     table = reported.table(closed)
     proved = closed and not snapshot.doubts
     of_grid = reported.grid_numbers(table)
-    is_least = at == reported.pair
-    answer = of_grid if is_least else reported.pair_numbers(*at)
+    answer = of_grid if at == reported.pair else reported.pair_numbers(*at)
     error, scored = answer["cv_error"], reported.folds.all_scored
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
@@ -600,7 +599,7 @@ def build_record(snapshot: Snapshot) -> Record:
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
     notes = [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])]
     more: dict[str, Any] = {}
-    if not is_least:
+    if at != reported.pair:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
         options = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
