@@ -13,9 +13,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUM
     os.environ.setdefault(_name, "1")
 
 from sparsecv_mio.batch.batch_plan import Task  # noqa: E402
-from sparsecv_mio.batch.collected import BatchFolder  # noqa: E402
 from sparsecv_mio.batch.dispatch import run_batch  # noqa: E402
-from sparsecv_mio.batch.one_task import TaskOutcome  # noqa: E402
+from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome  # noqa: E402
 
 SHOWN_EVERY = 60.0  # seconds between two lines of progress
 

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
-from sparsecv_mio.batch.collected import BatchFolder, restore_task
-from sparsecv_mio.batch.one_task import TaskOutcome, task_rows
+from sparsecv_mio.batch.collected import restore_task
+from sparsecv_mio.batch.one_task import task_rows
 from sparsecv_mio.batch.sources import signal_variance
+from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
 from sparsecv_mio.data.folds import make_folds
 
 METRICS = {

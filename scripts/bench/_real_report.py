@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from real import OF_CLASSES, TARGETS
 
-from sparsecv_mio.batch.collected import BatchFolder, collect
+from sparsecv_mio.batch.collected import collect
+from sparsecv_mio.batch.task_folder import BatchFolder
 
 NAMES = {
     "sparsecv": "ours", "one-se": "ours, one SE", "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",

@@ -19,9 +19,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.batch.batch_plan import Task, kind_of_task
-from sparsecv_mio.batch.collected import BatchFolder
-from sparsecv_mio.batch.one_task import TaskOutcome, failure, run_task
+from sparsecv_mio.batch.one_task import failure, run_task
 from sparsecv_mio.batch.sources import DataSource
+from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.parallel import CLUSTER_SECONDS, blas_on_one_thread, open_client, slots

@@ -18,10 +18,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from sparsecv_mio.batch.batch_plan import (
 from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, find_peer
 from sparsecv_mio.batch.sources import design_covariance, make_coefficients, signal_variance
+from sparsecv_mio.batch.task_folder import TaskOutcome
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import expand_coefficients, probabilities
@@ -61,46 +61,6 @@ if TYPE_CHECKING:
 
 LOOKS = 0.02  # seconds between two readings of the processor time
 LONGER = 4.0  # factor on the time limit in a retry
-
-
-@dataclass(frozen=True)
-class TaskOutcome:
-    """The outcome of a task.
-
-    Attributes
-    ----------
-    address : str
-        Address of the task.
-    task : dict
-        Data and settings, from `Task.to_dict`.
-    state : {"done", "limit", "failed"}
-        State; `limit` means that a limit left the answer without a proof.
-    reason : str
-        Reason of a failure, in one line.
-    seconds : float
-        Duration of the fit.
-    numbers : dict
-        Errors, sizes, chosen hyperparameters.
-    record : str, optional
-        JSON text of the record of a search.
-    attempt : int
-        Number of the attempt from 1; larger after `--retry`.
-    provenance : dict
-        Digests of the rows and of the folds, versions of the packages.
-    traceback : str
-        Traceback of an unexpected failure: a bug in a peer or in this package.
-    """
-
-    address: str
-    task: Mapping[str, Any]
-    state: Literal["done", "limit", "failed"]
-    reason: str = ""
-    seconds: float = 0.0
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    record: str | None = None
-    attempt: int = 1
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    traceback: str = ""
 
 
 class TaskRows(NamedTuple):

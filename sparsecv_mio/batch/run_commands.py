@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsecv_mio.batch.batch_plan import Task
-    from sparsecv_mio.batch.collected import BatchFolder
-    from sparsecv_mio.batch.one_task import TaskOutcome
+    from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
 
 
 SHOWN_TASKS = 20
@@ -88,9 +87,9 @@ def batch(
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
     from sparsecv_mio.batch.batch_plan import read_plan
-    from sparsecv_mio.batch.collected import BatchFolder
     from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
     from sparsecv_mio.batch.one_task import check_with_data
+    from sparsecv_mio.batch.task_folder import BatchFolder
 
     whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
     tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
@@ -317,7 +316,7 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
 
 
 def _print_status(folder: str | None) -> int:
-    from sparsecv_mio.batch.collected import BatchFolder
+    from sparsecv_mio.batch.task_folder import BatchFolder
 
     if folder is None:
         raise BadInput("status: the folder is missing; name the folder of a batch")
@@ -387,9 +386,9 @@ def collect(
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Make one table of the results of a batch, with columns for settings, results and their sources."""
-    from sparsecv_mio.batch.collected import BatchFolder
     from sparsecv_mio.batch.collected import collect as make
     from sparsecv_mio.batch.run_tables import check_format, write_table
+    from sparsecv_mio.batch.task_folder import BatchFolder
 
     place = BatchFolder(folder)
     if not place.exists:

@@ -20,9 +20,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv_mio import parallel
 from sparsecv_mio.batch.batch_plan import make_tasks
-from sparsecv_mio.batch.collected import BatchFolder, collect
+from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
-from sparsecv_mio.batch.one_task import TaskOutcome
+from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset

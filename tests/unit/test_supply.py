@@ -19,10 +19,10 @@ import pytest
 from repository import ROOT, syntax
 
 from sparsecv_mio import files
-from sparsecv_mio.batch import collected
+from sparsecv_mio.batch import task_folder
 from sparsecv_mio.batch.batch_plan import read_plan
-from sparsecv_mio.batch.collected import BatchFolder
 from sparsecv_mio.batch.run_tables import read_table
+from sparsecv_mio.batch.task_folder import BatchFolder
 from sparsecv_mio.certificate import read_back
 from sparsecv_mio.check import proof_file as check_reading
 from sparsecv_mio.cli import run
@@ -113,7 +113,7 @@ def test_files_that_stand_for_more_than_memory_holds(tmp_path: Path, monkeypatch
 
 def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_back, "RECORD_BYTES", 1000)
-    monkeypatch.setattr(collected, "RECORD_BYTES", 1000)
+    monkeypatch.setattr(task_folder, "RECORD_BYTES", 1000)
     record = tmp_path / "record.json"
     record.write_text("x" * 1001)
     with pytest.raises(CorruptStore, match="its 1,001 bytes exceed the limit of 1,000 bytes"):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
 from sparsecv_mio.batch.batch_plan import Task, make_tasks
-from sparsecv_mio.batch.collected import BatchFolder, collect
+from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import processor_limit, run_estimator, task_rows
 from sparsecv_mio.batch.peers import (
@@ -22,6 +22,7 @@ from sparsecv_mio.batch.peers import (
     ForwardSelectionCV,
     PoissonRidgeCV,
 )
+from sparsecv_mio.batch.task_folder import BatchFolder
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import prepare_for_loss

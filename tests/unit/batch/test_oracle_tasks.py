@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from sparsecv_mio.batch.batch_plan import Task, make_tasks
-from sparsecv_mio.batch.collected import BatchFolder, collect
+from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import check_with_data, run_task
 from sparsecv_mio.batch.run_tables import write_table
+from sparsecv_mio.batch.task_folder import BatchFolder
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BadInput
 
