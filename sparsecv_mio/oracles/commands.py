@@ -262,17 +262,22 @@ def treecv(
         **_result_numbers(tree),
         **({} if plain is None else {"standard": _result_numbers(plain)}),
     }
-    lines = describe_model(chosen) + [
-        (
-            f"{name:<8}",
-            f"{task.loss}  {format_number(result.estimate, 8)}  (k = {plan.k}; {result.updates} rows learned, "
-            f"{result.updates / dataset.n:.4g} n; {result.seconds:.3g} s)",
-        )
-        for name, result in (("TreeCV", tree), ("standard", plain)) if result is not None
-    ]  # fmt: skip
+    results = {"TreeCV": tree, "standard": plain}
+    lines = [*describe_model(chosen), *_describe_treecv(task.loss, plan.k, dataset.n, results)]
     return deliver_report(
         "treecv", dataset, chosen, answer, f"{tree.estimate:.10g}", lines, quiet=quiet, json=json
     )  # fmt: skip
+
+
+def _describe_treecv(loss: str, k: int, n: int, results: Mapping[str, CvResult | None]) -> list[tuple[str, str]]:
+    return [
+        (
+            f"{name:<8}",
+            f"{loss}  {format_number(result.estimate, 8)}  (k = {k}; {result.updates} rows learned, "
+            f"{result.updates / n:.4g} n; {result.seconds:.3g} s)",
+        )
+        for name, result in results.items() if result is not None
+    ]  # fmt: skip
 
 
 def _result_numbers(found: CvResult) -> dict[str, Any]:
