@@ -74,7 +74,7 @@ def batch(
     if plan == "status":
         return _print_status(folder)
     if folder is not None:
-        raise BadInput(f"PLAN: give one plan at a time, without the argument {folder!r}")
+        raise BadInput(f"PLAN: {folder!r} is a second argument; give one plan at a time")
     if out is None:
         raise BadInput("--out is missing; name the folder for the results")
     if (index is None) != (of is None):

@@ -385,7 +385,7 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
             _check_best(checks, design, piece, supports, place)
     if not enumerated:
         checks.leaves("not checked: whether these supports are optimal", "surface.pieces[].supports")
-    how = ", each with the minimum objective of all supports at its middle" if enumerated else ""
+    how = "; at the midpoint of each piece, no other support has a smaller objective" if enumerated else ""
     checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
 

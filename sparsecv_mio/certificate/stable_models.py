@@ -74,7 +74,7 @@ def _check_fields(checks: Checks, record: Record, stable: Stability, row: TableR
     checks.require(decided or stable.estimate, "stability.estimate", words)
     checks.require(proved or stable.estimate, "stability.estimate", "is false although the full-data fit is not proved")
     is_exact = decided and proved and stable.instability_upper - stable.instability_lower <= LAST * stable.instability
-    words = "is true although all optimal models are known, as the width of the interval shows"
+    words = "is true although every fold is solved, the refit is proved and the bounds on the instability agree"
     checks.require(not (is_exact and stable.estimate), "stability.estimate", words)
 
 

@@ -234,7 +234,7 @@ class RawColumn:
         for words in (sorted(words) for words in variants.values() if len(words) > 1):
             count = len({self._find_level(word, levels) for word in words})
             number = "one value" if count == 1 else f"{count} values (they differ only in capital letters)"
-            notes.append(f"{' and '.join(map(repr, words))} are {number}")
+            notes.append(f"{' and '.join(map(repr, words))} count as {number}")
         return abbreviate_list(sorted(notes))
 
     @staticmethod

@@ -231,8 +231,8 @@ def common_stability(record: CommonRecord) -> str:
     """Return a note that records of common subsets have no stability of the choice, and an alternative."""
     losses = record.loss.target.losses
     return (
-        f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); the change "
-        f"of the {losses} when a fold is held out is computed with --criterion folds only"
+        f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); for the "
+        f"influence of each fold on the {losses}, use --criterion folds"
     )
 
 
@@ -602,7 +602,7 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     natural = max(1, min(limits.n_selectable_features(record.data.p), record.data.n - held_out - 1))
     below, edge = max(size for size in taus if size < most), _edge(record, "tau")
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
-        reason = f"has the largest requested size below all {most} features"
+        reason = f"has the largest requested size below {most} (all features)"
         if best == most:
             reason = "is the ridge fit of all features"
         return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"

@@ -153,7 +153,7 @@ def format_setting(value: Any) -> str:
 
 
 ONLY_FORCING = "other losses support only force_in, force_out and adjust"
-LEVELS_ALONE = "other losses count each level of a factor as one feature; leave this option out"
+LEVELS_ALONE = "with other losses, each level of a factor counts as one feature; leave this option out"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason

@@ -248,7 +248,8 @@ class Plan:
     near_share: float = _setting(
         0.5,
         "share",
-        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the planned rise",
+        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the rise that "
+        "`raised_share` sets",
     )
     compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
 

@@ -94,7 +94,7 @@ def test_a_frame_is_cured_and_says_so() -> None:
         "1 of 4 rows without a target dropped",
         "1 empty cell imputed by the mean of their column over all rows, held-out ones included, in 'age'",
         "1 empty cell of 'city' is a separate level, city=(missing)",
-        "column 'smoker': 'No' and 'no' are one value",
+        "column 'smoker': 'No' and 'no' count as one value",
     )
     coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal", order={"city": ["Rome", "Oslo"]})
     assert coded.names == ("age", "city", "smoker") and coded.X.tolist() == [[30.0, 0.0, 1.0]]

@@ -69,12 +69,12 @@ def test_words_that_count_as_one_are_said(tmp_path: Path) -> None:
     file.write_text("a,b,outcome\nx,1,no\nX,2,Yes\nx,3,No\nx,4,Yes\n")
     reading = as_two_classes(read_dataset(file, "outcome", encode="onehot", two_words=True)).reading
     notes = reading.notes if reading is not None else ()
-    assert "column 'outcome': 'No' and 'no' are one value" in notes
-    assert "column 'a': 'X' and 'x' are 2 values (they differ only in capital letters)" in notes
+    assert "column 'outcome': 'No' and 'no' count as one value" in notes
+    assert "column 'a': 'X' and 'x' count as 2 values (they differ only in capital letters)" in notes
 
 
 def test_words_that_capital_letters_alone_tell_apart_are_said(tmp_path: Path) -> None:
-    path, said = tmp_path / "data.csv", "'Case' and 'case' are 2 values (they differ only in capital letters)"
+    path, said = tmp_path / "data.csv", "'Case' and 'case' count as 2 values (they differ only in capital letters)"
     path.write_text("a,outcome\n1,Case\n2,case\n3,Case\n")
     data = read_dataset(path, target="outcome", two_words=True)
     assert data.reading is not None and f"column 'outcome': {said}" in data.reading.notes
