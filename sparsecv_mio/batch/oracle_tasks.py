@@ -2,8 +2,8 @@
 
 Each task scores one setting of a model by cross-validation or leave-one-out. It chooses no setting and refits no model.
 The setting `way` selects one of these three methods or the ordinary computation with a fit for each fold, so that their
-times can be compared. The reported seconds are the time of the scoring alone. A run on a few rows loads and compiles
-the code before.
+times can be compared. The reported seconds are the time of the scoring alone. Before the timing, a run on a few rows
+loads and compiles the code.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of
 ===================== =============================== ============================================================
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
-eigendecomposition. This module uses the triangle inequality and single rows.
+eigendecomposition. This module applies the inequality above to all held-out rows together and, if the rows are
+available, to each of them separately. The tighter bounds are returned.
 """
 
 from __future__ import annotations

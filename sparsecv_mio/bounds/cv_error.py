@@ -1,4 +1,4 @@
-"""Bounds without branching on the held-out error of every (gamma, tau, fold) of a grid, for `compute_bounds`.
+"""Bounds on the held-out error of every subproblem (gamma, tau, fold), without branch and bound, for `compute_bounds`.
 
 A `BoundsTable` has the certified bounds, and only its `Interval` objects may be used to exclude pairs (tau, gamma). A
 `PrintedTable` has the bounds as printed in the paper of Cory-Wright and Gomez; it has no method that returns an

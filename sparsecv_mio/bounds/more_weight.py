@@ -9,7 +9,7 @@ At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`
 holds for all folds. The difference between V_t and the minimum lowers the bound by 1 / t of this difference. On the
 other hand, the minimiser of f + t h fits the held-out rows better than b*. This lowers the bound, and more so for
 larger t. Large weights therefore give the best bounds if relaxations are far from the minimum, as with small penalties.
-Small weights give the best bounds if a fold contains rows that no model fits.
+Small weights give the best bounds if a fold contains rows that no model fits well.
 
 V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
 (tau, gamma) also bounds other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t. Then

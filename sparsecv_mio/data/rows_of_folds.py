@@ -4,8 +4,8 @@ With such preprocessing the same row has different values in different folds. Th
 table, with one copy of a row for each of its distinct versions. It also builds new folds, which use their copies of the
 rows. The rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
 
-The table has the numbers of the file. The scales of its columns in the penalty are stated by group of rows
-(`Dataset.scales`): group 0 are the rows of the full data, and with scaling within folds every fold is a group. Dividing
+The table has the numbers of the file. `Dataset.scales` has the scale of each column in the penalty, for each group of
+rows. Group 0 consists of the rows of the full data; with scaling within folds, every fold is a further group. Dividing
 the columns by these scales instead would round them, and the bounds would not hold for the file.
 """
 

@@ -3,8 +3,8 @@
 Without a ridge penalty, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
 independent on these rows. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on
 the training rows of every fold. Then every fold compares the same subsets. Otherwise an error message names the fold
-and a dependent subset. All columns together may be dependent; examples are the indicators of all levels of a factor, or
-more columns than rows.
+and a dependent subset. Larger sets of columns may be dependent, for example if there are more columns than rows, or
+indicators of all levels of a factor.
 
 Two other rules are not used. If dependent subsets were skipped, the compared models would depend on the fold. With the
 fit of minimum norm, the choice among models that fit equally well would depend on the units of the columns.

@@ -3,8 +3,8 @@
 The notation is that of docs/theory.md, section 5. `f` is the training objective on all rows, and `f^(-N)` is the
 training objective without the rows N of a fold. For a support S, `e_N` are the residuals of the rows N in the full-data
 fit of S, and `H_NN` is the block of the hat matrix for these rows. If there is an intercept, `1/n` is added to every
-entry of `H_NN`. Weighted rows are multiplied by the square roots of their weights, and the product of two such roots
-divided by the total weight replaces `1/n`.
+entry of `H_NN`. With row weights `w_i`, each row i is multiplied by `sqrt(w_i)`, and `sqrt(w_i w_j) / (sum of all w)`
+replaces `1/n` in the entry (i, j).
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 

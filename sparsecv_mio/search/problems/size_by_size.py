@@ -1,4 +1,4 @@
-"""Problems with squared-error loss whose sizes are solved one by one: by the solver of a vendor, or under restrictions.
+"""Problems with squared-error loss whose sizes are solved one by one: by an external solver, or under restrictions.
 
 Restrictions are those on groups, parents or signs, or with all levels of each factor. Bounds that hold only for the
 best unrestricted support are not used. Neither relaxations after screening with an unrestricted support nor supports
