@@ -33,7 +33,7 @@ class ClassWeight(StrEnum):
 
 
 class Method(StrEnum):
-    """The search method (docs/guide/methods.md); `auto` is `rounds`, or `joint` with the solver of a vendor."""
+    """The search method (docs/guide/methods.md); `auto` chooses by loss, restrictions and backend."""
 
     AUTO = "auto"
     ROUNDS = "rounds"

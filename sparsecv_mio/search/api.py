@@ -77,7 +77,7 @@ from sparsecv_mio.search.options import (
     merged_options,
 )
 from sparsecv_mio.search.question import Question, check_interval
-from sparsecv_mio.search.running_search import RunningSearch, search
+from sparsecv_mio.search.running_search import RunningSearch, run_to_record
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
@@ -328,7 +328,7 @@ def _solve_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     with _hands(asked.options, hooks) as hands:
         running = RunningSearch(replace(asked, hooks=hooks), grid, searching, hands)
         record = run_within_limit(
-            partial(search, running, new_method), searching, running.record, running.prepare_answer
+            partial(run_to_record, running, new_method), searching, running.record, running.prepare_answer
         )
         running.store_end()
     data = None if running.context is None else running.context.data

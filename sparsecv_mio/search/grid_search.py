@@ -81,33 +81,33 @@ class GridSearch(Watched):
         """
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
-        yield from self._search_by_earlier_orders(choice)
+        yield from self._pursue_by_earlier_orders(choice)
         deadline.keep_time(MODEL_SHARE, self.is_model_open)
-        yield from self._search(choice, ORDERS[last])
+        yield from self._pursue(choice, ORDERS[last])
         goals = goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else []
         if self.context.request.one_se:  # which decides whose model is needed
-            yield from self._search_goals(goals)
+            yield from self._pursue_goals(goals)
         deadline.release_reserve()
         if not deadline.is_over() and self.is_model_open():
-            yield from self._search(FullDataModel(self.context), given_pairs)
-            yield from self._search(choice, ORDERS[last])
-        yield from self._search_goals(goals)
-        yield from self._search(Estimates(), estimates)
+            yield from self._pursue(FullDataModel(self.context), given_pairs)
+            yield from self._pursue(choice, ORDERS[last])
+        yield from self._pursue_goals(goals)
+        yield from self._pursue(Estimates(), estimates)
         self.problems.clear()
 
-    def _search_by_earlier_orders(self, choice: SearchGoal) -> Iterator[None]:
+    def _pursue_by_earlier_orders(self, choice: SearchGoal) -> Iterator[None]:
         """Search by the orders of the plan before the last one, except those that ended before a checkpoint."""
         for order in self.plan.orders[int(self.state.tried.n_orders_done) : -1]:
-            yield from self._search(choice, ORDERS[order])
+            yield from self._pursue(choice, ORDERS[order])
             if not self.context.deadline.has_expired():
                 self.writer.count_finished_order()
             yield
 
-    def _search_goals(self, goals: Iterable[SearchGoal]) -> Iterator[None]:
+    def _pursue_goals(self, goals: Iterable[SearchGoal]) -> Iterator[None]:
         for goal in goals:
-            yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
+            yield from self._pursue(goal, ORDERS[self.plan.order_of_pairs])
 
-    def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
+    def _pursue(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
 
     def is_model_open(self) -> bool:
@@ -131,7 +131,7 @@ class GridSearch(Watched):
         """True once every goal is settled, or the deadline has expired."""
         return self._is_over
 
-    def step(self) -> None:
+    def take_turn(self) -> None:
         """Take a turn."""
         self._is_over = next(self._turns, self) is self
         self._note_proved_sizes()
@@ -148,9 +148,9 @@ class GridSearch(Watched):
 
     def pursue_goals(self, requested: Context) -> None:
         """Search for the goals beyond the certified choice of another request over the same data."""
-        for _ in self._search_goals(goals_beyond_choice(self.state, requested)):
+        for _ in self._pursue_goals(goals_beyond_choice(self.state, requested)):
             pass
-        for _ in self._search(FullDataModel(requested), given_pairs) if is_scored(self.state) else ():
+        for _ in self._pursue(FullDataModel(requested), given_pairs) if is_scored(self.state) else ():
             pass
 
     def score_reported_pair(self) -> None:

@@ -293,8 +293,13 @@ class Watched(ABC):
         """True if the goal is reached, no work is left, or the time is over."""
 
     @abstractmethod
-    def step(self) -> None:
+    def take_turn(self) -> None:
         """Do one portion of the work."""
+
+    def run_to_end(self) -> None:
+        """Take turns until the search is finished."""
+        while not self.is_finished:
+            self.take_turn()
 
     @abstractmethod
     def score_reported_pair(self) -> None:
@@ -331,12 +336,6 @@ class Watched(ABC):
         CorruptStore
             If `stored` belongs to another search; the state is then unchanged.
         """
-
-
-def finish_search(search: Watched) -> None:
-    """Step until a search is finished."""
-    while not search.is_finished:
-        search.step()
 
 
 TRACE_SCHEMA = "sparsecv-trace/1"

@@ -43,7 +43,8 @@ ORDERS_OF_METHODS = {
 PARTS_PER_WORKER = 3  # minimum number of parts per worker of a cluster into which the gammas of all folds are split
 SUPPORTS_OF_SMALL = 1 << 17  # a size with at most this number of supports is solved first
 SETTINGS_OF_SOURCES = {  # settings that are False if a source is switched off; other code calls `Plan.uses`
-    "fold supports": ("searches_folds",), "fold searches": ("searches_all_folds",), "fold samples": ("samples_folds",),
+    "fold supports": ("searches_folds_first",), "fold searches": ("searches_all_folds",),
+    "fold samples": ("samples_folds",),
     "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out", "stores_sums"),
     "left-out trees": ("leaves_folds_out",), "enclosures": ("encloses_folds",),
     "weighted relaxations": ("weighs_held_out",), "weighted trees": ("grows_weighted_trees",),
@@ -98,11 +99,16 @@ class Plan:
     )
 
     # bounding methods that are used
-    searches_folds: bool = _setting(
+    searches_folds_first: bool = _setting(
         False,
         "-",
-        f"run the local search in single folds (more than {SMALL} columns; with logistic and Poisson loss only with "
-        f"fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)",
+        f"run the local search in single folds before any bound (more than {SMALL} columns; with logistic and Poisson "
+        f"loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)",
+    )
+    searches_folds_of_pair: bool = _setting(
+        False,
+        "-",
+        "run the local search in the folds of a pair before their trees (without held-out lists and fold relaxations)",
     )
     searches_all_folds: bool = _setting(
         False,
@@ -306,8 +312,10 @@ class Plan:
         elif Capability.SCREENED_TREES in full.capabilities:
             plan = cls._make_screened_tree_plan(context, full)
         else:
-            plan = cls._make_single_size_plan(context, full)
-        return plan.switch_off_sources(name.removeprefix("-") for name in context.request.sources or ())
+            plan = cls._make_single_size_plan(context, full)._adapt_to_method(context, full)
+        plan = plan.switch_off_sources(name.removeprefix("-") for name in context.request.sources or ())
+        needs_no_search = plan.lists_held_out or plan.relaxes_folds or not plan.uses("fold supports")
+        return replace(plan, searches_folds_of_pair=not needs_no_search)
 
     @classmethod
     def _make_single_size_plan(cls, context: Context, full: FoldProblem) -> Plan:
@@ -320,7 +328,7 @@ class Plan:
             n_threads=context.threads,
             lists_held_out=lists,
             holds_out=Capability.HOLD_OUT in full.capabilities,
-            searches_folds=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
+            searches_folds_first=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
             searches_all_folds=Capability.FOLD_SEARCHES in full.capabilities and q > SMALL and folds.k <= FEW_FOLDS,
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
             single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
@@ -328,7 +336,7 @@ class Plan:
             stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
-        )._adapt_to_method(context, full)
+        )
 
     @classmethod
     def _make_shared_tree_plan(cls, context: Context, full: FoldProblem) -> Plan:
@@ -348,8 +356,8 @@ class Plan:
             bounds_reported=True,
             searches_all_folds=Capability.FOLD_SEARCHES in can and few_folds,
             samples_folds=Capability.FOLD_SEARCHES in can and not few_folds,
-            searches_folds=not is_small,
-            relaxes_full_data=by_size,
+            searches_folds_first=not is_small,
+            relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in can and by_size,
             relaxed_stride=1,
             small_sizes=_small_sizes(context, full) if by_size and np.isfinite(context.deadline.at) else (),
             encloses_folds=by_size and q <= MANY,
@@ -366,7 +374,11 @@ class Plan:
         )
 
     def _adapt_to_method(self, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan with the order of the method; if MIOs are counted, each subproblem is solved by one MIO."""
+        """Return the plan with the order of the method.
+
+        The plan is unchanged if its own order is requested without a solver or a budget. Otherwise MIOs are counted:
+        each subproblem is solved by one MIO.
+        """
         request, restricted = context.request, bool(context.data.restrictions.side_constraints)
         solver, budget, method = request.backend or NATIVE, request.mio_budget, request.method_used
         can, q, few_folds = full.capabilities, context.data.q, context.folds.k <= FEW_FOLDS
@@ -382,7 +394,7 @@ class Plan:
             counts_mios=True,
             waits_for_all=True,
             mio_budget=UNLIMITED if budget is None else int(budget),
-            searches_folds=False,
+            searches_folds_first=False,
             searches_all_folds=Capability.FOLD_SEARCHES in can and q > SMALL and few_folds,
             relaxes_folds=Capability.FOLD_RELAXATIONS in can and method != Method.GRID,
             relaxations_at_once=1 if few_folds else 8,

@@ -43,7 +43,6 @@ from sparsecv_mio.search.observers import (
     Trace,
     Watched,
     check_same,
-    finish_search,
     make_search_key,
     read_checkpoint,
     resume,
@@ -238,7 +237,7 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
 NewMethod = Callable[[Context, SearchOptions, Signals], Watched]  # returns a method before its first step
 
 
-def search(running: RunningSearch, new_method: NewMethod) -> Record:
+def run_to_record(running: RunningSearch, new_method: NewMethod) -> Record:
     """Search by the requested method, and build the record.
 
     Parameters
@@ -298,7 +297,7 @@ def drive(
     if keeper is not None:  # the limit may expire within the first turn
         keeper.write(method)
         signals.listen(turn=partial(keeper.visit, method))
-    finish_search(method)
+    method.run_to_end()
     ended = not method.context.deadline.has_expired()
     if keeper is not None and (keeper.failure is not None or ended):
         keeper.write(method, ended)

@@ -35,7 +35,7 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import TEMPORARY
 from sparsecv_mio.search import observers
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers import Signals, finish_search
+from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.running_search import drive
 from sparsecv_mio.search.state.pairs import Grid
@@ -77,7 +77,7 @@ def claims(record: str) -> list[Any]:
 
 
 def finish(run: Any) -> dict[str, Any]:
-    finish_search(run)
+    run.run_to_end()
     return answer(run)
 
 

@@ -66,7 +66,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
 
     check()
     while not run.is_finished:
-        run.step()
+        run.take_turn()
         check()
 
 
@@ -325,7 +325,7 @@ def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_lef
     search = new_run(standardize(data, loss=Loss.LOGISTIC), plan, grid, gap=1e-4, loss="logistic", method="auto")
     through_earlier_orders(search)
     estimates = search.state.cells.nominal.sum(axis=2) / 60.0
-    assert search.plan.searches_folds and np.isfinite(estimates).sum() >= 8
+    assert search.plan.searches_folds_first and np.isfinite(estimates).sum() >= 8
     assert estimates.min() > 0.64
     known = search.problems.full(0).hold_out(search.state.all_rows.best[0].by_size[8].support, lambda: False)[1]
     assert known.sum() / 60.0 < 0.58

@@ -16,7 +16,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.search.answer.result import build_record
 from sparsecv_mio.search.api import new_method
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.observers import Signals, finish_search
+from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.running_search import with_threads
@@ -52,13 +52,13 @@ def change_plan(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 def through_earlier_orders(run: Any) -> Any:
     """The same run after the orders of its plan before the last one."""
     while int(run.state.tried.n_orders_done) < len(run.plan.orders) - 1 and not run.is_finished:
-        run.step()
+        run.take_turn()
     return run
 
 
 def to_end(run: Any) -> Any:
     """The same run, finished."""
-    finish_search(run)
+    run.run_to_end()
     return run
 
 

@@ -41,7 +41,7 @@ from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.accounts import merge_accounts
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.observers import Progress, Signals, Watched, finish_search, make_trace_line
+from sparsecv_mio.search.observers import Progress, Signals, Watched, make_trace_line
 from sparsecv_mio.search.state.cells import Archive, add_prefix, check_like, parse_json, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
@@ -238,7 +238,7 @@ class Trial:
 
 
 class Descent(Watched):
-    """A descent as an explicit state: one `step` is one move.
+    """A descent as an explicit state: one turn is one move.
 
     Parameters
     ----------
@@ -287,13 +287,13 @@ class Descent(Watched):
         """True if no move or no time is left."""
         return self.journal.over or (self.here is not None and self.context.deadline.has_expired())
 
-    def step(self) -> None:
+    def take_turn(self) -> None:
         """Try the next move."""
         self.trial = self.trial or self._next_trial()
         if self.trial is None:
             self.journal.over = True
             return
-        finish_search(self.trial.row)
+        self.trial.row.run_to_end()
         if self.context.deadline.has_expired():  # a resumed run continues with this move
             self.stored = self.checkpoint()
         self._judge(self.trial)

@@ -48,11 +48,11 @@ def first_answers(
     middle[-1 - len(every) // 2] = True
     is_late = share > plan.initial_share and bool(state.has_supports.any())
     first = (
-        _searches_of_all_folds, _full_data_supports, _single_supports, _left_out_bounds, _supports_in_folds,
+        _searches_of_all_folds, _full_data_supports, _bounds_of_single_sizes, _left_out_bounds, _supports_in_folds,
         _fold_supports, _bounds_of_likely_winner,
     )  # fmt: skip
     phases = [(phase, middle) for phase in first] + [(phase, every) for phase in first]
-    phases += [(_relaxations, every), (_single_support_trees, every)]
+    phases += [(_relaxations, every), (_trees_of_single_sizes, every)]
     yield from first_phase((phase(state, plan, wanted, is_late) for phase, wanted in phases), running)
 
 
@@ -67,7 +67,7 @@ def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late
         yield replace(step, exchanges=False) if is_late else step
 
 
-def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+def _bounds_of_single_sizes(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield the sizes with a single possible support, at every gamma: their CV errors then have an upper bound."""
     for t in plan.single_sizes:
         for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
@@ -101,7 +101,7 @@ def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late:
 
 def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield local searches in folds, at increasing sizes of a gamma, until the estimates of the gamma have risen."""
-    if not plan.searches_folds:
+    if not plan.searches_folds_first:
         return
     sums = np.asarray(state.cells.nominal.sum(axis=2))
     first = max(int(np.argmin(sums.min(axis=0))) - plan.max_rises, 0)
@@ -132,7 +132,7 @@ def _relaxations(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool)
         yield from FullDataRelaxations().steps(state, plan, wanted)
 
 
-def _single_support_trees(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+def _trees_of_single_sizes(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield the folds of the best pair of every size with a single possible support."""
     errors = state.bounds().nominal
     for t in plan.single_sizes if not plan.lists_held_out else ():

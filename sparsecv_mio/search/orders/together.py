@@ -1,5 +1,8 @@
 """The order for cheap trees: all sizes of a gamma at once, all folds at once if there are many, then single folds.
 
+The default path for few columns has two phases: the first trees of the full data, then trees of folds, those with the
+fewest tries first. For many small folds, one tree for all folds of a gamma comes between the two.
+
 If the first trees of the full data take long, pairs (tau, gamma) that a bound has already excluded get no further
 trees. The order then bounds the folds of all other pairs. Trees of single folds follow, each at the pair that has the
 best estimate at that moment, until every fold of this pair has a tree. The gammas come next, in the order of their

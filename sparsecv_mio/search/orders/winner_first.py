@@ -40,7 +40,7 @@ def winner_first(
     plan : Plan
         Plan of the search.
     running : sequence of Step
-        Steps that are running; the sequence grows while steps are taken.
+        Steps that are running.
     share : float
         Share of the time limit that has passed. Late in a limit the pairs with the smallest bounds come first.
     """
@@ -49,22 +49,16 @@ def winner_first(
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
-    full_upper = state.all_rows.upper()
-    is_solved = state.all_rows.solved_pairs()
-    is_searched = state.tried.is_pair_searched | (not _uses_fold_searches(plan))
     unweighed = _unweighed_folds(state, plan, running)
     for tries in range(int(state.tried.round), plan.max_tries):
         if unweighed and (is_late or tries):
             yield from unweighed
             return
-        # more work on the full data would exclude these pairs, which had the nodes of this round
-        is_deferred = (excluding <= full_upper) & (state.tried.full_tries > tries) & ~is_solved & is_searched
-        is_deferred |= (state.tried.list_tries > tries) & (state.tried.list_stage <= BOUNDED)
-        is_deferred &= tries + 1 < plan.max_tries
-        waiting = (state.tried.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
+        waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
+        waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and np.isinf(aim.cutoff) and aim.pair != likely_winner(now)):
-            n_others = 1 if np.isinf(aim.cutoff) else int(((now.lower < aim.cutoff) & waiting).sum())
+        if aim is not None and not (running and aim.solves_pair and aim.pair != likely_winner(now)):
+            n_others = 1 if aim.solves_pair else int(((now.lower < aim.cutoff) & waiting).sum())
             if n_others > plan.weighted_pairs and unweighed:
                 yield from unweighed
             else:
@@ -72,6 +66,30 @@ def winner_first(
             return
         if running:
             return
+
+
+def _deferred_pairs(state: GridState, plan: Plan, excluding: FloatArray, tries: int) -> BoolArray:
+    """(G, T): pairs that had their work in a round, and that wait for the next one.
+
+    Such a pair had a full-data tree and searches of its folds in this round, and a larger tree may exclude it; or it
+    had a list in this round, and the list is not complete. In the last round no pair waits.
+
+    Parameters
+    ----------
+    state : GridState
+        State of the search.
+    plan : Plan
+        Plan of the search.
+    excluding : (G, T) array
+        Bounds on the full data that exclude a pair.
+    tries : int
+        Number of earlier rounds.
+    """
+    tried, all_rows = state.tried, state.all_rows
+    is_searched = tried.is_pair_searched | (not plan.searches_folds_of_pair)
+    by_tree = (tried.full_tries > tries) & is_searched & ~all_rows.solved_pairs() & (excluding <= all_rows.upper())
+    by_list = (tried.list_tries > tries) & (tried.list_stage <= BOUNDED)
+    return np.asarray((by_tree | by_list) & (tries + 1 < plan.max_tries))
 
 
 def _steps_of_pair(
@@ -101,12 +119,7 @@ def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n
     """Return the searches before trees of folds: near-optimal supports of the full data, or local searches."""
     if plan.lists_held_out:
         return list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
-    return list(FoldSupports().steps(state, plan, aim, tries, n_threads)) if _uses_fold_searches(plan) else []
-
-
-def _uses_fold_searches(plan: Plan) -> bool:
-    """Return True if the folds of a pair are searched for supports before they have trees."""
-    return plan.uses(FoldSupports.name) and not (plan.lists_held_out or plan.relaxes_folds)
+    return list(FoldSupports().steps(state, plan, aim, tries, n_threads)) if plan.searches_folds_of_pair else []
 
 
 def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:

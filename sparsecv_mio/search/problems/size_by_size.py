@@ -63,8 +63,8 @@ class VendorProblem(SquaredProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """Capabilities of the squared-error problem without shared trees, since each size is a separate MIO."""
-        return super().capabilities & ~Capability.SHARED_TREE
+        """Capabilities of the squared-error problem except those of shared trees, since each size is a separate MIO."""
+        return super().capabilities & ~(Capability.SHARED_TREE | Capability.FULL_DATA_RELAXATIONS)
 
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,

@@ -74,7 +74,7 @@ class SquaredProblem(FoldProblem):
         if self.fold != ALL_ROWS:
             return shared
         can_leave_out = self.store.can_leave_out
-        shared |= Capability.FOLD_SEARCHES
+        shared |= Capability.FOLD_SEARCHES | Capability.FULL_DATA_RELAXATIONS
         return shared | (Capability.LEFT_OUT_FITS if can_leave_out else Capability.NONE)
 
     def solve(

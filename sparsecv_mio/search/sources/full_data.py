@@ -90,7 +90,7 @@ class FullDataTrees:
         """Yield one MIO at a pair that is raised in several folds; its optimum bounds other pairs too."""
         subset = state.full_subset(aim.pair)
         is_tried = bool(state.tried.full_tries[aim.pair] > 0) or subset.complete
-        if np.isfinite(aim.cutoff) and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
+        if not aim.solves_pair and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
             step = self.step(state, aim.pair, subset.upper, UNLIMITED, plan.n_threads, 0)
             yield replace(step, solver=plan.solver, n_mios=1)
 
@@ -249,7 +249,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
     uppers = np.array([subset.upper for subset in by_size])
     is_tried = (state.tried.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
-    if not np.isfinite(aim.cutoff) or len(state.open_folds(aim.pair, tries)) < 2:
+    if aim.solves_pair or len(state.open_folds(aim.pair, tries)) < 2:
         return None
     if cutoffs[t] <= uppers[t]:
         may_exclude = ~is_tried & (uppers >= cutoffs[t])

@@ -43,7 +43,7 @@ class HeldOutLists:
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the list of a pair if it was not made yet."""
-        stage, solves = int(state.tried.list_stage[aim.pair]), not np.isfinite(aim.cutoff)
+        stage, solves = int(state.tried.list_stage[aim.pair]), aim.solves_pair
         if stage <= BOUNDED or (solves and stage == RAISED):
             numbers = np.unique(state.cells.support[aim.pair]).tolist()
             shown = (state.cells.pool.supports[number] for number in numbers)

@@ -7,6 +7,7 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +55,19 @@ class InitialSupports:
         """Note nothing, because the state stores the supports."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SupportsStep(Step):
+    """A step over the full-data supports of some sizes.
+
+    Attributes
+    ----------
+    hides_losses : bool
+        True if the held-out losses are not shown, because each fold is searched for a support of its own.
+    """
+
+    hides_losses: bool
+
+
 class SupportsInFolds:
     """Source of estimates by fits of the full-data supports in every fold."""
 
@@ -68,19 +82,20 @@ class SupportsInFolds:
             for begin in range(0, len(open_taus), n_together):
                 some = tuple(open_taus[begin : begin + n_together])
                 supports = tuple(state.full_support((g, t)) for t in some)
-                yield Step(
+                yield SupportsStep(
                     self.name, g, some, ALL_FOLDS, tuple(taus[t] for t in some), supports,
-                    is_known_in_folds=plan.searches_folds,
+                    hides_losses=plan.searches_folds_first,
                 )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports; losses are not shown if each fold is searched separately."""
+        assert isinstance(step, SupportsStep)
         problem, statements = problems.full(step.gamma), list[SupportInFolds]()
         for t, size, support in zip(step.taus, step.sizes, step.warm_starts, strict=True):
             if is_expired():
                 return Findings(step, tuple(statements), n_problems=1, was_stopped=True)
             objective_upper, held_out = problem.hold_out(support, is_expired)
-            if step.is_known_in_folds and size > 0:
+            if step.hides_losses and size > 0:
                 held_out = np.full(len(held_out), np.nan)
             statements.append(SupportInFolds(step.gamma, t, support, objective_upper, held_out))
         return Findings(step, tuple(statements), n_problems=1)

@@ -86,7 +86,7 @@ class SubproblemTrees:
             n_mios=int(wanted.sum()) if tries == 0 else 0,
         )  # fmt: skip
         for g in np.flatnonzero(wanted.any(axis=1)).tolist():
-            own = state.fold_supports(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
+            own = state.fold_supports(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds_first else ()
             step.starts[g] = (*(subset.support for subset in state.full_subsets(g)), *own)
         return step
 

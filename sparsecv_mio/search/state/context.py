@@ -234,7 +234,7 @@ class BestOnAllRows:
         return self._once("eliminated", lambda: eliminate_forced_columns(self.problem(g)), g)
 
     def normal_form(self, g: int) -> NormalForm:
-        """Return the normal form of `eliminated(g)`; O(q^3) the first time."""
+        """Return the normal form of `reduced_problem(g)`; O(q^3) the first time."""
         return self._once("form", lambda: normal_form(self.reduced_problem(g).problem), g)
 
     def ridge_solution(self, g: int) -> tuple[FloatArray, FloatArray, float]:

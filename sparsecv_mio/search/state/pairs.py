@@ -245,6 +245,11 @@ class Aim(NamedTuple):
     pair: Pair
     cutoff: float
 
+    @property
+    def solves_pair(self) -> bool:
+        """True if every fold is to be solved."""
+        return self.cutoff == np.inf
+
 
 def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: float) -> Aim | None:
     """Return the pair with the best estimate, to solve it, then others, to exclude them; None once all are certified.
@@ -290,7 +295,7 @@ def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Wh
     """
     (g, t), folds = aim.pair, np.flatnonzero(still_open)
     top = cells.upper[g, t, folds]
-    if np.isfinite(aim.cutoff):
+    if not aim.solves_pair:
         top = np.minimum(cells.nominal[g, t, folds], top)
     order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
     return [(g, t, int(folds[i])) for i in order]

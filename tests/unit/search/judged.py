@@ -31,7 +31,7 @@ def do(search: GridSearch, steps: Sequence[Step]) -> list[Findings]:
 
 def grow_full_data(search: GridSearch) -> None:
     """Let the search know best subsets of the full data, and nothing of its folds."""
-    search.step()
+    search.take_turn()
     assert search.state.has_supports.all() and not search.state.cells.decided.any()
 
 

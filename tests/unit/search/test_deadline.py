@@ -95,7 +95,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
     from sparsecv_mio.search.grid_search import GridSearch
 
     hung = Hung()
-    monkeypatch.setattr(GridSearch, "step", lambda self: hung())
+    monkeypatch.setattr(GridSearch, "take_turn", lambda self: hung())
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, *given: hung())
     try:
         yield hung
@@ -495,13 +495,13 @@ def late_by(clock: WorkClock, search: Callable[..., Any], *given: Any, **how: An
 )  # fmt: skip
 @pytest.mark.parametrize("spec", ["10", "loo"])
 def test_solve(clock: WorkClock, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], spec: str) -> None:
-    step = GridSearch.step
+    take_turn = GridSearch.take_turn
 
     def end_and_step(search: GridSearch) -> None:
         clock.end()
-        step(search)
+        take_turn(search)
 
-    monkeypatch.setattr(GridSearch, "step", end_and_step)
+    monkeypatch.setattr(GridSearch, "take_turn", end_and_step)
     data = data_of(how.get("loss", "squared"))
     assert late_by(clock, cross_validate, data, make_folds(spec, data), **how) < ALLOWED
 

@@ -197,7 +197,7 @@ def supports(run: object, fold: int) -> list[list[list[int]]]:
 def search_folds(run: object, n_passes: int) -> None:
     """Take turns until so many passes over the folds are done."""
     while int(run.state.tried.fold_passes) < n_passes:  # type: ignore[attr-defined]
-        run.step()  # type: ignore[attr-defined]
+        run.take_turn()  # type: ignore[attr-defined]
 
 
 def test_a_quick_answer_has_not_seen_the_rows_left_out() -> None:

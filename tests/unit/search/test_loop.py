@@ -68,7 +68,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
     def ended() -> None:
         raise OutOfTime("the limit came while the run began")
 
-    monkeypatch.setattr(run, "step", ended)
+    monkeypatch.setattr(run, "take_turn", ended)
     with pytest.raises(OutOfTime):
         drive(run, Signals(), Hooks(checkpoint=place))
     assert not read_checkpoint(place)[1]["cells.decided"].any()

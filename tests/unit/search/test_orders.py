@@ -38,7 +38,7 @@ ORDERS: dict[str, list[Place]] = {
     "together, looks first": [LOOKS],
     "together, looks first, left-out folds": [(plan, "FEWEST_FOLDS", 0), LOOKS],
     "together, few nodes": [planned(first_full_nodes=2, first_node_limit=1)],
-    "first supports, together": [planned(orders=("first supports", "together"), searches_folds=True)],
+    "first supports, together": [planned(orders=("first supports", "together"), searches_folds_first=True)],
     "by size": by_size(1),
     "by size, columns counted as many": [(plan, "SMALL", 0)],
     "by size, more nodes": by_size(64),
@@ -193,7 +193,7 @@ def test_the_page_lists_every_number_of_the_plan() -> None:
 
 
 SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # a threshold, its two sides, two values
-    ("searches_folds", {"q": 36}, {"q": 37}, (False, True)),
+    ("searches_folds_first", {"q": 36}, {"q": 37}, (False, True)),
     ("orders", {"q": 36}, {"q": 37}, (("together",), ("first supports", "by size"))),
     ("searches_all_folds", {"n": 50, "k": 50}, {"n": 51, "k": 51}, (True, False)),
     ("samples_folds", {"n": 50, "k": 50}, {"n": 51, "k": 51}, (False, True)),
@@ -201,9 +201,9 @@ SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # 
     ("grows_weighted_trees", {"q": 400}, {"q": 401}, (True, False)),
     ("leaves_folds_out", {"n": 48, "k": 23}, {"n": 48, "k": 24}, (False, True)),
     ("leaves_folds_out", {"n": 60, "k": 30, "q": 128}, {"n": 60, "k": 30, "q": 129}, (True, False)),
-    ("searches_folds", {"q": 36, "loss": Loss.LOGISTIC}, {"q": 37, "loss": Loss.LOGISTIC}, (False, True)),
+    ("searches_folds_first", {"q": 36, "loss": Loss.LOGISTIC}, {"q": 37, "loss": Loss.LOGISTIC}, (False, True)),
     (
-        "searches_folds",
+        "searches_folds_first",
         {"n": 410, "q": 37, "loss": Loss.LOGISTIC},
         {"n": 412, "q": 37, "loss": Loss.LOGISTIC},
         (True, False),

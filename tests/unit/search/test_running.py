@@ -77,7 +77,7 @@ def test_a_thread_takes_the_quick_answer_that_another_one_is_finding(monkeypatch
 
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
-    run.step()
+    run.take_turn()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
     quick = find_quick_answer(data, folds, grid, float("inf"))
     both = with_quick_answer(snapshot, quick)
@@ -119,7 +119,7 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     run, made = drawn_run(), running()
     made.standardize()
     made.keeper, made.deadline = Checkpoint(tmp_path / "run.ck"), Deadline(0.0, None)
-    run.step()
+    run.take_turn()
     made.set_method(run)
     made.store_end()
     assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.state.cells.lower)
@@ -151,7 +151,7 @@ def test_pairs_out_of_the_race_are_not_worth_work() -> None:
 
 def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run = drawn_run()
-    run.step()
+    run.take_turn()
     cells = CellTable.empty(*run.context.shape)
     best = tuple(run.state.all_rows.best)
     assert not Snapshot(run.context, cells, best).has_scored_pair
