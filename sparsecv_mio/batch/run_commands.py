@@ -73,17 +73,8 @@ def batch(
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
     if plan == "status":
         return _print_status(folder)
-    if folder is not None:
-        raise BadInput(f"PLAN: {folder!r} is a second argument; give one plan at a time")
-    if out is None:
-        raise BadInput("--out is missing; name the folder for the results")
-    if (index is None) != (of is None):
-        raise BadInput("--index and --of require each other; for example --index 0 --of 4")
-    if workers is not None and scheduler is not None:
-        raise BadInput(
-            "--workers: cannot be combined with --scheduler, because the cluster determines the number of workers; "
-            "leave out one of the two"
-        )
+    _check_combination(folder, out, index, of, workers, scheduler)
+    assert out is not None
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
     from sparsecv_mio.batch.batch_plan import read_plan
@@ -108,6 +99,23 @@ def batch(
     finished = [outcome for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done"]
     counted = TaskCounts(len(tasks), (outcome.state for outcome in finished), None if scheduler else processes)
     return _run_tasks(tasks, place, run, counted, quiet, progress_json)
+
+
+def _check_combination(
+    folder: str | None, out: str | None, index: int | None, of: int | None, workers: int | None, scheduler: str | None
+) -> None:
+    """Raise `BadInput` if options of `batch` are missing, or cannot be combined."""
+    if folder is not None:
+        raise BadInput(f"PLAN: {folder!r} is a second argument; give one plan at a time")
+    if out is None:
+        raise BadInput("--out is missing; name the folder for the results")
+    if (index is None) != (of is None):
+        raise BadInput("--index and --of require each other; for example --index 0 --of 4")
+    if workers is not None and scheduler is not None:
+        raise BadInput(
+            "--workers: cannot be combined with --scheduler, because the cluster determines the number of workers; "
+            "leave out one of the two"
+        )
 
 
 def _remove(stale: Sequence[Path], quiet: bool) -> None:

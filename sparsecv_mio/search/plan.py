@@ -359,7 +359,7 @@ class Plan:
             searches_folds_first=not is_small,
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in can and by_size,
             relaxed_stride=1,
-            small_sizes=_small_sizes(context, full) if by_size and np.isfinite(context.deadline.at) else (),
+            small_sizes=_small_sizes(context) if by_size else (),
             encloses_folds=by_size and q <= MANY,
             grows_weighted_trees=by_size and q <= MANY and Capability.WEIGHTED_TREES in can,
             slice_seconds=SLICE_SHARE * (context.deadline.limit or np.inf),
@@ -467,8 +467,10 @@ def _parts_of_fold(n_folds: int, n_workers: int) -> int:
     return max(1, -(-PARTS_PER_WORKER * n_workers // n_folds)) if n_workers > 1 else 1
 
 
-def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
-    """Return the indices of the sizes with few supports: the smallest sizes, and the size of all columns."""
+def _small_sizes(context: Context) -> tuple[int, ...]:
+    """Return the indices of the sizes with few supports, under a limit: the smallest sizes, and that of all columns."""
+    if not np.isfinite(context.deadline.at):
+        return ()
     choice = context.data.choice
     sizes, n_others = choice.sizes(context.grid.taus.tolist()), len(choice.others)
     counts = [comb(n_others, min(size, n_others)) for size in sizes]

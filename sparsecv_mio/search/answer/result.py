@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -52,7 +52,7 @@ from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state import pairs as one_standard_error
 from sparsecv_mio.search.state.cells import CellTable, fill_support
 from sparsecv_mio.search.state.context import Snapshot
-from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, proved_part, statuses
+from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_in_mask
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
@@ -582,9 +582,7 @@ def build_record(snapshot: Snapshot) -> Record:
     rule, weighed, at = _choose_pair(reported, snapshot)
     fitted_at = partial(_fit_best_subset, snapshot)
     cell, fit = fitted_at(*at)
-    if weighed is not None and weighed.by_weight:
-        models = [fitted_at(*choice.pair)[1].support for choice in weighed.by_weight]
-        weighed = weighed.with_models(models, grid.gammas, grid.taus)
+    weighed = None if weighed is None else _with_models(weighed, fitted_at, grid)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     overflow = reported.describe_overflow(*at, np.asarray(cell.support, dtype=np.int64))
     closed = reported.proved and snapshot.complete
@@ -631,6 +629,16 @@ def build_record(snapshot: Snapshot) -> Record:
     )
     check_intervals(record)
     return record
+
+
+def _with_models(
+    weighed: ChoiceByWeight, fitted_at: Callable[[int, int], tuple[BestSubset, PathRow]], grid: Grid
+) -> ChoiceByWeight:
+    """Return the choices by weights with their models, if several weights were requested."""
+    if not weighed.by_weight:
+        return weighed
+    models = [fitted_at(*choice.pair)[1].support for choice in weighed.by_weight]
+    return weighed.with_models(models, grid.gammas, grid.taus)
 
 
 def _certified_so_far(reported: _Reported, table: Sequence[TableRow]) -> CertifiedSoFar:
