@@ -20,7 +20,7 @@ import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, inf
@@ -40,9 +40,22 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
-def blas_on_one_thread() -> AbstractContextManager[Any]:
-    """Return a context that limits BLAS to one thread."""
-    return _blas_libraries(len(sys.modules)).limit(limits=1)
+_blas_lock = threading.Lock()
+_blas_limits: list[Any] = []  # the limit of BLAS, once for each open context
+
+
+@contextmanager
+def blas_on_one_thread() -> Iterator[None]:
+    """Limit BLAS to one thread; of contexts that overlap in several threads, the last one restores the limit."""
+    with _blas_lock:
+        _blas_limits.append(_blas_limits[0] if _blas_limits else _blas_libraries(len(sys.modules)).limit(limits=1))
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            limit = _blas_limits.pop()
+            if not _blas_limits:
+                limit.restore_original_limits()
 
 
 @lru_cache(maxsize=1)

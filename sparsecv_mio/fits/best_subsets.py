@@ -30,6 +30,7 @@ from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, AnswerFits, make_answer_fits
@@ -74,10 +75,8 @@ def with_surface(
     clock : Deadline
         Time limit.
     """
-    from threadpoolctl import threadpool_limits
-
     # a bound that overflows is no bound
-    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
+    with blas_on_one_thread(), np.errstate(over="ignore", invalid="ignore"):
         lister = Lister(TrainingSets.from_full_data(data), data, None, clock.has_expired)
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = EndLists(lister, BestOverGamma(lister, sizes))
@@ -468,13 +467,11 @@ class PathSearch:
 
     def _rounds(self, fits: AnswerFits) -> None:
         """Process every open size in rounds of growing effort."""
-        from threadpoolctl import threadpool_limits
-
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.side_constraints  # no other gamma waits
         effort = FIRST_LOOK * ROUND_GROWTH if self.data.loss.is_quadratic else FIRST_NODES
         effort = UNLIMITED if alone else effort
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
-        with threadpool_limits(limits=1):
+        with blas_on_one_thread():
             while open_taus and not self.clock.has_expired():
                 self._round(fits, open_taus, effort)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}

@@ -31,6 +31,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import UNKNOWN, Valued
 from sparsecv_mio.near.glm_values import prepare_values
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, target_info
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -170,9 +171,7 @@ class CommonSearch:
 
     def solve(self) -> CommonRecord:
         """Compute values of promising supports at every gamma, then list all supports that may be better."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1):
+        with blas_on_one_thread():
             self._prepare()
             self._improve()
             for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.best_value):

@@ -26,6 +26,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
 from sparsecv_mio.near.glm_values import prepare_values
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.answer.answer_fits import column_names
 from sparsecv_mio.search.answer.result import data_info, fold_info, target_info
 from sparsecv_mio.search.api import answer
@@ -318,12 +319,10 @@ class NearSearch:
         taus : str, int, tuple of int or None
             Sizes.
         """
-        from threadpoolctl import threadpool_limits
-
         if gamma is None or (taus is None and self.options.valued_by is By.CV):
             gamma, taus = self._choose(gamma, taus)
         grid = _check_pair(self.dataset, self.plan, self.options, gamma, taus)
-        with threadpool_limits(limits=1):
+        with blas_on_one_thread():
             self._list(gamma, grid.taus.tolist())
         self.clock.check_caller_waits()
         return self.record()

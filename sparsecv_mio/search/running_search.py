@@ -275,7 +275,7 @@ def drive(
 
     Parameters
     ----------
-    method : Search
+    method : Watched
         Method to run.
     signals : Signals
         Signals of the method.

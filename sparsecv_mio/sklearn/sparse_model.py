@@ -383,7 +383,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         goal = target if isinstance(target, str) else "y"
         while goal in (names or ()):
             goal += "_"
-        aux = {} if groups is None else {"groups": groups}
+        aux = {} if groups is None else {"groups": np.array(groups)}
         if not self._na.uses_imputation:
             return Dataset.from_arrays(rows, response, names, goal, aux)
         columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))

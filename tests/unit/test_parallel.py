@@ -74,6 +74,13 @@ def test_blas_is_held_to_one_thread_time_and_again() -> None:
             with blas_on_one_thread():
                 assert set(threads_of_blas()) == {1}
             assert threads_of_blas() == before
+        first, second = blas_on_one_thread(), blas_on_one_thread()  # of two searches in threads
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads_of_blas()) == {1}
+        second.__exit__(None, None, None)
+        assert threads_of_blas() == before
 
 
 pytest.importorskip("distributed")

@@ -17,6 +17,7 @@ from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, refit_support, unbounded_task
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.moment_fits import Fit
@@ -144,14 +145,12 @@ def _solve_with_forced_columns(
 
 def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
     """Solve with logistic loss on the columns that are not forced out."""
-    from threadpoolctl import threadpool_limits
-
     from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
     assert not isinstance(task.problem, SparseProblem)
     keep = np.setdiff1d(np.arange(task.q), task.constraints.forced_out)
     inside = np.searchsorted(keep, sorted(set(task.constraints.forced_in))).astype(np.int64)
-    with threadpool_limits(limits=1):
+    with blas_on_one_thread():
         subsets = GlmSubsets(task.problem.select_columns(keep), inside)
         result = subsets.solve(
             [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired

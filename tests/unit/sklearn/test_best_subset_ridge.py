@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 import warnings
+from collections.abc import Callable
 from itertools import combinations, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -361,6 +362,17 @@ def test_copies_and_files_keep_the_fit(tmp_path: Path) -> None:
     assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
     assert repr(model) == "BestSubsetRidgeCV(cv=3, gammas=0.1, taus='log')"
     assert "BestSubsetRidgeCV" in model._repr_html_()
+
+
+@pytest.mark.parametrize("form", [list, pd.Series, lambda groups: pd.Series(groups).astype("category")])
+def test_groups_may_be_a_series_or_a_list(form: Callable[[Any], Any]) -> None:
+    X, y = prostate()
+    X = X.copy()
+    groups = [f"g{i % 5}" for i in range(len(y))]
+    X.iloc[3, 0] = np.nan
+    model = BestSubsetRidgeCV(**QUICK | {"cv": GroupKFold(5), "na": "mean"})
+    one, other = (clone(model).fit(X, y, groups=given) for given in (np.array(groups), form(groups)))
+    assert (one.tau_, one.gamma_, one.cv_error_) == (other.tau_, other.gamma_, other.cv_error_)
 
 
 def test_groups_reach_the_splitter() -> None:
