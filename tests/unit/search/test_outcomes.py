@@ -148,6 +148,33 @@ def test_ties_widen_a_solved_subproblem() -> None:
     assert held(bounds, 0) == [0, 1]  # the first in the order of columns
 
 
+@dataclass(frozen=True, eq=False)
+class BlurredFits(SquaredProblem):
+    """A problem whose objectives a test makes uncertain by a number."""
+
+    blur: float = 0.0
+
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
+        fits = super().fit(supports)
+        return replace(
+            fits, objective_lower=fits.objective - self.blur, objective_upper=fits.objective + self.blur
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "is_tied"), [(0.4, False), (0.6, True)])
+def test_supports_are_tied_where_the_bounds_on_their_objectives_overlap(share: float, is_tied: bool) -> None:
+    problem = problems_of(context_of(), BlurredFits).fold(0, 0)
+    supports = [(1, 5), (0, 1)]
+    fits = problem.fit([np.array(support) for support in supports])
+    assert isinstance(problem, BlurredFits)
+    blurred = replace(problem, blur=share * float(np.ptp(fits.objective)))
+    bounds = bound_subproblems(blurred, 0, (2,), 0, [complete(problem.problem, supports)], True, is_never_expired)
+    assert bounds.is_solved.all() and bool(bounds.tied) == is_tied
+    best, other = fits.held_out[np.argsort(fits.objective)]
+    assert bounds.lower[0, 0] <= best <= bounds.upper[0, 0]
+    assert (bounds.lower[0, 0] <= other <= bounds.upper[0, 0]) == is_tied
+
+
 def test_a_held_out_loss_that_is_not_known_well_solves_nothing() -> None:
     problem = problems_of(context_of(), OtherFits).fold(0, 0)
     exact = problem.fit([np.array([1, 5])]).held_out[0]
