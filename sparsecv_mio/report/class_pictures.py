@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality, predict_positive, rank_probabilities
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, apply_weights_and_folds, folds_again, has_weights
 from sparsecv_mio.certificate.records import Record
@@ -37,11 +37,14 @@ class PredictedClasses:
     ----------
     y, chance, weights : (m,) arrays
         Values by row; a row is repeated as often as a fold scores it.
+    shares : (m,) array or float
+        Share of its row of each prediction: 1 / the number of folds that score the row.
     """
 
     y: FloatArray
     chance: FloatArray
     weights: FloatArray
+    shares: FloatArray | float = 1.0
 
     @classmethod
     def from_record(cls, record: Record, data: Dataset, folds: AnyFolds | None = None) -> PredictedClasses:
@@ -71,7 +74,12 @@ class PredictedClasses:
             plan = folds_again(record.folds, rows, folds)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
-        return cls(rows.y[scored], chance, weights)
+        return cls(rows.y[scored], chance, weights, 1.0 / np.bincount(scored)[scored])
+
+    @property
+    def has_repeats(self) -> bool:
+        """Return True if several folds score a row."""
+        return bool(np.min(self.shares, initial=1.0) < 1.0)
 
     @property
     def quality(self) -> ClassQuality:
@@ -101,16 +109,16 @@ class Reliability:
 
     Attributes
     ----------
-    counts : (B,) int array
-        Number of rows in each group.
+    counts : (B,) array
+        Number of rows in each group. A row that k folds score counts 1/k for each of its predictions.
     predicted, observed : (B,) arrays
         Mean probability, and share of positive rows.
     low, high : (B,) arrays
-        Bounds of Wilson's 95% intervals of the share; with row weights, for the effective number of rows
-        `(sum w)^2 / sum w^2`.
+        Bounds of Wilson's 95% intervals of the share; with row weights w, for the effective number of rows
+        `(sum w/k)^2 / sum w^2/k`.
     """
 
-    counts: IntArray
+    counts: FloatArray
     predicted: FloatArray
     observed: FloatArray
     low: FloatArray
@@ -125,17 +133,28 @@ class Reliability:
         >>> rows = PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3))
         >>> found = Reliability.from_predictions(rows)
         >>> found.counts.tolist(), found.predicted.round(2).tolist(), found.observed.tolist()
-        ([2, 1], [0.35, 1.0], [0.5, 1.0])
+        ([2.0, 1.0], [0.35, 1.0], [0.5, 1.0])
         """
         which = np.minimum((rows.chance * BINS).astype(np.int64), BINS - 1)
-        counts = np.bincount(which, minlength=BINS)
-        full = counts > 0
-        weight, square = (np.bincount(which, w, BINS)[full] for w in (rows.weights, rows.weights**2))
+        counts = np.bincount(which, np.broadcast_to(rows.shares, which.shape), BINS).astype(np.float64)
+        full, once = counts > 0.0, rows.weights * rows.shares
+        weight, square = (np.bincount(which, w, BINS)[full] for w in (once, once * rows.weights))
         predicted, observed = (
-            np.bincount(which, rows.weights * values, BINS)[full] / weight for values in (rows.chance, rows.y)
+            np.bincount(which, once * values, BINS)[full] / weight for values in (rows.chance, rows.y)
         )
         low, high = wilson(observed, weight**2 / square)
         return cls(counts[full], predicted, observed, low, high)
+
+
+def format_rows(count: float) -> str:
+    """Return a number of rows; with repeated folds, it may have a fraction.
+
+    Examples
+    --------
+    >>> format_rows(1200.0), format_rows(6.3), format_rows(5.999999999)
+    ('1,200', '6.3', '6')
+    """
+    return f"{count:,.1f}".removesuffix(".0")
 
 
 def wilson(share: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -227,7 +246,7 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
     ax.errorbar(points.predicted, points.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
                 linewidth=1.1, capsize=2.0, label="held-out rows, 95% interval", zorder=3)  # fmt: skip
     for place, (x, count) in enumerate(zip(points.predicted, points.counts.tolist(), strict=True)):
-        ax.annotate(f"{count:,}", (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
+        ax.annotate(format_rows(count), (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None
     positive = figures.shorten_names([record.classes.positive], 18)[0]

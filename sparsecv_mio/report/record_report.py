@@ -28,7 +28,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
-from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import (
     Block,
@@ -462,10 +462,12 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     points = Reliability.from_predictions(rows)
     shares = points.predicted, points.observed, points.low, points.high
     lines = [
-        (f"{count:,}", *(f"{share:.3f}" for share in shares_of_bin))
+        (format_rows(count), *(f"{share:.3f}" for share in shares_of_bin))
         for count, *shares_of_bin in zip(points.counts.tolist(), *shares, strict=True)
     ]
     caption = "Calibration of held-out rows, by tenths of the predicted probability."
+    if rows.has_repeats:
+        caption += " A row that several folds score counts once: each prediction has its share of the row."
     heads = ("rows", "mean probability", f"observed share of {positive}", "95% from", "to")
     return [curve, calibration], [report_table(caption, heads, lines)]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import roc_auc_score, roc_curve
 
@@ -50,6 +51,32 @@ def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
         found = Reliability.from_predictions(rows)
         assert found.observed == pytest.approx(observed) and found.predicted == pytest.approx(predicted)
         assert found.counts.sum() == DATA.n and (found.low <= found.observed).all()
+
+
+def test_repeated_folds_count_each_row_once() -> None:
+    """The same predictions several times give the same intervals; repeats of random folds never count more rows."""
+    once = PredictedClasses.from_record(WEIGHED, DATA)
+    thrice = PredictedClasses(*(np.repeat(values, 3) for values in (once.y, once.chance, once.weights)), 1.0 / 3.0)
+    for name in ("counts", "predicted", "observed", "low", "high"):
+        one, three = (getattr(Reliability.from_predictions(rows), name) for rows in (once, thrice))
+        assert three == pytest.approx(one), name
+    record = solve(DATA, **HOW | {"folds": "3x4"})  # type: ignore[arg-type]
+    rows = PredictedClasses.from_record(record, DATA)
+    found = Reliability.from_predictions(rows)
+    assert len(rows.y) == 3 * DATA.n and found.counts.sum() == pytest.approx(DATA.n)
+    for observed, low, high, n in zip(found.observed, found.low, found.high, found.counts, strict=True):
+        ends = proportion_ends(observed, n)
+        assert (low, high) == pytest.approx(ends, abs=1e-6)
+    page = report_text(record, "md", "R", DATA, "D")
+    assert "A row that several folds score counts once" in page
+    assert "counts once" not in report_text(RECORD, "md", "R", DATA, "D")
+
+
+def proportion_ends(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's interval as the two roots p of (share - p)^2 = z^2 p (1 - p) / n."""
+    z = norm.ppf(0.975) ** 2 / n
+    low, high = sorted(np.roots([1.0 + z, -2.0 * share - z, share**2]).real.tolist())
+    return max(low, 0.0), min(high, 1.0)
 
 
 def test_panels_and_pages(tmp_path: Path) -> None:
